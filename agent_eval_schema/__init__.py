@@ -1,0 +1,57 @@
+"""Validate, normalise and derive evaluation sets for agents, and see which metrics each row can support.
+
+The public names are loaded on first use (PEP 562), so importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "validate_eval_set": "check",
+    "normalize_eval_set": "check",
+    "metric_support": "check",
+    "eval_set_from_traces": "traces.rows",
+    "json_schema": "schema",
+    "explain": "rules",
+    "Report": "report",
+    "Issue": "issues",
+    "Severity": "issues",
+    "EvalSetError": "issues",
+    "InvalidEvalSet": "issues",
+}
+
+__all__ = [  # noqa: RUF022 -- in the order of a reader's interest
+    "validate_eval_set",
+    "normalize_eval_set",
+    "metric_support",
+    "eval_set_from_traces",
+    "json_schema",
+    "explain",
+    "Report",
+    "Issue",
+    "Severity",
+    "EvalSetError",
+    "InvalidEvalSet",
+]
+
+if TYPE_CHECKING:
+    from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
+    from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
+    from agent_eval_schema.report import Report
+    from agent_eval_schema.rules import explain
+    from agent_eval_schema.schema import json_schema
+    from agent_eval_schema.traces.rows import eval_set_from_traces
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

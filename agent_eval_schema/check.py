@@ -1,0 +1,465 @@
+"""The check itself, top-down: validate_eval_set → check_stream → check_batch.
+
+    data ──open_source──▶ batches of cells ──check_batch──▶ checked batches ──Fold──▶ Report
+
+`check_batch` is pure and picklable: the same function serves a frame in a notebook, a file of any size and Spark's
+mapInArrow. What needs the whole data set runs in the fold (report.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import CANONICAL_CELLS, HIDDEN, JSON_CELLS
+from agent_eval_schema.decoding import FAILED
+from agent_eval_schema.formats.registry import detect, find_format
+from agent_eval_schema.frames import Source, is_absent, one_batch, open_source
+from agent_eval_schema.issues import NOTE, EvalSetError, InvalidEvalSet, IssueLog, Severity
+from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.model import COLUMNS, JSON_COLUMNS, ROW_SCHEMA, ToolCall
+from agent_eval_schema.report import Fold, Report
+from agent_eval_schema.request import canonical_request
+from agent_eval_schema.rows import STEPS, Rows
+from agent_eval_schema.rules import RULES, chosen
+from agent_eval_schema.rules.reading import INTERNAL
+from agent_eval_schema.uris import nearness
+
+Outputs = Literal["auto", "provided", "generated"]
+
+
+class Plan(Struct, frozen=True):
+    """How a data set is checked: names only, so that it can be pickled.
+
+    `columns` asks for the normalised columns too; without them a check only gives verdicts.
+    """
+
+    format: str
+    outputs: str
+    nests: bool
+    codes: frozenset[str]
+    columns: bool = False
+    reason: str = ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the public verbs
+
+
+def validate_eval_set(
+    data: Any,
+    *,
+    format: str = "auto",
+    outputs: Outputs = "auto",
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> Report:
+    """Check every row of an evaluation set; say what is wrong, where, how to mend it, and what can be measured.
+
+    Parameters
+    ----------
+    data
+        A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
+        file. It is not changed.
+    format
+        The form that the data has (`"databricks"`, `"search_traces"`, `"traces"`); `"auto"` looks at the columns.
+    outputs
+        `"provided"`: response or trace is required on every row. `"generated"`: the app will be run on the requests.
+        `"auto"`: provided if any row has a response or a trace.
+    select, ignore
+        Codes (`"AE206"`), prefixes (`"AE2"`) or names of the rules to apply, or not to.
+
+    Returns
+    -------
+    Report
+        The verdict; it never raises for what a row holds.
+
+    Raises
+    ------
+    EvalSetError
+        The check could not run: no such file, not a table, an unknown option.
+    """
+    return check_source(open_source(data), format=format, outputs=outputs, select=_words(select), ignore=_words(ignore))
+
+
+def normalize_eval_set(
+    data: Any,
+    *,
+    format: str = "auto",
+    outputs: Outputs = "auto",
+    on_invalid: Literal["raise", "keep", "drop"] = "raise",
+) -> Any:
+    """The canonical rows of an evaluation set, in the same kind of container (a frame for a path).
+
+    Requests become `{"messages": [...]}`, what a trace says fills absent cells, unknown columns are carried along.
+    Invalid rows raise InvalidEvalSet (its `report` says why), are kept with what could be read, or dropped; say
+    `"drop"` only if you look at the report as well.
+    """
+    if on_invalid not in ("raise", "keep", "drop"):
+        raise EvalSetError(f"on_invalid must be raise, keep or drop, got {on_invalid!r}")
+    report = validate_eval_set(data, format=format, outputs=outputs)
+    if on_invalid == "raise" and not report.ok:
+        raise InvalidEvalSet(report)
+    return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None)
+
+
+def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None) -> Any:
+    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        table = report.to_arrow()
+        table = table if mask is None else table.filter(pa.array(mask))
+        if isinstance(data, pa.RecordBatchReader):
+            return table.to_reader()
+        return one_batch(table) if isinstance(data, pa.RecordBatch) else table
+    frame = report.rows
+    if isinstance(data, pd.DataFrame):
+        frame.index = data.index
+    frame = frame if mask is None else frame[mask]
+    return _as_dicts(frame) if isinstance(data, list | tuple) else frame
+
+
+def _as_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as dicts, absent is None in every column."""
+    columns = [[None if is_absent(v) else v for v in frame[n].tolist()] for n in frame.columns]
+    return [dict(zip(frame.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def metric_support(
+    data: Any, *, system: str = "databricks", format: str = "auto", outputs: Outputs = "auto"
+) -> pd.DataFrame:
+    """Which metric each row can support: a bool frame with one line a row and one column a metric.
+
+    `system` is `"databricks"`, `"mlflow"`, `"vertex"` or `"all"`. An invalid row supports nothing.
+    """
+    wanted = [m.name for m in metrics_of(system)]
+    return validate_eval_set(data, format=format, outputs=outputs).metric_support[wanted]
+
+
+def _words(given: Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def check_source(
+    source: Source,
+    *,
+    format: str = "auto",
+    outputs: str = "auto",
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    jobs: int = 1,
+) -> Report:
+    """The report on a source; with `jobs`, batches are checked in that many processes."""
+    plan = make_plan(source, format, outputs, select, ignore)
+    fold = Fold(plan.codes, plan.outputs, source)
+    batches = source.batches()
+    for checked in check_stream(batches, plan) if jobs <= 1 else check_in_processes(batches, plan, jobs):
+        fold.add(checked)
+    return Report(source, plan, fold)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# plan
+
+
+def make_plan(
+    source: Source, format: str, outputs: str, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+) -> Plan:
+    """Settle what "auto" means for this source. Reads as many batches as it takes to see an output."""
+    if outputs not in ("auto", "provided", "generated"):
+        raise EvalSetError(f"outputs must be provided, generated or auto, got {outputs!r}")
+    codes = chosen(select, ignore)
+    chosen_format, reason = (find_format(format), "as asked") if format != "auto" else detect(_first_batch(source))
+    if outputs == "auto":
+        outputs = "provided" if _has_outputs(source, chosen_format.read) else "generated"
+    return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason)
+
+
+def _first_batch(source: Source) -> pa.RecordBatch | None:
+    return next(source.batches(), None)
+
+
+def _has_outputs(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
+    for batch in source.batches():
+        for name in ("response", "trace"):
+            at = (rows := read(batch)).schema.get_field_index(name)
+            if at >= 0 and rows.column(at).null_count < rows.num_rows:
+                return True
+    return False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the kernel
+
+
+def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
+    """Check batch after batch, in order."""
+    for batch in batches:
+        yield check_batch(batch, plan)
+
+
+def check_in_processes(batches: Iterable[pa.RecordBatch], plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
+    """The same in several processes: batches go out ahead of the results, which come back in order."""
+    from collections import deque
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    # spawn: Arrow's threads do not survive a fork
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting: deque[Future[pa.RecordBatch]] = deque()
+        for batch in batches:
+            waiting.append(pool.submit(check_batch, batch, plan))
+            if len(waiting) > 2 * jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
+    """Check the rows of a batch: a row-aligned batch of verdicts (and, if the plan asks, of normalised columns).
+
+    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
+    """
+    rows = _read_rows(batch, plan)
+    try:
+        for step in STEPS:
+            step(rows)
+        return _assemble(rows, plan)
+    except Exception as error:
+        if batch.num_rows > 1:
+            half = batch.num_rows // 2
+            parts = [check_batch(batch.slice(0, half), plan), check_batch(batch.slice(half), plan)]
+            return _joined(parts)
+        return _broken(rows, plan, error)
+
+
+def _read_rows(batch: pa.RecordBatch, plan: Plan) -> Rows:
+    return Rows(find_format(plan.format).read(batch), plan.format, plan.outputs, plan.nests)
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+
+def _broken(rows: Rows, plan: Plan, error: Exception) -> pa.RecordBatch:
+    """The one row on which a rule broke down: it keeps the issues that were found before."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None and frame.tb_frame.f_globals.get("__name__") == __name__:
+        frame = frame.tb_next
+    name = frame.tb_frame.f_code.co_name if frame else "a rule"
+    rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error}")
+    rows.values, rows.derived = {}, None
+    return _assemble(rows, plan)
+
+
+VERDICT = pa.schema(
+    [
+        ("valid", pa.bool_()),
+        ("issues", pa.list_(NOTE)),
+        ("presence", pa.uint32()),
+        ("id", pa.string()),
+        ("request_hash", pa.uint64()),
+        ("truth_hash", pa.uint64()),
+        ("copied", pa.bool_()),
+        ("nearness", pa.int8()),
+        ("near_pair", pa.list_(pa.string())),
+        ("derived", pa.uint32()),
+    ]
+)
+"""The columns of a checked batch that the fold reads, each named `__<name>`; normalised and carried columns follow."""
+
+
+def _assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
+    log = _switched_off(rows.log, plan.codes)
+    valid = np.ones(rows.size, bool)
+    valid[list(log.failed)] = False
+    nearness_of, pairs = nearness(rows.column("expected_retrieved_context"), rows.column("retrieved_context"))
+    verdict = [
+        pa.array(valid),
+        log.to_arrow(),
+        pa.array(_presence(rows), pa.uint32()),
+        pa.array([v if isinstance(v, str) else None for v in rows.column("request_id")], pa.string()),
+        _hashes([None if v is None or v is FAILED else canonical_request(v).decode() for v in rows.column("request")]),
+        _hashes(_truths(rows)),
+        pa.array(_copied(rows), pa.bool_()),
+        pa.array(nearness_of, pa.int8()),
+        pa.array(pairs, pa.list_(pa.string())),
+        pa.array(rows.filled, pa.uint32()),
+    ]
+    fields = [pa.field(f"__{f.name}", f.type) for f in VERDICT]
+    if plan.columns:
+        for name in COLUMNS:
+            verdict.append(_column(name, rows))
+            fields.append(pa.field(name, ROW_SCHEMA.field(name).type, metadata=_METADATA.get(name)))
+        for field, array in zip(rows.batch.schema, rows.batch.columns, strict=True):
+            if field.name not in COLUMNS and field.name not in HIDDEN:
+                verdict.append(array)
+                fields.append(field)
+    batch = pa.RecordBatch.from_arrays(verdict, schema=pa.schema(fields))
+    return batch.replace_schema_metadata({"columns": json.dumps(_column_names(rows, plan))})
+
+
+def _column_names(rows: Rows, plan: Plan) -> list[str]:
+    """The columns that the data set has. A frame of search_traces has columns of its own, which are no surprise."""
+    known = find_format(plan.format).own_columns
+    return [n for n in rows.batch.schema.names if n not in HIDDEN and n not in known]
+
+
+def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
+    """The log without the rules that are off."""
+    if len(codes) == len(RULES) or not log.rows:
+        return log
+    kept = IssueLog(log.size)
+    for row, note in zip(log.rows, log.notes, strict=True):
+        if note[0] in codes:
+            kept.rows.append(row)
+            kept.notes.append(note)
+            if RULES[note[0]].severity is Severity.ERROR:
+                kept.failed.add(row)
+    return kept
+
+
+def _hashes(texts: list[str | None]) -> pa.Array:
+    """A stable 64-bit hash of each text (null stays null): the same in every process and on every machine."""
+    array = pd.util.hash_array(np.array(["" if t is None else t for t in texts], dtype=object), categorize=False)
+    return pa.array(array, pa.uint64(), mask=np.fromiter((t is None for t in texts), bool, len(texts)))
+
+
+def _truths(rows: Rows) -> list[str | None]:
+    """The ground truth of each row as one text to compare."""
+    texts: list[str | None] = [v if isinstance(v, str) else None for v in rows.column("expected_response")]
+    for row, facts in enumerate(rows.values.get("expected_facts", ())):
+        if facts and facts is not FAILED:
+            texts[row] = jsontext.encode(facts).decode()
+    return texts
+
+
+def _copied(rows: Rows) -> list[bool | None]:
+    """Whether the ground truth is the response (null: one of the two is absent)."""
+    pairs = zip(rows.column("expected_response"), rows.column("response"), strict=True)
+    return [t.strip() == r.strip() if isinstance(t, str) and isinstance(r, str) else None for t, r in pairs]
+
+
+def _presence(rows: Rows) -> np.ndarray[Any, Any]:
+    """One bit per field of the metric catalogue that the row holds."""
+    masks = np.zeros(rows.size, np.uint32)
+    for field, name, holds in _PRESENCE:
+        if name in rows.values:
+            found = np.fromiter(
+                (v is not None and v is not FAILED and holds(v) for v in rows.values[name]), bool, rows.size
+            )
+            masks |= found.astype(np.uint32) * np.uint32(BIT[field])
+    if rows.derived is not None:
+        retrieves = np.fromiter((d is not None and d.has_retriever for d in rows.derived), bool, rows.size)
+        masks |= retrieves.astype(np.uint32) * np.uint32(BIT["retriever_span"])
+    return masks
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+def _not_blank(text: str) -> bool:
+    return not text.isspace() and text != ""
+
+
+_PRESENCE: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    ("request", "request", _always),
+    ("response", "response", _not_blank),
+    ("retrieved_content", "retrieved_context", lambda docs: any(d.content for d in docs)),
+    ("retrieved_uri", "retrieved_context", lambda docs: not docs or any(d.doc_uri for d in docs)),
+    ("expected_uri", "expected_retrieved_context", bool),
+    ("expected_response", "expected_response", _always),
+    ("expected_facts", "expected_facts", bool),
+    ("guidelines", "guidelines", bool),
+    ("trace", "trace", _always),
+    ("input_tokens", "input_token_count", _always),
+    ("output_tokens", "output_token_count", _always),
+    ("total_tokens", "total_token_count", _always),
+    ("latency", "latency_seconds", _always),
+    ("session", "session_id", bool),
+    ("failure", "failure", _always),
+    ("predicted_trajectory", "predicted_trajectory", bool),
+    ("reference_trajectory", "reference_trajectory", bool),
+)
+"""A field of the metric catalogue, the column that holds it, and when a cell of it counts. Documents that were looked
+for and not found (an empty list) have a recall, so they count as URIs."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# normalised columns
+
+
+_METADATA = {
+    **dict.fromkeys(JSON_COLUMNS, JSON_CELLS),
+    **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), CANONICAL_CELLS),
+}
+
+
+def _column(name: str, rows: Rows) -> pa.Array:
+    kind = ROW_SCHEMA.field(name).type
+    if name not in rows.values:
+        return pa.nulls(rows.size, kind)
+    values = [None if v is FAILED else v for v in rows.values[name]]
+    return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
+
+
+def _as_it_is(values: list[Any]) -> list[Any]:
+    return values
+
+
+def _requests(values: list[Any]) -> list[Any]:
+    return [None if v is None else canonical_request(v).decode() for v in values]
+
+
+def _documents(values: list[Any]) -> list[Any]:
+    return [None if v is None else [{"doc_uri": d.doc_uri, "content": d.content} for d in v] for v in values]
+
+
+def _calls(values: list[Any]) -> list[Any]:
+    return [None if v is None else [_call(c) for c in v] for v in values]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    given = {} if call.tool_input is None else call.tool_input
+    return {"tool_name": call.tool_name, "tool_input": jsontext.encode(given).decode()}
+
+
+def _guidelines(values: list[Any]) -> list[Any]:
+    named = [{"guidelines": v} if isinstance(v, list) else v for v in values]
+    return [None if v is None else list(v.items()) for v in named]
+
+
+def _tags(values: list[Any]) -> list[Any]:
+    return [None if v is None else [(k, _tag(t)) for k, t in v.items()] for v in values]
+
+
+def _tag(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def _objects(values: list[Any]) -> list[Any]:
+    return [None if v is None else jsontext.encode(v).decode() for v in values]
+
+
+def _texts(values: list[Any]) -> list[Any]:
+    return [v if v is None or isinstance(v, str) else bytes(v).decode("utf-8", "replace") for v in values]
+
+
+_ARROW_FORMS: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "request": _requests,
+    "expected_retrieved_context": _documents,
+    "retrieved_context": _documents,
+    "predicted_trajectory": _calls,
+    "reference_trajectory": _calls,
+    "guidelines": _guidelines,
+    "tags": _tags,
+    "custom_expected": _objects,
+    "trace": _texts,
+}

@@ -1,0 +1,246 @@
+"""The command line: every command reads its arguments, calls one public function and prints what came back.
+
+Findings go to stdout, notes to stderr. Exit 0: clean, 1: findings at or above --fail-on, 2: could not run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from agent_eval_schema.issues import EvalSetError, Severity
+
+if TYPE_CHECKING:
+    from agent_eval_schema.report import Report
+
+CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+    except EvalSetError as error:
+        from agent_eval_schema.render.visible import visible
+
+        print(f"agent-eval-schema: {visible(error)}", file=sys.stderr)
+        return COULD_NOT_RUN
+    except BrokenPipeError:  # the reader has seen enough, as in `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLEAN
+    except KeyboardInterrupt:
+        print("agent-eval-schema: interrupted", file=sys.stderr)
+        return COULD_NOT_RUN
+    return code
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# commands
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
+        raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
+    reports = [_check(path, arguments) for path in arguments.files]
+    if arguments.output == "json":
+        _print_json(reports)
+    else:
+        for report in reports:
+            _print(_text(report) + ("\n" if len(reports) > 1 else ""))
+    for report in reports:
+        _write(report, arguments)
+    return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
+
+
+def _check(path: str, arguments: argparse.Namespace) -> Report:
+    from agent_eval_schema.check import check_source
+    from agent_eval_schema.frames import open_source
+
+    return check_source(
+        open_source(path),
+        format=arguments.format,
+        outputs=arguments.outputs,
+        select=_codes(arguments.select),
+        ignore=_codes(arguments.ignore),
+        jobs=arguments.jobs,
+    )
+
+
+def _codes(given: list[str]) -> tuple[str, ...]:
+    return tuple(code.strip() for entry in given for code in entry.split(",") if code.strip())
+
+
+def _found(report: Report, fail_on: str) -> bool:
+    levels = {"error": [Severity.ERROR], "warning": [Severity.ERROR, Severity.WARNING], "never": []}
+    return any(report.count(severity) for severity in levels[fail_on])
+
+
+def _write(report: Report, arguments: argparse.Namespace) -> None:
+    if arguments.write_normalized:
+        count = report.write_normalized(arguments.write_normalized)
+        _note(f"{count:,} normalised rows written to {arguments.write_normalized}")
+    if arguments.write_invalid:
+        count = report.write_invalid(arguments.write_invalid)
+        _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}")
+
+
+def _metrics(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.check import check_source
+    from agent_eval_schema.frames import open_source
+    from agent_eval_schema.metrics.support import metrics_of
+    from agent_eval_schema.render.text import metrics_text
+
+    metrics_of(arguments.system)  # a wrong name is told before the file is read
+    report = check_source(open_source(arguments.file), format=arguments.format, outputs=arguments.outputs)
+    if arguments.output == "json":
+        import msgspec
+
+        _print(msgspec.json.format(msgspec.json.encode(report.support(arguments.system)), indent=2).decode() + "\n")
+    else:
+        _print(metrics_text(report, color=_in_color(), system=arguments.system))
+    if report.invalid_count:
+        _note(f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support nothing: see validate")
+    return CLEAN
+
+
+def _from_traces(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.traces.rows import report_on_traces
+
+    report = report_on_traces(arguments.input)
+    count = report.write_normalized(arguments.output)
+    _note(f"{count:,} rows written to {arguments.output}")
+    if report.counts:
+        _print(_text(report))
+    return CLEAN if report.ok else FINDINGS
+
+
+def _schema(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.schema import json_schema
+
+    _print(json.dumps(json_schema(arguments.name), indent=2) + "\n")
+    return CLEAN
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.rules import explain
+
+    _print(explain(arguments.code))
+    return CLEAN
+
+
+def _rules(_: argparse.Namespace) -> int:
+    from agent_eval_schema.rules import FAMILIES, RULES
+
+    family = ""
+    for rule in RULES.values():
+        if rule.code[2] != family:
+            family = rule.code[2]
+            _print(f"\n{FAMILIES[family]} (AE{family})\n".lstrip("\n" if family == "0" else ""))
+        _print(f"  {rule.code}  {rule.severity!s:7}  {rule.name:30}  {rule.doc.partition(chr(10))[0]}\n")
+    return CLEAN
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# printing
+
+
+def _in_color() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _text(report: Report) -> str:
+    return report.to_text(color=_in_color())
+
+
+def _print_json(reports: list[Report]) -> None:
+    texts = [report.to_json() for report in reports]
+    _print(texts[0] if len(texts) == 1 else "[\n" + ",\n".join(t.rstrip("\n") for t in texts) + "\n]\n")
+
+
+def _print(text: str) -> None:
+    """To stdout; characters that its encoding lacks are written as escapes."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# arguments
+
+
+def _parser() -> argparse.ArgumentParser:
+    from agent_eval_schema import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="agent-eval-schema", description="Check evaluation sets for agents, and see what can be measured on them."
+    )
+    parser.add_argument("--version", action="version", version=f"agent-eval-schema {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_validate(commands)
+    _add_metrics(commands)
+
+    command = _add(commands, "from-traces", _from_traces, "turn a file of MLflow traces into evaluation rows")
+    command.add_argument("input", metavar="IN", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table")
+    command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
+
+    command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
+    command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
+
+    command = _add(commands, "explain", _explain, "explain a code")
+    command.add_argument("code", metavar="CODE", help="such as AE206 or message-role")
+
+    _add(commands, "rules", _rules, "list all rules")
+    return parser
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    summary: str,
+) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "validate", _validate, "check every row of evaluation sets")
+    command.add_argument("files", metavar="FILE", nargs="+", help="JSONL, JSON, CSV or Parquet")
+    _add_reading(command)
+    command.add_argument("--output", choices=["text", "json"], default="text", help="form of the report (text)")
+    command.add_argument("--select", metavar="CODES", action="append", default=[], help="only these: AE2,AE401")
+    command.add_argument("--ignore", metavar="CODES", action="append", default=[], help="not these")
+    command.add_argument(
+        "--fail-on", choices=["error", "warning", "never"], default="error", help="what makes the exit code 1 (error)"
+    )
+    command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
+    command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
+    command.add_argument("--jobs", metavar="N", type=int, default=1, help="processes (1)")
+
+
+def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "metrics", _metrics, "show which metrics the rows can support")
+    command.add_argument("file", metavar="FILE", help="JSONL, JSON, CSV or Parquet")
+    _add_reading(command)
+    command.add_argument("--system", default="databricks", help="databricks (default), mlflow, vertex or all")
+    command.add_argument("--output", choices=["text", "json"], default="text", help="form of the table (text)")
+
+
+def _add_reading(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
+    command.add_argument(
+        "--outputs",
+        choices=["auto", "provided", "generated"],
+        default="auto",
+        help="whether the outputs are in the data",
+    )

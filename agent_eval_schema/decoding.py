@@ -1,0 +1,250 @@
+"""The cells of a batch → decoded columns, at two speeds.
+
+Good cells: one typed decode. A cell that fails is parsed generically and every problem of it is logged; if none of
+them is an error the cell is kept without what nobody reads. One table, `SHAPES`, says for each column what a cell
+must be and which rule a problem at which place breaks.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from agent_eval_schema import chat, jsontext
+from agent_eval_schema.cells import Cells
+from agent_eval_schema.diagnose import describe, diagnose
+from agent_eval_schema.issues import IssueLog, Rule, Severity
+from agent_eval_schema.model import Contexts, Document, Facts, Guidelines, ToolCall, Trajectory
+from agent_eval_schema.rules import columns, expectations, reading, requests, retrieval, tools
+
+
+class _Failed:
+    def __repr__(self) -> str:
+        return "FAILED"
+
+
+FAILED: Final[Any] = _Failed()
+"""In a decoded column: there is a cell, but it could not be read (and an issue says why)."""
+
+Values = list[Any]
+
+
+class Shape(Struct, frozen=True):
+    """What the cells of a column must be.
+
+    `rules` maps (the last name in a problem's path, its kind) to the rule that it breaks; "*" stands for any. `keep`
+    makes the value of a cell whose only problems are warnings.
+    """
+
+    type: Any
+    otherwise: Rule
+    rules: dict[tuple[str, str], Rule] = {}
+    keep: Callable[[Any], Any] | None = None
+
+    def rule(self, field: str, kind: str) -> Rule:
+        for key in ((field, kind), (field, "*"), ("*", kind)):
+            if key in self.rules:
+                return self.rules[key]
+        return self.otherwise
+
+
+def _keep_documents(value: Any) -> list[Document]:
+    return [Document(d["doc_uri"], d.get("content")) for d in value]
+
+
+def _keep_calls(value: Any) -> list[ToolCall]:
+    return [ToolCall(c["tool_name"], c.get("tool_input")) for c in value]
+
+
+_CONTEXT_RULES = {
+    ("[]", "*"): retrieval.DOCUMENT_SHAPE,
+    ("doc_uri", "missing"): retrieval.MISSING_DOC_URI,
+    ("doc_uri", "*"): retrieval.DOC_URI_VALUE,
+    ("content", "*"): retrieval.DOCUMENT_CONTENT,
+    ("*", "unknown"): retrieval.DOCUMENT_KEY,
+}
+_TRAJECTORY_RULES = {
+    ("tool_name", "*"): tools.MISSING_TOOL_NAME,
+    ("tool_input", "*"): tools.TOOL_INPUT,
+    ("*", "unknown"): tools.TOOL_CALL_KEY,
+}
+_CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents)
+_TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls)
+
+SHAPES: dict[str, Shape] = {
+    "expected_facts": Shape(Facts, expectations.EXPECTED_FACTS_SHAPE),
+    "guidelines": Shape(Guidelines, expectations.GUIDELINES_SHAPE),
+    "expected_retrieved_context": _CONTEXT,
+    "retrieved_context": _CONTEXT,
+    "predicted_trajectory": _TRAJECTORY,
+    "reference_trajectory": _TRAJECTORY,
+    "custom_expected": Shape(dict[str, Any], expectations.CUSTOM_EXPECTED_SHAPE),
+    "tags": Shape(dict[str, str | int | float | bool | None], columns.CELL_TYPE),
+    "input_token_count": Shape(int, columns.CELL_TYPE),
+    "output_token_count": Shape(int, columns.CELL_TYPE),
+    "total_token_count": Shape(int, columns.CELL_TYPE),
+    "latency_seconds": Shape(float, columns.CELL_TYPE),
+    "failure": Shape(bool, columns.CELL_TYPE),
+}
+"""The columns whose cells are JSON values of one type (request, response, trace and plain text have readers of "
+"their own)."""
+
+TEXT_COLUMNS: dict[str, Rule] = {
+    "request_id": columns.CELL_TYPE,
+    "expected_response": expectations.EXPECTED_RESPONSE_TYPE,
+    "error": columns.CELL_TYPE,
+    "session_id": columns.CELL_TYPE,
+}
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).decode for n, s in SHAPES.items()}
+
+
+def decode_column(name: str, cells: Cells, log: IssueLog) -> Values:
+    """The values of a column of SHAPES, one a row: None where absent, FAILED where unreadable."""
+    decode = _DECODERS[name]
+    try:
+        return [None if text is None else decode(text) for text in cells.texts]
+    except (msgspec.MsgspecError, RecursionError):
+        pass  # at least one cell needs the second look
+    values: Values = []
+    for row, text in enumerate(cells.texts):
+        try:
+            values.append(None if text is None else decode(text))
+        except (msgspec.MsgspecError, RecursionError):
+            values.append(_second_look(name, text or "", cells, row, log))
+    return values
+
+
+def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog) -> Any:
+    shape = SHAPES[name]
+    value = value_of_cell(text, cells.json)
+    if isinstance(value, str) and shape.type is bool and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"  # how pandas and spreadsheets write it
+    if isinstance(value, jsontext.Malformed):
+        log.add(value.rule, row, name, value.message)
+        return FAILED
+    value = _inner_json(value, shape)
+    problems = diagnose(shape.type, value, name)
+    failed = False
+    for problem in problems:
+        rule = shape.rule(problem.field, problem.kind)
+        log.add(rule, row, name, problem.message, path=problem.path, hint=problem.hint)
+        failed |= rule.severity is Severity.ERROR
+    if failed:
+        return FAILED
+    return shape.keep(value) if problems and shape.keep else msgspec.convert(value, shape.type)
+
+
+def value_of_cell(text: str, is_json: bool) -> Any:
+    """What a cell of a JSON-valued column holds: text that does not look like a JSON container is taken as text."""
+    if is_json:
+        value = jsontext.parse(text)
+        return value_of_cell(value, False) if isinstance(value, str) else value
+    if text.lstrip()[:1] in ("[", "{"):
+        return jsontext.parse(text)
+    value = jsontext.parse(text)
+    return text if isinstance(value, jsontext.Malformed) else value
+
+
+def _inner_json(value: Any, shape: Shape) -> Any:
+    """tool_input may be JSON text, as it is in the canonical Arrow form."""
+    if shape is not _TRAJECTORY or not isinstance(value, list):
+        return value
+    return [_with_parsed_input(call) for call in value]
+
+
+def _with_parsed_input(call: Any) -> Any:
+    if isinstance(call, dict) and isinstance(call.get("tool_input"), str):
+        parsed = jsontext.parse(call["tool_input"])
+        return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
+    return call
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# plain text
+
+
+def decode_text(name: str, cells: Cells, log: IssueLog) -> Values:
+    """The texts of a column of TEXT_COLUMNS."""
+    if not cells.json:
+        values: Values = list(cells.texts)
+    else:
+        values = [None if text is None else _text(name, text, row, log) for row, text in enumerate(cells.texts)]
+    _note_nul(name, values, log)
+    if name == "expected_response":
+        _drop_blank(name, values, log)
+    return values
+
+
+def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
+    value = jsontext.parse(text)
+    if isinstance(value, str):
+        return value
+    if name in ("request_id", "session_id") and isinstance(value, int | float) and not isinstance(value, bool):
+        if name == "request_id":
+            log.add(columns.REQUEST_ID_TYPE, row, name, f"expected text, got {describe(value)}")
+        return str(int(value)) if float(value).is_integer() else str(value)
+    problem = value if isinstance(value, jsontext.Malformed) else None
+    rule = problem.rule if problem else TEXT_COLUMNS.get(name, columns.CELL_TYPE)
+    log.add(rule, row, name, problem.message if problem else f"expected text, got {describe(value)}")
+    return FAILED
+
+
+def _drop_blank(name: str, values: Values, log: IssueLog) -> None:
+    """Blank ground truth counts as none."""
+    for row, value in enumerate(values):
+        if isinstance(value, str) and not value.strip():
+            log.add(expectations.BLANK_EXPECTATION, row, name, f"expected the ground truth, got {describe(value)}")
+            values[row] = None
+
+
+def _note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
+    for row, value in enumerate(values):
+        if value.__class__ is str and "\0" in value:
+            where = value.index("\0")
+            log.add(reading.CONTROL_CHARACTER, row, name, f"expected text without NUL, got one at character {where}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# response
+
+
+def decode_response(cells: Cells, log: IssueLog) -> Values:
+    """The answers' texts. A chat object is accepted, as a value or as JSON text."""
+    values: Values = list(cells.texts)
+    for row, text in enumerate(cells.texts):
+        if text is None or (not cells.json and text[:1] != "{" and text[:1] != "["):
+            continue
+        value = jsontext.parse(text) if cells.json else text
+        if isinstance(value, jsontext.Malformed):
+            log.add(value.rule, row, "response", value.message)
+            values[row] = FAILED
+        elif isinstance(value, str):
+            values[row] = _answer_in_text(value, row, log)
+        else:
+            values[row] = _answer(value, row, log)
+    for row, value in enumerate(values):
+        if value.__class__ is str and not value.strip():
+            log.add(requests.BLANK_RESPONSE, row, "response", f"expected the app's answer, got {describe(value)}")
+    _note_nul("response", values, log)
+    return values
+
+
+def _answer_in_text(text: str, row: int, log: IssueLog) -> Any:
+    """Text stays text, even JSON that a model was asked to write, unless it is a chat object."""
+    if text[:1] == "{" and any(f'"{k}"' in text for k in ("choices", "messages", "output")):
+        value = jsontext.parse(text)
+        if chat.is_chat_object(value) and chat.read_answer(value)[0] is not None:
+            return _answer(value, row, log)
+    return text
+
+
+def _answer(value: Any, row: int, log: IssueLog) -> Any:
+    text, known = chat.read_answer(value)
+    if text is None:
+        got = f"{describe(value)}" + (" without an assistant's answer" if known else "")
+        log.add(requests.RESPONSE_TYPE, row, "response", f"expected text or a chat object with an answer, got {got}")
+        return FAILED
+    log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", f"the text was taken from {describe(value)}")
+    return text

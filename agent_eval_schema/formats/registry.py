@@ -1,0 +1,121 @@
+"""FORMATS: how a table of each form is recognised by its columns, and how its columns become ours.
+
+A format knows columns and cells, not rules. `read` renames and selects; it never decodes a cell.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import JSON_CELLS, READING, Cells, read_cells
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.model import COLUMNS
+
+
+class Format(Struct, frozen=True):
+    """A form of evaluation data. `detect` gives the reason why the columns are of this form, or None.
+
+    `own_columns` are the columns that belong to the form beside ours: they are carried along without a word.
+    """
+
+    name: str
+    summary: str
+    detect: Callable[[Sequence[str]], str | None]
+    read: Callable[[pa.RecordBatch], pa.RecordBatch]
+    own_columns: frozenset[str] = frozenset()
+
+
+def _detect_traces(names: Sequence[str]) -> str | None:
+    if {"info", "data"} <= set(names) and "request" not in names:
+        return "each row is a trace: the columns info and data"
+    return None
+
+
+def _read_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row is a trace: put its columns back together into one JSON text."""
+    names = [n for n in batch.schema.names if n != READING]
+    columns = {n: read_cells(batch, n) or Cells([], True) for n in names}
+    texts = [_object_text({n: _json_text(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
+    arrays, fields = [pa.array(texts, pa.string())], [pa.field("trace", pa.string(), metadata=JSON_CELLS)]
+    if READING in batch.schema.names:
+        arrays.append(batch.column(READING))
+        fields.append(batch.schema.field(READING))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _json_text(cells: Cells, row: int) -> str | None:
+    text = cells.texts[row]
+    if text is None or cells.json or text[:1] in ("{", "["):
+        return text
+    return jsontext.encode(text).decode()
+
+
+def _object_text(parts: dict[str, str | None]) -> str | None:
+    given = {k: v for k, v in parts.items() if v is not None}
+    return "{" + ",".join(f"{jsontext.encode(k).decode()}:{v}" for k, v in given.items()) + "}" if given else None
+
+
+# search_traces of MLflow 3, then what MLflow 2 called otherwise
+_SEARCH_TRACES_SIGNS = (
+    *("trace_metadata", "spans", "state", "request_time"),
+    *("request_metadata", "status", "timestamp_ms"),
+)
+_SEARCH_TRACES_COLUMNS = frozenset(_SEARCH_TRACES_SIGNS) | {
+    *("trace_id", "trace", "client_request_id", "execution_duration", "execution_time_ms", "assessments"),
+    *("experiment_id", "trace_location", "request_preview", "response_preview"),
+}
+
+
+def _detect_search_traces(names: Sequence[str]) -> str | None:
+    signs = [n for n in names if n in _SEARCH_TRACES_SIGNS]
+    if "trace" in names and ("trace_id" in names or "request_id" in names) and len(signs) >= 2:
+        return f"a frame of mlflow.search_traces: the columns trace, {', '.join(signs[:3])}"
+    return None
+
+
+def _read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Only the trace is read: the frame's request and response are copies of the root span's inputs and outputs."""
+    return batch.select([n for n in batch.schema.names if n not in COLUMNS or n == "trace"])
+
+
+def _detect_databricks(names: Sequence[str]) -> str | None:
+    known = [n for n in names if n in COLUMNS]
+    return f"the columns {', '.join(known[:4])}" if known else None
+
+
+def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch
+
+
+FORMATS: tuple[Format, ...] = (
+    Format("traces", "one MLflow trace a row (info, data)", _detect_traces, _read_traces),
+    Format(
+        "search_traces",
+        "a frame of mlflow.search_traces()",
+        _detect_search_traces,
+        _read_search_traces,
+        _SEARCH_TRACES_COLUMNS,
+    ),
+    Format("databricks", "the Databricks Agent Evaluation schema, which is ours too", _detect_databricks, _same),
+)
+"""In the order in which they are tried."""
+
+
+def find_format(name: str) -> Format:
+    """The format of that name. Raises EvalSetError if there is none."""
+    for format in FORMATS:
+        if format.name == name:
+            return format
+    raise EvalSetError(f"no format {name!r}: use one of {', '.join(f.name for f in FORMATS)}, auto")
+
+
+def detect(batch: pa.RecordBatch | None) -> tuple[Format, str]:
+    """The format of a table, from the columns of its first batch, and the reason in words."""
+    names = [n for n in batch.schema.names if n != READING] if batch is not None else []
+    for format in FORMATS:
+        reason = format.detect(names)
+        if reason is not None:
+            return format, reason
+    return find_format("databricks"), "no column of another format was found"

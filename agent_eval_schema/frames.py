@@ -1,0 +1,298 @@
+"""Data → record batches of cells. The only module that knows pandas frames, lists and numpy inside cells.
+
+A `Source` is what a check reads: it can be read more than once, in batches, and knows how to give back some of its rows
+in the form in which they came.
+
+    pandas frame · Arrow table, batch, reader · list of dicts or objects · path (engines/files.py)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import Problem, is_json_column, make_batch, plain_values
+from agent_eval_schema.diagnose import describe
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.rules import reading
+
+BATCH_BYTES = 16 << 20
+"""Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
+
+MAX_BATCH_ROWS = 16_384
+
+
+class Source(Struct, frozen=True):
+    """Something that can be checked.
+
+    `nests` says that a cell could have held an object, so that an object written as text is worth a word.
+    `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
+    `original(name)` a column of data in memory, as it came.
+    """
+
+    kind: str
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    take: Callable[[np.ndarray[Any, Any]], Any]
+    name: str | None = None
+    nests: bool = True
+    repeated_columns: tuple[str, ...] = ()
+    original: Callable[[str], Any] | None = None
+
+
+def open_source(data: Any) -> Source:
+    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, or a path.
+
+    Raises EvalSetError if the data is none of these, or the file cannot be read as a table.
+    """
+    if isinstance(data, str | os.PathLike):
+        from agent_eval_schema.engines.files import open_file
+
+        return open_file(os.fspath(data))
+    if isinstance(data, pd.DataFrame):
+        return _from_pandas(data)
+    if isinstance(data, pa.RecordBatchReader):
+        data = data.read_all()  # a reader can be read once only; give a path to stream
+    if isinstance(data, pa.RecordBatch):
+        return _from_arrow(pa.Table.from_batches([data]), lambda t: one_batch(t))
+    if isinstance(data, pa.Table):
+        return _from_arrow(data, lambda t: t)
+    if isinstance(data, list | tuple):
+        return _from_list(list(data))
+    raise EvalSetError(
+        f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts or "
+        "a path"
+    )
+
+
+def rows_per_batch(bytes_per_row: float) -> int:
+    return int(min(MAX_BATCH_ROWS, max(16, BATCH_BYTES / max(bytes_per_row, 1))))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# pandas
+
+
+def _from_pandas(frame: pd.DataFrame) -> Source:
+    kept = (
+        frame.copy()
+    )  # of the cells, not of what they refer to: later assignments to the frame do not reach the report
+    names = [str(c) for c in frame.columns]
+    repeated = tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
+    positions = {n: i for i, n in reversed(list(enumerate(names)))}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        step = rows_per_batch(_bytes_per_row(kept))
+        for start in range(0, len(kept), step):
+            part = kept.iloc[start : start + step]
+            columns, problems = dict[str, tuple[pa.Array, bool]](), dict[int, list[Problem]]()
+            for name in dict.fromkeys(names):
+                columns[name] = _series_cells(part.iloc[:, positions[name]], name, problems)
+            yield make_batch(columns, problems, len(part))
+
+    def original(name: str) -> pd.Series[Any]:
+        return kept.iloc[:, positions[name]]
+
+    return Source("pandas", batches, lambda mask: kept[mask], repeated_columns=repeated, original=original)
+
+
+def _bytes_per_row(frame: pd.DataFrame) -> float:
+    head = frame.head(64)
+    return float(sum(len(str(v)) for name in range(head.shape[1]) for v in head.iloc[:, name]) / max(len(head), 1))
+
+
+def _series_cells(series: pd.Series[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
+    if series.dtype == object:
+        return encode_cells(series.to_numpy(), name, problems)
+    try:
+        array = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, UnicodeError):
+        return encode_cells(series.astype(object).to_numpy(), name, problems)
+    return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array), False
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Python values in cells
+
+
+def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
+    """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
+    try:
+        return pa.array(values, pa.string(), from_pandas=True), False
+    except (pa.ArrowException, TypeError, ValueError, UnicodeError):
+        pass  # not only text
+    texts = []
+    for i, value in enumerate(values):
+        try:
+            texts.append(None if is_absent(value) else _encode(value))
+        except Exception as error:
+            texts.append(None)
+            problems.setdefault(i, []).append(_cell_problem(name, value, error))
+    return pa.array(texts, pa.string()), True
+
+
+def is_absent(value: Any) -> bool:
+    """None, NaN, NaT and pandas' NA are absent; an empty list or text is a value."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return True
+    return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
+
+
+def _plain(value: Any) -> Any:
+    """JSON-like data for what msgspec does not know: numpy, pandas, pydantic, mlflow objects."""
+    if isinstance(value, np.ndarray | np.generic | pd.Series | pd.Index):
+        return value.tolist()
+    if is_absent(value):
+        return None
+    if isinstance(value, Mapping):
+        return dict(value)
+    for method in ("model_dump", "to_dict", "isoformat", "_asdict"):
+        if callable(getattr(value, method, None)):
+            return getattr(value, method)()
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+
+
+def _cell_problem(name: str, value: Any, error: Exception) -> Problem:
+    if isinstance(error, UnicodeError):
+        return name, reading.LONE_SURROGATE.code, "text with half of a character (a lone surrogate)"
+    if isinstance(error, RecursionError):
+        return name, reading.TOO_DEEP.code, f"expected a value of ordinary depth, got {describe(value)} nested too deep"
+    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {error}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# lists
+
+
+def _from_list(rows: list[Any]) -> Source:
+    def batches() -> Iterator[pa.RecordBatch]:
+        step = rows_per_batch(sum(len(str(r)) for r in rows[:64]) / max(len(rows[:64]), 1))
+        for start in range(0, len(rows), step):
+            yield _list_batch(rows[start : start + step])
+
+    def take(mask: np.ndarray[Any, Any]) -> list[Any]:
+        return [rows[i] for i in np.flatnonzero(mask)]
+
+    def original(name: str) -> list[Any]:
+        return [(_as_mapping(row) or {}).get(name) for row in rows]
+
+    return Source("list", batches, take, original=original)
+
+
+def _list_batch(rows: list[Any]) -> pa.RecordBatch:
+    problems: dict[int, list[Problem]] = {}
+    objects = []
+    for i, row in enumerate(rows):
+        given = _as_mapping(row)
+        if given is None:
+            problems[i] = [(None, reading.NOT_A_ROW.code, f"expected an object with columns, got {describe(row)}")]
+        objects.append(given or {})
+    names = dict.fromkeys(key for row in objects for key in row)
+    columns = {str(n): encode_cells([row.get(n) for row in objects], str(n), problems) for n in names}
+    return make_batch(columns, problems, len(rows))
+
+
+def _as_mapping(row: Any) -> Mapping[Any, Any] | None:
+    if isinstance(row, Mapping):
+        return row
+    if dataclasses.is_dataclass(row) and not isinstance(row, type):
+        return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}
+    if isinstance(row, Struct):
+        return {name: getattr(row, name) for name in row.__struct_fields__}
+    try:
+        plain = _plain(row)
+    except Exception:
+        return None
+    return plain if isinstance(plain, dict) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arrow
+
+
+def _from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
+    names = table.schema.names
+    repeated = tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
+    unique = table.select([names.index(n) for n in dict.fromkeys(names)]) if repeated else table
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        return iter(unique.to_batches(max_chunksize=rows_per_batch(unique.nbytes / max(len(unique), 1))))
+
+    return Source(
+        "arrow", batches, lambda mask: back(table.filter(pa.array(mask))), nests=False, repeated_columns=repeated
+    )
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# and back
+
+
+def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """The cells of a normalised (or carried) column as Python values: objects, dicts for maps, lists for lists."""
+    values = column.to_pylist()
+    if is_json_column(field):
+        return [None if v is None else jsontext.parse_leniently(v) for v in values]
+    if (field.metadata or {}).get(b"cells") == b"canonical":
+        return [None if v is None else [_tool_call(c) for c in v] for v in values]
+    plain = plain_values(field.type)
+    return [plain(v) for v in values]
+
+
+def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
+    given = call["tool_input"]
+    return {"tool_name": call["tool_name"], "tool_input": {} if given is None else jsontext.decode(given)}
+
+
+def to_pandas(batches: Iterable[pa.RecordBatch], source: Source) -> pd.DataFrame:
+    """Normalised rows as a frame: objects in cells are Python objects, absent is None (or NA in numbers)."""
+    names, columns = to_columns(batches)
+    frame = pd.DataFrame({n: _series(columns[n], kind) for n, kind in names.items()})
+    for name in frame.columns:
+        if name not in COLUMNS and source.original is not None:
+            given = source.original(name)  # carried along unchanged, its dtype too
+            frame[name] = given.array if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
+    return frame
+
+
+def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType], dict[str, list[Any]]]:
+    """The Arrow types and the Python values of normalised rows; a column that some batches lack is None there."""
+    kinds: dict[str, pa.DataType] = {f.name: f.type for f in ROW_SCHEMA}
+    columns: dict[str, list[Any]] = {n: [] for n in kinds}
+    size = 0
+    for batch in batches:
+        for i, field in enumerate(batch.schema):
+            if field.name not in columns:
+                kinds[field.name] = field.type
+                columns[field.name] = [None] * size
+            columns[field.name].extend(canonical_values(batch.column(i), field))
+        size += batch.num_rows
+        for values in columns.values():
+            values.extend([None] * (size - len(values)))
+    return kinds, columns
+
+
+def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
+    if pa.types.is_integer(kind):
+        return pd.Series(values, dtype="Int64")
+    if pa.types.is_floating(kind):
+        return pd.Series(values, dtype="float64")
+    if pa.types.is_boolean(kind):
+        return pd.Series(values, dtype="boolean")
+    return pd.Series(values, dtype="object")

@@ -1,0 +1,61 @@
+"""Which keys were seen before, at a few bytes a key: sorted runs of 64-bit hashes that are merged as they grow.
+
+A dict of a hundred million ids would take ten gigabytes; this takes 24 bytes an id, and a batch is looked up with a few
+binary searches.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+class _Run(NamedTuple):
+    keys: Array  # sorted, unique
+    rows: Array
+    payloads: Array
+
+
+class FirstSeen:
+    """For each key the row where it was first seen, and a payload of that row."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+
+    def add(self, keys: Array, rows: Array, payloads: Array) -> tuple[Array, Array]:
+        """Look up keys in the order of their rows, then remember them.
+
+        Returns for each key the earlier row that had it (-1 if none) and that row's payload.
+        """
+        unique, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        found, theirs = self._look_up(unique)
+        new = found < 0
+        home = np.where(new, rows[first], found)
+        their_payload = np.where(new, payloads[first], theirs)
+        self._push(_Run(unique[new], rows[first][new], payloads[first][new]))
+        earlier, payload = home[inverse], their_payload[inverse]
+        return np.where(earlier == rows, -1, earlier), payload
+
+    def _look_up(self, keys: Array) -> tuple[Array, Array]:
+        rows, payloads = np.full(len(keys), -1, np.int64), np.zeros(len(keys), np.uint64)
+        for run in self._runs:
+            at = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
+            hit = run.keys[at] == keys
+            rows[hit], payloads[hit] = run.rows[at][hit], run.payloads[at][hit]
+        return rows, payloads
+
+    def _push(self, run: _Run) -> None:
+        """Add a run; runs of like size are merged, so that there are few of them (a binary counter)."""
+        if not len(run.keys):
+            return
+        while self._runs and len(self._runs[-1].keys) <= 2 * len(run.keys):
+            last = self._runs.pop()
+            keys = np.concatenate([last.keys, run.keys])
+            order = np.argsort(keys, kind="stable")
+            run = _Run(
+                keys[order],
+                np.concatenate([last.rows, run.rows])[order],
+                np.concatenate([last.payloads, run.payloads])[order],
+            )
+        self._runs.append(run)

@@ -1,0 +1,91 @@
+"""JSON text → value, or the reason why not in words that help.
+
+The fast path is one call of msgspec. Text that fails is looked at again: NaN literals, lone surrogates and depth have
+causes of their own, everything else is malformed at a byte that we name.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import reading
+
+decode = msgspec.json.Decoder().decode
+encode = msgspec.json.Encoder().encode
+
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+class Malformed(Struct, frozen=True):
+    """Why a text is not JSON: the rule it breaks, and the message for its reader."""
+
+    rule: Rule
+    message: str
+
+
+def parse(text: str | bytes | memoryview) -> Any:
+    """The value that JSON text holds, or a `Malformed` (never an exception)."""
+    try:
+        return decode(text)
+    except RecursionError:
+        return Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth, got one nested too deep to read")
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _why(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"), error)
+
+
+def parse_leniently(text: str) -> Any:
+    """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text."""
+    try:
+        return decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            return cleaned(json.loads(text, parse_constant=lambda _: None))
+        except (ValueError, RecursionError):
+            return text
+
+
+def cleaned(value: Any) -> Any:
+    """The value with lone surrogates replaced, which no UTF-8 file can hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [cleaned(v) for v in value]
+    if isinstance(value, dict):
+        return {cleaned(k): cleaned(v) for k, v in value.items()}
+    return value
+
+
+def _why(text: str, error: Exception) -> Malformed:
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except _NaN as found:
+        # Only a text that is JSON but for such literals is told so; the offset is that of the first one.
+        at = re.search(rf"[:\[,]\s*({re.escape(str(found))})", text)
+        where = f" at byte {len(text[: at.start(1)].encode('utf-8', 'replace'))}" if at else ""
+        return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found}{where}")
+    except (ValueError, RecursionError):
+        return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
+    return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escape of half a character (a lone surrogate)")
+
+
+def _reason(text: str, error: Exception) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    if not text.strip():
+        return "nothing but blanks"
+    if "truncated" in str(error):
+        return f"it ends at byte {size} in the middle of a value"
+    found = _BYTE.search(str(error))
+    reason = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").strip()
+    return f"{reason} at byte {found.group(1)} of {size}" if found else reason
+
+
+class _NaN(Exception):
+    pass
+
+
+def _refuse(literal: str) -> None:
+    raise _NaN(literal)

@@ -1,0 +1,145 @@
+"""METRICS: every metric that an evaluation platform computes, and what a row must hold for it.
+
+A need is a field; a tuple of fields means that any one of them will do. Sources: databricks.md (seed 003, the judge
+reference), mlflow.md (the scorers of 3.18, measured), trajectories.md (seed 002).
+"""
+
+from typing import NamedTuple
+
+FIELDS = (
+    "request",
+    "response",
+    "retrieved_content",
+    "retrieved_uri",
+    "expected_uri",
+    "expected_response",
+    "expected_facts",
+    "guidelines",
+    "trace",
+    "retriever_span",
+    "input_tokens",
+    "output_tokens",
+    "total_tokens",
+    "latency",
+    "session",
+    "failure",
+    "predicted_trajectory",
+    "reference_trajectory",
+)
+"""What a row can hold that a metric reads: one bit each, in this order, in the presence mask of a checked batch."""
+
+BIT = {name: 1 << i for i, name in enumerate(FIELDS)}
+
+WORDS = {
+    "retrieved_content": "retrieved_context with content",
+    "retrieved_uri": "retrieved_context with doc_uri",
+    "expected_uri": "expected_retrieved_context",
+    "retriever_span": "a trace with a RETRIEVER span",
+    "input_tokens": "a trace that reports token usage",
+    "output_tokens": "a trace that reports token usage",
+    "total_tokens": "a trace that reports token usage",
+    "latency": "a trace or latency_seconds",
+    "session": "a trace with a session, or session_id",
+    "failure": "a trace or failure",
+}
+"""How a report names a field that a user should add; the others go by their column's name."""
+
+MADE_BY_THE_APP = {
+    "response": "",
+    "trace": "",
+    "latency": "",
+    "failure": "",
+    "retrieved_content": "if the app retrieves",
+    "retrieved_uri": "if the app retrieves",
+    "retriever_span": "if the app retrieves",
+    "predicted_trajectory": "if the app calls tools",
+    "input_tokens": "if the app's trace reports usage",
+    "output_tokens": "if the app's trace reports usage",
+    "total_tokens": "if the app's trace reports usage",
+}
+"""What will exist after the run when the app is passed, and the condition that a report adds."""
+
+Need = str | tuple[str, ...]
+
+
+class Metric(NamedTuple):
+    """A metric of a system (databricks, mlflow, vertex), its needs, and whether a judge model is asked."""
+
+    system: str
+    name: str
+    needs: tuple[Need, ...]
+    judged: bool = False
+
+
+TRUTH = ("expected_response", "expected_facts")
+
+
+def _databricks() -> tuple[Metric, ...]:
+    def metric(name: str, *needs: Need, judged: bool = True) -> Metric:
+        return Metric("databricks", name, needs, judged)
+
+    return (
+        metric("response/llm_judged/relevance_to_query/rating", "request", "response"),
+        metric("response/llm_judged/safety/rating", "response"),
+        metric("response/llm_judged/groundedness/rating", "request", "response", "retrieved_content"),
+        metric("retrieval/llm_judged/chunk_relevance_precision", "request", "retrieved_content"),
+        metric("agent/total_token_count", "total_tokens", judged=False),
+        metric("agent/input_token_count", "input_tokens", judged=False),
+        metric("agent/output_token_count", "output_tokens", judged=False),
+        metric("agent/latency_seconds", "latency", judged=False),
+        metric("response/llm_judged/correctness/rating", "request", "response", TRUTH),
+        metric("retrieval/llm_judged/context_sufficiency/rating", "request", "retrieved_content", TRUTH),
+        metric("response/llm_judged/guideline_adherence/rating", "request", "response", "guidelines"),
+        metric("retrieval/ground_truth/document_recall", "retrieved_uri", "expected_uri", judged=False),
+    )
+
+
+def _mlflow() -> tuple[Metric, ...]:
+    def judged(name: str, *needs: Need) -> Metric:
+        return Metric("mlflow", name, needs, True)
+
+    def computed(name: str, *needs: Need) -> Metric:
+        return Metric("mlflow", name, needs, False)
+
+    return (
+        judged("RelevanceToQuery", "request", "response"),
+        judged("Completeness", "request", "response"),
+        judged("Summarization", "request", "response"),
+        judged("Guidelines", "request", "response"),
+        judged("Safety", "response"),
+        judged("Fluency", "response"),
+        judged("Correctness", "request", "response", TRUTH),
+        judged("Equivalence", "response", "expected_response"),
+        judged("ExpectationsGuidelines", "request", "response", "guidelines"),
+        judged("RetrievalGroundedness", "request", "retriever_span"),
+        judged("RetrievalRelevance", "request", "retriever_span"),
+        judged("RetrievalSufficiency", "request", "retriever_span", TRUTH),
+        judged("ToolCallEfficiency", "trace"),
+        judged("ToolCallCorrectness", "trace"),
+        computed("RegexMatch", "response"),
+        computed("PIIDetection", "response"),
+        computed("ResponseLength", "response"),
+        judged("UserFrustration", "trace", "session"),
+        judged("KnowledgeRetention", "trace", "session"),
+        judged("ConversationCompleteness", "trace", "session"),
+        judged("ConversationalSafety", "trace", "session"),
+        judged("ConversationalToolCallEfficiency", "trace", "session"),
+        judged("ConversationalRoleAdherence", "trace", "session"),
+        judged("ConversationalGuidelines", "trace", "session"),
+    )
+
+
+def _vertex() -> tuple[Metric, ...]:
+    both = ("predicted_trajectory", "reference_trajectory")
+    names = ("exact_match", "in_order_match", "any_order_match", "precision", "recall")
+    return (
+        *(Metric("vertex", f"trajectory_{name}", both) for name in names),
+        Metric("vertex", "trajectory_single_tool_use", ("predicted_trajectory",)),
+        Metric("vertex", "latency", ("latency",)),
+        Metric("vertex", "failure", ("failure",)),
+    )
+
+
+METRICS: tuple[Metric, ...] = (*_databricks(), *_mlflow(), *_vertex())
+
+SYSTEMS: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in METRICS))

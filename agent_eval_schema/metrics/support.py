@@ -1,0 +1,109 @@
+"""Presence masks → which metric each row can support, and which field would unlock the rest.
+
+A row's mask has one bit per field of the catalogue. There are few different masks in a data set, so everything a report
+says about metrics follows from a count per mask. An invalid row supports nothing: the platform refuses it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP, METRICS, SYSTEMS, WORDS, Metric, Need
+
+Masks = np.ndarray[Any, Any]
+
+
+class Support(Struct, frozen=True):
+    """How many rows support a metric, and what would unlock most of the rest.
+
+    `unlock` names what to add ("" if nothing is left to unlock) and `unlock_rows` how many more rows it would give;
+    `condition` says what the app must do for it when outputs are generated.
+    """
+
+    system: str
+    metric: str
+    supported: int
+    total: int
+    unlock: str
+    unlock_rows: int
+    condition: str
+    judged: bool
+
+
+def metrics_of(system: str) -> tuple[Metric, ...]:
+    """The catalogue of a system, or of all. Raises EvalSetError for a system that there is not."""
+    if system != "all" and system not in SYSTEMS:
+        raise EvalSetError(f"no system {system!r}: use one of {', '.join(SYSTEMS)}, all")
+    return tuple(m for m in METRICS if system in ("all", m.system))
+
+
+def find_metric(name: str) -> Metric:
+    """The metric of that name; the last parts of a long name will do if they name one metric only."""
+    hits = [m for m in METRICS if m.name == name] or [m for m in METRICS if name in m.name.split("/")]
+    if len(hits) != 1:
+        raise EvalSetError(f"no metric {name!r}: `agent-eval-schema metrics FILE --system all` lists them")
+    return hits[0]
+
+
+def missing_needs(metric: Metric, mask: int, outputs: str) -> tuple[Need, ...]:
+    """The needs that a row with this mask does not meet."""
+    made = MADE_BY_THE_APP if outputs == "generated" else ()
+    return tuple(n for n in metric.needs if not any(f in made or mask & BIT[f] for f in _fields(n)))
+
+
+def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
+    """For each row whether it supports the metric."""
+    answer = valid.copy()
+    made = MADE_BY_THE_APP if outputs == "generated" else ()
+    for need in metric.needs:
+        if not any(f in made for f in _fields(need)):
+            answer &= (masks & sum(BIT[f] for f in _fields(need))) != 0
+    return answer
+
+
+def summarise(valid_masks: Mapping[int, int], total: int, outputs: str, system: str = "all") -> list[Support]:
+    """One `Support` a metric, from the number of valid rows with each mask and the number of all rows."""
+    return [_summary(m, valid_masks, total, outputs) for m in metrics_of(system)]
+
+
+def _summary(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
+    lacking: Counter[tuple[Need, ...]] = Counter()
+    for mask, rows in valid_masks.items():
+        lacking[missing_needs(metric, mask, outputs)] += rows
+    supported = lacking.pop((), 0)
+    unlock: tuple[Need, ...] = ()
+    if lacking:
+        # The single field that unlocks most rows; only if no single field unlocks any, the commonest combination.
+        singles = {k: v for k, v in lacking.items() if len(k) == 1}
+        unlock = max(singles or lacking, key=lambda k: lacking[k])
+    gained = sum(rows for needs, rows in lacking.items() if set(needs) <= set(unlock))
+    return Support(
+        metric.system,
+        metric.name,
+        supported,
+        total,
+        ", and ".join(words(n) for n in unlock),
+        gained,
+        _condition(metric, outputs),
+        metric.judged,
+    )
+
+
+def _condition(metric: Metric, outputs: str) -> str:
+    if outputs != "generated":
+        return ""
+    found = [MADE_BY_THE_APP.get(f, "") for n in metric.needs for f in _fields(n)]
+    return " and ".join(dict.fromkeys(c for c in found if c))
+
+
+def words(need: Need) -> str:
+    """A need as a report names it: `expected_response or expected_facts`."""
+    return " or ".join(dict.fromkeys(WORDS.get(f, f) for f in _fields(need)))
+
+
+def _fields(need: Need) -> Iterable[str]:
+    return (need,) if isinstance(need, str) else need

@@ -1,0 +1,521 @@
+"""The Report, and the Fold that makes it from checked batches.
+
+A fold keeps counts, a few examples and a few bytes a row (verdict, presence mask, hashes), never cells: a report on a
+file stays small whatever the file's size. What would be large (rows, valid, invalid, a long list of issues) is read
+from the source again when it is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from agent_eval_schema.cells import HIDDEN, LINE, READING
+from agent_eval_schema.engines.files import fitted, write_batches, write_text
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.frames import Source, to_columns, to_pandas
+from agent_eval_schema.hashes import FirstSeen
+from agent_eval_schema.issues import NOTE, InvalidEvalSet, Issue, Rule, Severity
+from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.metrics.support import (
+    Support,
+    find_metric,
+    metrics_of,
+    missing_needs,
+    summarise,
+    supports,
+    words,
+)
+from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.rows import misspelt_columns
+from agent_eval_schema.rules import RULES, columns, dataset
+from agent_eval_schema.uris import EXACT, NEAR, rewrite
+
+if TYPE_CHECKING:
+    from agent_eval_schema.check import Plan
+
+EXAMPLES = 20
+"""Examples of a code that a report shows; counts are always exact."""
+
+ISSUES_KEPT = 100_000
+"""Issues that the report on a file holds in memory; a longer list is read from the file again when asked for."""
+
+COPIED_ROWS = 3
+"""From this many rows with ground truth and response on, "most are identical" means something."""
+
+ISSUE_COLUMNS = ("row", "request_id", "column", "path", "code", "name", "severity", "message", "hint")
+
+
+class Fold:
+    """Checked batches, added in the order of the rows → everything that a report says at once."""
+
+    def __init__(self, codes: frozenset[str], outputs: str, source: Source, keep: int | None = None) -> None:
+        self.codes = codes
+        self.outputs = outputs
+        self.source = source
+        self.keep = keep if keep is not None else (ISSUES_KEPT if source.name else 1 << 62)
+        self.row_count = 0
+        self.counts: Counter[str] = Counter()
+        self.examples: dict[str, list[Issue]] = {}
+        self.issues: list[Issue] = []
+        self.columns: dict[str, None] = {}
+        self.derived: Counter[str] = Counter()
+        self._valid: list[np.ndarray[Any, Any]] = []
+        self._masks: list[np.ndarray[Any, Any]] = []
+        self._ids = FirstSeen()
+        self._truths = FirstSeen()
+        self._near: Counter[int] = Counter()
+        self._near_pair: list[str] | None = None
+        self._copied: Counter[bool] = Counter()
+        self._finished = False
+
+    def add(self, checked: pa.RecordBatch) -> None:
+        """Take in the next rows."""
+        start, size = self.row_count, checked.num_rows
+        ids = checked.column("__id")
+        self.columns.update(dict.fromkeys(json.loads(checked.schema.metadata[b"columns"])))
+        self._add_issues(checked.column("__issues"), ids, start)
+        valid = np.asarray(checked.column("__valid")).astype(bool)
+        for row in self._repeated_ids(ids, start):
+            valid[row - start] = False
+        self._conflicting_truths(checked, ids, start)
+        self._valid.append(valid)
+        self._masks.append(np.asarray(checked.column("__presence")))
+        self._count(checked)
+        self.row_count += size
+
+    def _add_issues(self, lists: pa.ListArray, ids: pa.Array, start: int) -> None:
+        notes = lists.flatten()
+        if not len(notes):
+            return
+        codes = notes.field("code")
+        for entry in codes.value_counts().to_pylist():
+            self.counts[entry["values"]] += entry["counts"]
+        full = {c for c in self.codes if len(self.examples.get(c, ())) >= EXAMPLES}
+        room = len(self.issues) < self.keep
+        if not room and set(codes.unique().to_pylist()) <= full:
+            return
+        parents = np.repeat(np.arange(len(lists)), np.asarray(pa.compute.list_value_length(lists)))
+        id_texts = ids.to_pylist()
+        for parent, note in zip(parents.tolist(), notes.to_pylist(), strict=True):
+            if room or note["code"] not in full:
+                self._keep_issue(_issue(note, start + parent, id_texts[parent]))
+
+    def _keep_issue(self, issue: Issue) -> None:
+        examples = self.examples.setdefault(issue.code, [])
+        if len(examples) < EXAMPLES:
+            examples.append(issue)
+        if len(self.issues) < self.keep:
+            self.issues.append(issue)
+
+    def _log(
+        self, rule: Rule, row: int | None, request_id: str | None, column: str | None, message: str, hint: str = ""
+    ) -> None:
+        if rule.code in self.codes:
+            self.counts[rule.code] += 1
+            self._keep_issue(
+                Issue(row, request_id, column, column, rule.code, rule.name, rule.severity, message, hint or rule.hint)
+            )
+
+    # rules that compare rows
+
+    def _repeated_ids(self, ids: pa.Array, start: int) -> list[int]:
+        if dataset.REPEATED_REQUEST_ID.code not in self.codes or ids.null_count == len(ids):
+            return []
+        present = np.flatnonzero(np.asarray(ids.is_valid()))
+        texts = np.asarray(ids.to_pylist(), dtype=object)[present]
+        hashes = pd.util.hash_array(texts, categorize=False)
+        firsts, _ = self._ids.add(hashes, present + start, hashes)
+        repeated = []
+        for at in np.flatnonzero(firsts >= 0).tolist():
+            row, text = int(present[at]) + start, str(texts[at])
+            self._log(
+                dataset.REPEATED_REQUEST_ID,
+                row,
+                text,
+                "request_id",
+                f"'{text[:60]}' is the id of row {firsts[at]} already",
+            )
+            repeated.append(row)
+        return repeated
+
+    def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
+        requests, truths = checked.column("__request_hash"), checked.column("__truth_hash")
+        both = np.flatnonzero(np.asarray(requests.is_valid()) & np.asarray(truths.is_valid()))
+        if dataset.CONFLICTING_TRUTH.code not in self.codes or not len(both):
+            return
+        own = np.asarray(truths.fill_null(0))[both]
+        firsts, theirs = self._truths.add(np.asarray(requests.fill_null(0))[both], both + start, own)
+        for at in np.flatnonzero((firsts >= 0) & (theirs != own)).tolist():
+            row = int(both[at]) + start
+            message = f"row {firsts[at]} asks the same and expects something else"
+            self._log(dataset.CONFLICTING_TRUTH, row, ids[int(both[at])].as_py(), "expected_response", message)
+
+    def _count(self, checked: pa.RecordBatch) -> None:
+        for column, counter in (("__nearness", self._near), ("__copied", self._copied)):
+            for entry in checked.column(column).drop_null().value_counts().to_pylist():
+                counter[entry["values"]] += entry["counts"]
+        if self._near_pair is None:
+            self._near_pair = next(iter(checked.column("__near_pair").drop_null().to_pylist()), None)
+        masks = np.asarray(checked.column("__derived"))
+        for bit, name in enumerate(COLUMNS):
+            found = int(np.count_nonzero(masks & (1 << bit)))
+            if found:
+                self.derived[name] += found
+
+    # what only the end can tell
+
+    def finish(self) -> None:
+        """Log what concerns the data set as a whole. Idempotent."""
+        if self._finished:
+            return
+        self._finished = True
+        if self.row_count == 0:
+            self._log(columns.NO_ROWS, None, None, None, "expected at least one row, got none")
+        self._look_at_columns()
+        self._look_at_uris()
+        same, both = self._copied[True], self._copied[True] + self._copied[False]
+        if both >= COPIED_ROWS and same * 2 > both:
+            message = f"expected_response is identical to response in {same:,} of {both:,} rows"
+            self._log(dataset.COPIED_TRUTH, None, None, "expected_response", message)
+
+    def _look_at_columns(self) -> None:
+        for name in self.source.repeated_columns:
+            message = f"expected one column `{name}`, got several; the first is read"
+            self._log(columns.DUPLICATE_COLUMN, None, None, name, message)
+        names = [n for n in self.columns if n not in COLUMNS]
+        misspelt = misspelt_columns(list(self.columns))
+        for name in names:
+            if name not in misspelt:
+                self._log(columns.UNKNOWN_COLUMN, None, None, name, f"`{name}` is carried along unchanged")
+            elif not self._absorbed(misspelt[name]):
+                hint = f"did you mean `{misspelt[name]}`? Rename the column"
+                self._log(columns.MISSPELT_COLUMN, None, None, name, f"unknown column `{name}` is ignored", hint)
+        if self.outputs == "generated":
+            self._look_at_ignored()
+
+    def _absorbed(self, meant: str) -> bool:
+        """Rows that lack what the misspelt column holds say so themselves, with the same hint."""
+        return (meant == "request" and self.counts["AE201"] > 0) or (
+            meant in ("response", "trace") and self.counts["AE223"] > 0
+        )
+
+    def _look_at_ignored(self) -> None:
+        seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
+        fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
+        for name, field in fields.items():
+            if seen & BIT[field]:
+                message = f"`{name}` is filled, but the app will be run and produce it"
+                self._log(columns.IGNORED_COLUMN, None, None, name, message)
+
+    def _look_at_uris(self) -> None:
+        near = self._near[NEAR]
+        if near and not self._near[EXACT] and self._near_pair:
+            expected, retrieved = self._near_pair
+            message = (
+                f"no expected doc_uri equals a retrieved one, but in {near:,} of {self._near.total():,} rows one "
+                "nearly "
+                f"does: expected {expected!r}, retrieved {retrieved!r}"
+            )
+            hint = rewrite(expected, retrieved)
+            self._log(dataset.DOC_URI_NEAR_MISS, None, None, "expected_retrieved_context", message, hint)
+
+    @cached_property
+    def valid(self) -> np.ndarray[Any, Any]:
+        return np.concatenate(self._valid) if self._valid else np.zeros(0, bool)
+
+    @property
+    def masks(self) -> np.ndarray[Any, Any]:
+        return np.concatenate(self._masks) if self._masks else np.zeros(0, np.uint32)
+
+    @cached_property
+    def valid_masks(self) -> dict[int, int]:
+        """How many valid rows have each presence mask."""
+        found, counts = np.unique(self.masks[self.valid], return_counts=True)
+        return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def _issue(note: dict[str, Any], row: int, request_id: str | None) -> Issue:
+    rule = RULES[note["code"]]
+    return Issue(
+        row,
+        request_id,
+        note["column"],
+        note["path"],
+        rule.code,
+        rule.name,
+        rule.severity,
+        note["message"],
+        note["hint"],
+    )
+
+
+class Report:
+    """What `validate_eval_set` found.
+
+    Attributes: `ok` (no error anywhere), `format`, `outputs`, `row_count`, `valid_count`, `invalid_count`, `counts`
+    ({code: n}, exact), `derived` ({field: rows that took it from their trace}), `issues`, `rows`, `valid`, `invalid`,
+    `metric_support`, `metrics`. A row is invalid if it has an issue of severity error.
+    """
+
+    def __init__(self, source: Source, plan: Plan, fold: Fold) -> None:
+        fold.finish()
+        self._source, self._plan, self._fold = source, plan, fold
+
+    # counts
+
+    @property
+    def format(self) -> str:
+        return self._plan.format
+
+    @property
+    def format_reason(self) -> str:
+        """Why the data was taken for this format."""
+        return self._plan.reason
+
+    @property
+    def outputs(self) -> str:
+        return self._plan.outputs
+
+    @property
+    def row_count(self) -> int:
+        return self._fold.row_count
+
+    @property
+    def valid_count(self) -> int:
+        return int(self._fold.valid.sum())
+
+    @property
+    def invalid_count(self) -> int:
+        return self.row_count - self.valid_count
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return dict(sorted((c, n) for c, n in self._fold.counts.items() if n))
+
+    @property
+    def derived(self) -> dict[str, int]:
+        return {c: self._fold.derived[c] for c in COLUMNS if self._fold.derived[c]}
+
+    def count(self, severity: Severity | str) -> int:
+        """The number of issues of a severity."""
+        return sum(n for code, n in self.counts.items() if RULES[code].severity == severity)
+
+    @property
+    def ok(self) -> bool:
+        return self.count(Severity.ERROR) == 0
+
+    @property
+    def examples(self) -> dict[str, list[Issue]]:
+        """At most 20 issues of each code."""
+        return dict(sorted(self._fold.examples.items()))
+
+    @property
+    def name(self) -> str | None:
+        """The file's path, if the data was a file."""
+        return self._source.name
+
+    # issues
+
+    @cached_property
+    def issues(self) -> pd.DataFrame:
+        """All issues, a line each, in the order of the rows: row, request_id, column, path, code, name, severity,
+        message, hint. `row` is the 0-based position in the input, or NA for the data set as a whole."""
+        found = list(self.iter_issues())
+        frame = pd.DataFrame(
+            {c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in ISSUE_COLUMNS},
+        )
+        frame["row"] = pd.array([i.row for i in found], dtype="Int64")
+        frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
+        return frame
+
+    def iter_issues(self) -> Iterator[Issue]:
+        """The issues one by one, in the order of the rows, the data set's own last; streams a file if they are many."""
+        kept = self._fold.issues
+        if sum(self.counts.values()) > len(kept):
+            again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+            for checked in self._checked(columns=False):
+                again.add(checked)
+                yield from sorted(again.issues, key=_by_row)
+                again.issues.clear()
+            again.finish()
+            yield from again.issues
+        else:
+            yield from sorted(kept, key=_by_row)
+
+    def listed_issues(self) -> list[Issue]:
+        """The issues that are in memory, in the order of the rows: all but for a file with very many."""
+        return sorted(self._fold.issues, key=_by_row)
+
+    def _checked(self, columns: bool) -> Iterator[pa.RecordBatch]:
+        from msgspec.structs import replace
+
+        from agent_eval_schema.check import check_stream
+
+        return check_stream(self._source.batches(), replace(self._plan, columns=columns))
+
+    # rows
+
+    @property
+    def valid_mask(self) -> np.ndarray[Any, Any]:
+        """For each row whether it is valid."""
+        return self._fold.valid.copy()
+
+    def iter_batches(self) -> Iterator[pa.RecordBatch]:
+        """The normalised rows as Arrow batches, streamed."""
+        for checked in self._checked(columns=True):
+            yield checked.select([n for n in checked.schema.names if not n.startswith("__")])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the normalised rows: the canonical columns, then those that are carried along."""
+        return pa.schema([*ROW_SCHEMA, *(f for f in self.source_schema if f.name not in COLUMNS)])
+
+    @cached_property
+    def source_schema(self) -> pa.Schema:
+        """The columns of the input as Arrow has them; a file of JSON is read through once, as any line may "
+        "bring more."""
+        batches: Iterator[pa.RecordBatch] = map(find_format(self.format).read, self._source.batches())
+        if self._source.kind not in ("jsonl", "json", "list", "pandas"):
+            batches = islice(batches, 1)
+        schemas = [b.schema.remove_metadata() for b in batches]
+        found = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
+        return pa.schema([f for f in found if f.name not in HIDDEN])
+
+    def to_arrow(self) -> pa.Table:
+        """The normalised rows as one Arrow table."""
+        schema = self.schema
+        return pa.concat_tables([schema.empty_table(), *(fitted(b, schema) for b in self.iter_batches())])
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The normalised rows, all of them, in order: objects where the schema has objects, None where absent."""
+        return to_pandas(self.iter_batches(), self._source)
+
+    def iter_rows(self) -> Iterator[dict[str, Any]]:
+        """The normalised rows one by one, whatever the file's size."""
+        for batch in self.iter_batches():
+            _, columns = to_columns([batch])
+            for row in zip(*columns.values(), strict=True):
+                yield dict(zip(columns, row, strict=True))
+
+    @property
+    def valid(self) -> Any:
+        """The valid rows, in the form and with the cells in which they came (a frame for a file)."""
+        return self._source.take(self._fold.valid)
+
+    @property
+    def invalid(self) -> Any:
+        """The invalid rows, in the form and with the cells in which they came (a frame for a file)."""
+        return self._source.take(~self._fold.valid)
+
+    # metrics
+
+    @property
+    def metric_support(self) -> pd.DataFrame:
+        """A bool frame, row × metric, of all systems."""
+        return pd.DataFrame(
+            {m.name: supports(m, self._fold.masks, self._fold.valid, self.outputs) for m in metrics_of("all")}
+        )
+
+    def support(self, system: str = "all") -> list[Support]:
+        """One line a metric: supported, total, what would unlock most of the rest."""
+        return summarise(self._fold.valid_masks, self.row_count, self.outputs, system)
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """One line a metric: system, metric, supported, total, unlock, unlock_rows, condition, judged."""
+        return pd.DataFrame(
+            [[getattr(s, f) for f in Support.__struct_fields__] for s in self.support()],
+            columns=list(Support.__struct_fields__),
+        )
+
+    def why(self, row: int, metric: str) -> str:
+        """Why a row supports a metric, or what it lacks. `row` is the 0-based position; `metric` a name of the
+        catalogue, or a part of one between slashes (`"correctness"`)."""
+        found = find_metric(metric)
+        if not 0 <= row < self.row_count:
+            raise IndexError(f"row {row} is not one of 0 to {self.row_count - 1}")
+        if not self._fold.valid[row]:
+            return f"row {row} does not support {found.name}: it is invalid ({self._errors_of(row)})"
+        missing = missing_needs(found, int(self._fold.masks[row]), self.outputs)
+        if missing:
+            return f"row {row} does not support {found.name}: it lacks {', and '.join(words(n) for n in missing)}"
+        condition = next(s.condition for s in self.support(found.system) if s.metric == found.name)
+        return f"row {row} supports {found.name}" + (f", {condition}" if condition else "")
+
+    def _errors_of(self, row: int) -> str:
+        found = [i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR]
+        return "; ".join(f"{i.code} {i.message}" for i in found)
+
+    # verdicts and pictures
+
+    def raise_if_invalid(self) -> Report:
+        """The report itself, or InvalidEvalSet if it is not ok."""
+        if not self.ok:
+            raise InvalidEvalSet(self)
+        return self
+
+    def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
+        """The report as it is printed in a terminal."""
+        from agent_eval_schema.render.text import report_text
+
+        return report_text(self, color=color, width=width, system=system)
+
+    def to_json(self) -> str:
+        """The report as versioned JSON (see render/json.py)."""
+        from agent_eval_schema.render.json import report_json
+
+        return report_json(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the report: JSON for `.json`, text otherwise. Raises EvalSetError if the file cannot be written."""
+        write_text(str(path), self.to_json() if str(path).endswith(".json") else self.to_text())
+
+    def write_normalized(self, path: str) -> int:
+        """Stream the normalised rows into a JSONL or Parquet file; returns their number."""
+        return write_batches(path, self.iter_batches(), self.schema)
+
+    def write_invalid(self, path: str) -> int:
+        """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
+        schema = pa.schema([*self.source_schema, pa.field(LINE, pa.string()), pa.field("_issues", pa.list_(NOTE))])
+        return write_batches(path, self._invalid_batches(), schema)
+
+    def _invalid_batches(self) -> Iterator[pa.RecordBatch]:
+        """The cells as they came, beside the notes of the row (those of rules that compare rows too)."""
+        from agent_eval_schema.check import check_stream
+
+        again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+        for batch in self._source.batches():
+            start = again.row_count
+            again.add(next(check_stream([batch], self._plan)))
+            notes: dict[int, list[dict[str, Any]]] = {}
+            for issue in sorted(again.issues, key=_by_row):
+                notes.setdefault((issue.row or 0) - start, []).append({f.name: getattr(issue, f.name) for f in NOTE})
+            again.issues.clear()
+            mask = self._fold.valid[start : start + batch.num_rows]
+            column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
+            kept = batch.select([n for n in batch.schema.names if n != READING])
+            yield kept.append_column("_issues", column).filter(pa.array(~mask))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Report: {self.valid_count:,} of {self.row_count:,} rows valid, {self.count('error'):,} errors, "
+            f"{self.count('warning'):,} warnings>"
+        )
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def _by_row(issue: Issue) -> float:
+    return float("inf") if issue.row is None else issue.row

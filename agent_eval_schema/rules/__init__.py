@@ -1,0 +1,79 @@
+"""Every rule, by code: one module a family, named after what it looks at.
+
+    0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 9 dataset
+
+(7 production tables and 8 conversion losses are kept free for theirs.) A rule is a row of a table: its text is its
+documentation, what ``explain`` prints, and, through its examples, its test.
+"""
+
+import json
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from agent_eval_schema.issues import EvalSetError, Rule
+from agent_eval_schema.rules import columns, dataset, expectations, reading, requests, retrieval, tools, traces
+
+FAMILIES = MappingProxyType(
+    {
+        "0": "Reading",
+        "1": "Structure and columns",
+        "2": "Request, response, messages",
+        "3": "Expectations",
+        "4": "Retrieval",
+        "5": "Tools and trajectories",
+        "6": "Traces",
+        "7": "Production tables",
+        "8": "Conversion losses",
+        "9": "Whole data set",
+    }
+)
+
+
+def _collect() -> dict[str, Rule]:
+    modules = (reading, columns, requests, expectations, retrieval, tools, traces, dataset)
+    found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
+    return {r.code: r for r in sorted(found, key=lambda r: r.code)}
+
+
+RULES = MappingProxyType(_collect())
+
+
+@lru_cache(maxsize=64)
+def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
+    """The codes that are on. A prefix names a family (`AE4`), a name works as well as a code; ignore beats select.
+
+    Raises EvalSetError for a selector that matches nothing, so that a typing mistake does not switch a check off.
+    """
+    on = _matching(select) if select else frozenset(RULES)
+    return on - _matching(ignore)
+
+
+def _matching(selectors: tuple[str, ...]) -> frozenset[str]:
+    found: set[str] = set()
+    for selector in selectors:
+        hits = {r.code for r in RULES.values() if r.code.startswith(selector.upper()) or r.name == selector}
+        if not hits or not selector:
+            raise EvalSetError(f"no rule matches {selector!r}: give a code (AE206), a prefix (AE2) or a name")
+        found |= hits
+    return frozenset(found)
+
+
+def explain(code: str) -> str:
+    """What a code means, why it matters, how to mend it, with an example.
+
+    `code` is a code (`"AE206"`) or a name (`"message-role"`). Raises EvalSetError if there is no such rule.
+    """
+    rule = next((r for r in RULES.values() if code.upper() == r.code or code == r.name), None)
+    if rule is None:
+        raise EvalSetError(f"no rule {code!r}: `agent-eval-schema rules` lists them all")
+    summary, _, why = rule.doc.partition("\n\n")
+    lines = [f"{rule.code} {rule.name} ({rule.severity})", "", summary]
+    lines += ["", f"Why: {' '.join(why.split())}"] if why else []
+    lines += ["", f"Fix: {rule.hint}"] if rule.hint else []
+    lines += _example("Bad", rule.bad) + _example("Good", rule.good)
+    return "\n".join(lines) + "\n"
+
+
+def _example(label: str, rows: tuple[dict[str, Any], ...]) -> list[str]:
+    return ["", f"{label}:", *(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)] if rows else []

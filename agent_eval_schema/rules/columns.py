@@ -1,0 +1,71 @@
+"""AE1: which columns there are, and the cells of the plain ones (ids, counts, flags, tags)."""
+
+from agent_eval_schema.issues import Rule, Severity
+
+NO_ROWS = Rule(
+    "AE101",
+    "no-rows",
+    Severity.ERROR,
+    "check the export or the filter that made this data set",
+    "The data set has no rows.\n\nAn evaluation of nothing fails late, or worse, passes.",
+)
+
+MISSPELT_COLUMN = Rule(
+    "AE102",
+    "misspelt-column",
+    Severity.WARNING,
+    "rename the column",
+    "A column's name is nearly one of the schema.\n\nThe platform ignores a column that it does not know, and the "
+    "metrics that need it silently score nothing.",
+    bad=({"request": "Hi", "response": "Hello", "expected_respones": "Hello"},),
+    good=({"request": "Hi", "response": "Hello", "expected_response": "Hello"},),
+)
+
+UNKNOWN_COLUMN = Rule(
+    "AE103",
+    "unknown-column",
+    Severity.INFO,
+    "nothing to do: it is carried along unchanged and no metric reads it",
+    "A column that the schema does not know.",
+    bad=({"request": "Hi", "response": "Hello", "team": "search"},),
+    good=({"request": "Hi", "response": "Hello", "tags": {"team": "search"}},),
+)
+
+DUPLICATE_COLUMN = Rule(
+    "AE104",
+    "duplicate-column",
+    Severity.ERROR,
+    "rename or drop one of them: df.loc[:, ~df.columns.duplicated()] keeps the first",
+    "Two columns have the same name.\n\nOnly the first can be read; which one was meant is a guess.",
+)
+
+IGNORED_COLUMN = Rule(
+    "AE105",
+    "ignored-when-generated",
+    Severity.WARNING,
+    'drop the column, or validate with outputs="provided" if these outputs are to be scored',
+    "Outputs are present, but the app is to be run.\n\nThe run generates response, retrieved_context and trace; "
+    "what the "
+    "columns hold is ignored.",
+)
+
+REQUEST_ID_TYPE = Rule(
+    "AE106",
+    "request-id-not-text",
+    Severity.WARNING,
+    'make it text: df["request_id"] = df["request_id"].astype(str)',
+    "request_id is a number.\n\nThe schema says text; ids that pass through a float column end in .0 or lose digits.",
+    bad=({"request_id": 7, "request": "Hi", "response": "Hello"},),
+    good=({"request_id": "7", "request": "Hi", "response": "Hello"},),
+)
+
+CELL_TYPE = Rule(
+    "AE107",
+    "wrong-cell-type",
+    Severity.ERROR,
+    "give the value in the type that the message names",
+    "A cell of a plain column (id, count, latency, flag, tags) has the wrong type.\n\nIt cannot be aggregated or "
+    "compared.",
+    bad=({"request": "Hi", "response": "Hello", "total_token_count": "many"},),
+    good=({"request": "Hi", "response": "Hello", "total_token_count": 12},),
+)

@@ -1,0 +1,335 @@
+"""Every encoding of an MLflow trace → one `Trace`.
+
+    v3 (3.0 - 3.18)   {info: {trace_id, state, ...}, data: {spans: [{span_id, start_time_unix_nano, ...}]}}
+    v2 (2.13 - 2.22)  {info: {request_id, status, ...}, data: {spans: [{context: {span_id}, start_time, ...}]}}
+    flat v2           {spans: [{..., attributes: "JSON text"}], "mlflow.trace_schema.version": "2"}
+    v1                {app_version_id, steps: [{type: RETRIEVAL | LLM_GENERATION, ...}]}
+
+One Struct names the keys of all of them, so a good trace costs one typed decode that skips everything else; values
+that may never be needed stay `Raw`. A trace that does not fit is decoded generically and mended part by part: what
+cannot be read is left out and said. mlflow's own reader rejects a whole trace for one unknown key; we must not.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.diagnose import describe
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import traces as rules
+
+Note = tuple[Rule, str, str]
+"""A rule, the path inside the trace, and the message."""
+
+_ATTRIBUTE_KEYS = {
+    "type": "mlflow.spanType",
+    "inputs": "mlflow.spanInputs",
+    "outputs": "mlflow.spanOutputs",
+    "function_name": "mlflow.spanFunctionName",
+    "token_usage": "mlflow.chat.tokenUsage",
+    "tool_name": "gen_ai.tool.name",
+}
+_METADATA_KEYS = {
+    "token_usage": "mlflow.trace.tokenUsage",
+    "session": "mlflow.trace.session",
+    "is_truncated": "is_truncated",
+}
+
+
+class Attributes(Struct, rename=_ATTRIBUTE_KEYS):
+    """The span attributes that something is derived from; each value is JSON text (or, tolerated, a value)."""
+
+    type: str | None = None
+    inputs: Raw = Raw()
+    outputs: Raw = Raw()
+    function_name: Raw = Raw()
+    token_usage: Raw = Raw()
+    tool_name: Raw = Raw()
+
+
+class Context(Struct):
+    span_id: str | None = None
+
+
+class Status(Struct):
+    code: str | int | None = None
+    message: str | None = None
+
+
+class Span(Struct, eq=False):
+    """One span; the keys of all generations side by side. Two spans are the same only if they are one object."""
+
+    name: str | None = None
+    span_id: str | None = None
+    context: Context | None = None
+    parent_span_id: str | None = None
+    parent_id: str | None = None
+    start_time_unix_nano: int | str | None = None
+    start_time: int | str | None = None
+    end_time_unix_nano: int | str | None = None
+    end_time: int | str | None = None
+    status: Status | str | None = None
+    status_code: str | None = None
+    status_message: str | None = None
+    attributes: Attributes | str | None = None
+    events: Raw = Raw()
+
+    @property
+    def id(self) -> str | None:
+        return self.span_id or (self.context.span_id if self.context else None)
+
+    @property
+    def parent(self) -> str | None:
+        """The id of the parent, or None: the root of 3.0 - 3.4 has an empty one."""
+        return self.parent_span_id or self.parent_id or None
+
+    @property
+    def start(self) -> int | None:
+        return _nanoseconds(self.start_time_unix_nano if self.start_time_unix_nano is not None else self.start_time)
+
+    @property
+    def end(self) -> int | None:
+        return _nanoseconds(self.end_time_unix_nano if self.end_time_unix_nano is not None else self.end_time)
+
+    @property
+    def failed(self) -> bool:
+        code = self.status.code if isinstance(self.status, Status) else self.status or self.status_code
+        return code in ("ERROR", "STATUS_CODE_ERROR", 2)
+
+
+class Metadata(Struct, rename=_METADATA_KEYS):
+    token_usage: Raw = Raw()
+    session: Raw = Raw()
+    is_truncated: Raw = Raw()
+
+
+class Info(Struct):
+    """A trace's info of v2 (request_id, status, request_metadata) and v3 (trace_id, state, trace_metadata)."""
+
+    trace_id: str | None = None
+    request_id: str | None = None
+    client_request_id: str | None = None
+    state: str | None = None
+    status: str | None = None
+    execution_duration_ms: int | float | None = None
+    execution_time_ms: int | float | None = None
+    trace_metadata: Metadata | None = None
+    request_metadata: Metadata | None = None
+    assessments: Raw = Raw()
+
+
+class Data(Struct):
+    spans: list[Span] | None = None
+    request: Raw = Raw()
+    response: Raw = Raw()
+
+
+class _Document(Struct):
+    """The whole text of a trace in any encoding."""
+
+    info: Info | None = None
+    data: Data | None = None
+    spans: list[Span] | None = None
+    steps: Raw = Raw()
+    is_truncated: bool | None = None
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+
+
+class Trace(Struct):
+    """A trace, whatever its encoding was. `request` and `response` are the copies that v2 keeps beside the spans."""
+
+    info: Info
+    spans: list[Span]
+    request: Raw = Raw()
+    response: Raw = Raw()
+    is_truncated: bool = False
+    notes: list[Note] = field(default_factory=list)
+
+
+_document = msgspec.json.Decoder(_Document).decode
+_attributes = msgspec.json.Decoder(Attributes).decode
+_span = msgspec.json.Decoder(Span).decode
+_info = msgspec.json.Decoder(Info).decode
+_raw_text = msgspec.json.Decoder(str).decode
+
+
+def decode_trace(text: str | bytes | memoryview) -> Trace | list[Note]:
+    """The trace that JSON text holds, or the notes that say why there is none (never an exception)."""
+    try:
+        return _assemble(_document(text))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _mend(text)
+
+
+def _assemble(document: _Document) -> Trace | list[Note]:
+    if document.data is not None or document.info is not None:
+        data, info = document.data or Data(), document.info or Info()
+        trace = Trace(info, data.spans or [], data.request, data.response)
+    elif document.spans is not None:
+        trace = Trace(Info(), document.spans, is_truncated=bool(document.is_truncated))
+    elif bytes(document.steps).startswith(b"["):
+        return _from_steps(document)
+    else:
+        return [(rules.NOT_A_TRACE, "", "expected an object with `info` and `data`, got neither")]
+    for i, span in enumerate(trace.spans):
+        if span.attributes.__class__ is not Attributes:
+            span.attributes = _read_attributes(span.attributes, i, trace.notes)
+    return trace
+
+
+def _read_attributes(value: Attributes | str | None, i: int, notes: list[Note]) -> Attributes:
+    """Flat v2 writes the attributes as one JSON text, whose values are values."""
+    if not isinstance(value, str):
+        return Attributes()
+    try:
+        return _attributes(value)
+    except msgspec.MsgspecError as error:
+        notes.append((rules.ODD_TRACE, f"spans[{i}].attributes", f"expected an object, {error}"))
+        return Attributes()
+
+
+def value_of(raw: Raw) -> Any:
+    """What an attribute says: its value is JSON text in JSON; text that is not JSON is taken as it is."""
+    view = memoryview(raw)
+    if not view:
+        return None
+    if view[0] != 34:  # not a quote: an encoding that does not wrap its values
+        return jsontext.decode(raw)
+    try:
+        return jsontext.parse_leniently(_raw_text(raw))
+    except msgspec.DecodeError:
+        return jsontext.parse_leniently(jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace")))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The second look: traces that do not fit the types.
+
+
+def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
+    value = jsontext.parse(text)
+    notes: list[Note] = []
+    if isinstance(value, jsontext.Malformed):
+        lenient = jsontext.parse_leniently(
+            bytes(text).decode("utf-8", "replace") if not isinstance(text, str) else text
+        )
+        if not isinstance(lenient, dict):
+            return [(rules.MALFORMED_TRACE, "", value.message)]
+        notes.append((rules.TRACE_NAN, "", value.message))
+        value = lenient
+    if isinstance(value, str):  # encoded twice
+        inner = decode_trace(value)
+        return inner if value.lstrip().startswith("{") else [(rules.NOT_A_TRACE, "", f"got {describe(value)}")]
+    if not isinstance(value, dict):
+        return [(rules.NOT_A_TRACE, "", f"expected an object with `info` and `data`, got {describe(value)}")]
+    _mend_parts(value, notes)
+    trace = _assemble(_document(jsontext.encode(value)))
+    if isinstance(trace, Trace):
+        trace.notes[:0] = notes
+    return trace
+
+
+def _mend_parts(value: dict[str, Any], notes: list[Note]) -> None:
+    """Make every part fit its type by leaving out what does not, and note it."""
+    home = value["data"] if isinstance(value.get("data"), dict) else value
+    _require(value, "info", dict, "", notes)
+    _require(value, "data", dict, "", notes)
+    if home.get("spans") is not None and not isinstance(home["spans"], list):
+        notes.append((rules.ODD_TRACE, "spans", f"expected a list, got {describe(home.pop('spans'))}"))
+    for key in ("start_timestamp", "end_timestamp"):
+        _require(value, key, str, "", notes)
+    _require(value, "is_truncated", bool, "", notes)
+    if isinstance(value.get("info"), dict):
+        value["info"] = _mend_struct(value["info"], Info, "info", notes)
+    path = "data.spans" if home is not value else "spans"
+    if isinstance(home.get("spans"), list):
+        spans = [_mend_span(s, f"{path}[{i}]", notes) for i, s in enumerate(home["spans"])]
+        home["spans"] = [s for s in spans if s is not None]
+
+
+def _require(value: dict[str, Any], key: str, kind: type, path: str, notes: list[Note]) -> None:
+    if value.get(key) is not None and not isinstance(value[key], kind):
+        notes.append((rules.ODD_TRACE, f"{path}{key}", f"left out: got {describe(value.pop(key))}"))
+
+
+def _mend_span(span: Any, path: str, notes: list[Note]) -> Any:
+    if not isinstance(span, dict):
+        notes.append((rules.ODD_TRACE, path, f"expected a span (an object), got {describe(span)}"))
+        return None
+    if isinstance(span.get("attributes"), dict):
+        span["attributes"] = _mend_struct(span["attributes"], Attributes, f"{path}.attributes", notes)
+    return _mend_struct(span, Span, path, notes)
+
+
+def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes: list[Note]) -> dict[str, Any]:
+    """The object without the keys whose values do not fit; floats that are whole are let through as such."""
+    kept = {}
+    for key, entry in value.items():
+        if _fits(expected, key, entry):
+            kept[key] = entry
+        elif isinstance(entry, float) and _fits(expected, key, int(entry)):
+            kept[key] = int(entry)
+        elif entry is not None:
+            notes.append((rules.ODD_TRACE, f"{path}.{key}", f"left out: got {describe(entry)}"))
+    return kept
+
+
+def _fits(expected: type[Struct], key: str, value: Any) -> bool:
+    try:
+        msgspec.json.decode(jsontext.encode({key: value}), type=expected)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+def _nanoseconds(value: int | str | None) -> int | None:
+    """A time in ns; protobuf's JSON writes 64-bit integers as text."""
+    if isinstance(value, str):
+        return int(value) if value.isdigit() else None
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# v1: steps instead of spans.
+
+
+def _from_steps(document: _Document) -> Trace:
+    """The steps as spans below a root that holds the last generated text. v1 does not say what was asked."""
+    root = Span(name="root", span_id="root")
+    root.start_time, root.end_time = _instant(document.start_timestamp), _instant(document.end_timestamp)
+    trace = Trace(Info(), [root], is_truncated=bool(document.is_truncated))
+    answer = None
+    for i, step in enumerate(jsontext.decode(document.steps)):
+        if not isinstance(step, dict):
+            trace.notes.append((rules.ODD_TRACE, f"steps[{i}]", f"expected a step (an object), got {describe(step)}"))
+            continue
+        trace.spans.append(_step_span(step, i))
+        generation = step.get("text_generation")
+        answer = generation.get("generated_text", answer) if isinstance(generation, dict) else answer
+    root.attributes = Attributes(type="AGENT", outputs=Raw(jsontext.encode({"content": answer})))
+    return trace
+
+
+def _step_span(step: dict[str, Any], i: int) -> Span:
+    retrieval = step.get("retrieval")
+    chunks = retrieval.get("chunks") if isinstance(retrieval, dict) else None
+    span = Span(name=str(step.get("name")), span_id=str(step.get("step_id", i)), parent_span_id="root")
+    span.start_time = _instant(step.get("start_timestamp"))
+    span.end_time = _instant(step.get("end_timestamp"))
+    kind = {"RETRIEVAL": "RETRIEVER", "LLM_GENERATION": "LLM"}.get(str(step.get("type")), "UNKNOWN")
+    outputs = Raw(jsontext.encode(chunks)) if chunks is not None else Raw()
+    span.attributes = Attributes(type=kind, outputs=outputs)
+    return span
+
+
+def _instant(text: Any) -> int | None:
+    """ISO time → ns (v1 writes no offset; only differences are used)."""
+    try:
+        # Python 3.10 reads exactly 3 or 6 digits of a second.
+        whole, dot, fraction = str(text).removesuffix("Z").partition(".")
+        return int(datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}" if dot else whole).timestamp() * 1_000_000_000)
+    except ValueError:
+        return None

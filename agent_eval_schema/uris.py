@@ -1,0 +1,56 @@
+"""Whether the expected and the retrieved documents of a row have a doc_uri in common, or only nearly.
+
+document_recall compares URIs as text. Two writings of one document (another scheme, host case, a trailing slash,
+/Volumes against dbfs:/Volumes) make it 0, and nobody tells.
+"""
+
+import re
+from typing import Any
+from urllib.parse import unquote
+
+from agent_eval_schema.decoding import FAILED, Values
+
+NONE, EXACT, NEAR = 0, 1, 2
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
+
+
+def nearness(expected: Values, retrieved: Values) -> tuple[list[int | None], list[list[str] | None]]:
+    """For each row with both contexts NONE, EXACT or NEAR, and for a near miss one pair [expected, retrieved]."""
+    answers: list[int | None] = [None] * len(expected)
+    pairs: list[list[str] | None] = [None] * len(expected)
+    for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
+        if wanted and found and wanted is not FAILED and found is not FAILED:
+            answers[row], pairs[row] = _compare(wanted, found)
+    return answers, pairs
+
+
+def _compare(wanted: list[Any], found: list[Any]) -> tuple[int, list[str] | None]:
+    uris = {d.doc_uri for d in found if d.doc_uri}
+    if any(d.doc_uri in uris for d in wanted):
+        return EXACT, None
+    plain = {plain_uri(u): u for u in uris}
+    for document in wanted:
+        near = plain.get(plain_uri(document.doc_uri))
+        if near is not None:
+            return NEAR, [document.doc_uri, near]
+    return NONE, None
+
+
+def plain_uri(uri: str) -> str:
+    """The URI without what is written in many ways: scheme, case, escapes, a leading or trailing slash, www."""
+    text = unquote(_SCHEME.sub("", uri.strip())).lower().removeprefix("www.")
+    return text.removeprefix("/dbfs/").strip("/").removeprefix("dbfs/")
+
+
+def rewrite(expected: str, retrieved: str) -> str:
+    """What to do to the expected URI so that it equals the retrieved one, in words."""
+    if retrieved.endswith(expected):
+        return f"put {retrieved[: -len(expected)]!r} before the expected doc_uri"
+    if expected.endswith(retrieved):
+        return f"take {expected[: -len(retrieved)]!r} off the front of the expected doc_uri"
+    if retrieved.rstrip("/") == expected.rstrip("/"):
+        return f"{'add' if retrieved.endswith('/') else 'take off'} the trailing slash of the expected doc_uri"
+    if retrieved.lower() == expected.lower():
+        return "write both in the same case"
+    return f"write the expected doc_uri as {retrieved!r}"

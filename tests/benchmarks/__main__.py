@@ -1,0 +1,268 @@
+"""How fast and how small the validation is, beside parsers that do less: ``python -m tests.benchmarks [WHAT]``.
+
+    traces   100,000 rows with MLflow traces of 20 KB: the time of the whole ``validate_eval_set(path)`` against a bare
+             ``orjson.loads`` of the same texts, and against mlflow's own extraction of the same fields
+    plain    1,000,000 rows without traces: rows a second on one core, and the time against just reading the file
+    memory   peak resident memory of the command line, which must not grow with the file, whatever its layout
+    import   what ``import agent_eval_schema`` adds to the start of an interpreter
+
+Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
+measurement is a process of its own; those that are compared take turns, several rounds, and the fastest of each counts,
+because a neighbour can only make a run slower. Nothing here passes or fails a test.
+
+The files are generated (about 4 GB for all of it, 20 minutes); ``--keep DIR`` keeps and reuses them, ``--rows N`` makes
+a small trial, whose figures say little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+# This process imports neither pyarrow nor the package: a child's peak memory starts with what its parent holds, since
+# Linux counts the pages that are shared until the child's exec.
+
+ROOT = Path(__file__).resolve().parents[2]
+ROUNDS = 3
+IMPORT_ROUNDS = 20
+TRACE_ROWS = 100_000
+PLAIN_ROWS = 1_000_000
+MEASURED_FILES = {
+    "traces.parquet": TRACE_ROWS,
+    "traces.jsonl": TRACE_ROWS,
+    "traces-one-group.parquet": TRACE_ROWS,
+    "plain.parquet": PLAIN_ROWS,
+}
+
+Result = dict[str, float]
+
+
+class Line(NamedTuple):
+    """One line of the table; a figure without a target is there to compare."""
+
+    what: str
+    measured: str
+    target: str = ""
+    met: bool | None = None
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where the files are and how many rows they get."""
+
+    folder: Path
+    rows: int | None
+
+    def file(self, name: str) -> Path:
+        """The generated file, made on first use; its name holds its size, so a kept folder can hold several."""
+        rows = self.rows or MEASURED_FILES[name]
+        path = self.folder / f"{rows}-{name}"
+        if not path.exists():
+            note(f"generating {path.name}")
+            python("-m", "tests.benchmarks.data", name, str(rows), str(path))
+        return path
+
+
+def main() -> None:
+    arguments = parse_arguments()
+    print(machine())
+    with folder(arguments.keep) as where:
+        bench = Bench(Path(where), arguments.rows)
+        for name in SECTIONS if arguments.what == "all" else [arguments.what]:
+            print_table(name, SECTIONS[name](bench))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=str(__doc__).partition("\n")[0])
+    parser.add_argument("what", nargs="?", default="all", choices=[*SECTIONS, "all"])
+    parser.add_argument(
+        "--rows", type=positive, help="rows of every file, for a trial (default: 100,000 and 1,000,000)"
+    )
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the files there, and use those that are there")
+    return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least one row")
+    return number
+
+
+@contextmanager
+def folder(keep: Path | None) -> Iterator[Path]:
+    if keep:
+        keep.mkdir(parents=True, exist_ok=True)
+    with nullcontext(str(keep)) if keep else tempfile.TemporaryDirectory() as where:
+        yield Path(where).resolve()
+
+
+# --- the four sections ------------------------------------------------------------------------------------------------
+
+
+def traces(bench: Bench) -> list[Line]:
+    path = bench.file("traces.parquet")
+    best = fastest(path, "validate", "validate_on_one_core", "orjson_loads", "mlflow_extraction")
+    whole, one_core, parser, mlflow = (per_row(result) for result in best.values())
+    return [
+        checked(best["validate"]),
+        Line("validate_eval_set", f"{whole * 1e6:.0f} µs a trace"),
+        Line("bare orjson.loads", f"{parser * 1e6:.0f} µs a trace"),
+        Line("mlflow's extraction", f"{mlflow * 1e6:.0f} µs a trace"),
+        at_most("validate_eval_set / orjson.loads", whole / parser, 1.5, " ×"),
+        Line("the same on one core", f"{one_core / parser:.2f} ×"),
+        at_least("mlflow's extraction / validate_eval_set", mlflow / whole, 15, " ×"),
+    ]
+
+
+def plain(bench: Bench) -> list[Line]:
+    path = bench.file("plain.parquet")
+    best = fastest(path, "validate_on_one_core", "arrow_read", "pandas_read")
+    whole, arrow, pandas = (per_row(result) for result in best.values())
+    return [
+        checked(best["validate_on_one_core"]),
+        at_least("validate_eval_set on one core", 1 / whole, 200_000, " rows/s"),
+        Line("validate_eval_set / pyarrow read", f"{whole / arrow:.2f} ×"),
+        Line("validate_eval_set / pd.read_parquet", f"{whole / pandas:.2f} ×"),
+    ]
+
+
+def memory(bench: Bench) -> list[Line]:
+    lines = [
+        Line("an interpreter with pyarrow and pandas", f"{peak_memory('-c', 'import pyarrow.parquet, pandas'):.0f} MB")
+    ]
+    for name in MEASURED_FILES:
+        path = bench.file(name)
+        note(f"validating {path.name}")
+        peak = peak_memory("-m", "agent_eval_schema", "validate", str(path), "--output", "text")
+        lines.append(below(f"validate {path.name} ({path.stat().st_size / 1e6:,.0f} MB)", peak, 400, " MB", 0))
+    return lines
+
+
+def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
+    statements = {
+        "nothing": "pass",
+        "package": "import agent_eval_schema",
+        "function": "from agent_eval_schema import validate_eval_set",
+        "pyarrow": "import pyarrow, pandas, msgspec",
+    }
+    best = dict.fromkeys(statements, float("inf"))
+    for _ in range(IMPORT_ROUNDS):
+        for name, statement in statements.items():
+            best[name] = min(best[name], start_time(statement))
+    added = {name: seconds - best["nothing"] for name, seconds in best.items()}
+    return [
+        below("import agent_eval_schema", added["package"], 0.1, " s", 3),
+        Line("from agent_eval_schema import validate_eval_set", f"{added['function']:.3f} s"),
+        Line("import pyarrow, pandas, msgspec", f"{added['pyarrow']:.3f} s"),
+    ]
+
+
+SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
+    "traces": traces,
+    "plain": plain,
+    "memory": memory,
+    "import": imports,
+}
+
+
+# --- children ---------------------------------------------------------------------------------------------------------
+
+
+def fastest(path: Path, *names: str) -> dict[str, Result]:
+    """The fastest result of each measurement; they take turns, so that a slow minute hits all of them."""
+    best: dict[str, Result] = {}
+    for turn in range(ROUNDS):
+        for name in names:
+            note(f"{path.name}: {name}, round {turn + 1} of {ROUNDS}")
+            result: Result = json.loads(python("-m", "tests.benchmarks.measure", name, str(path)))
+            best[name] = min(best.get(name, result), result, key=per_row)
+    return best
+
+
+def per_row(result: Result) -> float:
+    return result["seconds"] / result["rows"]
+
+
+def python(*arguments: str) -> str:
+    """Run an interpreter in the root of the project; returns what it prints, or ends with what it complains about."""
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)}: exit {done.returncode}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def peak_memory(*arguments: str) -> float:
+    """Peak resident memory of an interpreter, MB."""
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=output, stderr=output)
+        _, status, usage = os.wait4(child.pid, 0)  # the usage of this child; getrusage would give the largest of all
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            output.seek(0)
+            sys.exit(
+                f"{' '.join(arguments)}: exit {child.returncode}\n{output.read()[-2000:].decode(errors='replace')}"
+            )
+    return usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def start_time(statement: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", statement], cwd=ROOT, check=True)
+    return time.perf_counter() - start
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def at_most(what: str, value: float, target: float, unit: str, digits: int = 2) -> Line:
+    return Line(what, f"{value:,.{digits}f}{unit}", f"<= {target:,}{unit}", value <= target)
+
+
+def below(what: str, value: float, target: float, unit: str, digits: int) -> Line:
+    return Line(what, f"{value:,.{digits}f}{unit}", f"< {target:,}{unit}", value < target)
+
+
+def at_least(what: str, value: float, target: float, unit: str) -> Line:
+    return Line(
+        what, f"{value:,.3g}{unit}" if value < 100 else f"{value:,.0f}{unit}", f">= {target:,}{unit}", value >= target
+    )
+
+
+def checked(result: Result) -> Line:
+    """What was found: the figures are about rows without errors, since other rows take another, slower path."""
+    what = "rows checked" if not result["invalid"] else f"rows checked, {result['invalid']:,.0f} INVALID"
+    return Line(what, f"{result['rows']:,.0f}", f"{result['issues']:,.0f} issues")
+
+
+def print_table(title: str, lines: list[Line]) -> None:
+    width = max(len(line.what) for line in lines)
+    print(f"\n{title}")
+    for line in lines:
+        verdict = {True: "met", False: "MISSED", None: ""}[line.met]
+        print(f"  {line.what:<{width}}  {line.measured:>18}  {line.target:<18}  {verdict}".rstrip(), flush=True)
+
+
+def machine() -> str:
+    versions = " · ".join(f"{name} {version(name)}" for name in ("pyarrow", "msgspec", "orjson", "pandas", "mlflow"))
+    return f"python {platform.python_version()} · {versions} · {os.cpu_count()} CPUs · {platform.machine()}"
+
+
+def note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
