@@ -39,13 +39,11 @@ Problem = tuple[str | None, str, str]
 
 
 class Cells(Struct):
-    """The cells of one column. A cell is None where it is absent."""
+    """The cells of one column. A cell is None where it is absent; `nul` says that some text holds a NUL character."""
 
     texts: Sequence[str | None]
     json: bool
-
-    def present(self) -> list[int]:
-        return [i for i, text in enumerate(self.texts) if text is not None]
+    nul: bool = False
 
 
 def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
@@ -55,10 +53,17 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
         return None
     array = simplified(batch.column(at))
     if is_json_column(batch.schema.field(at)):
-        return Cells(array.to_pylist(), True)
+        return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
     if is_text(array.type):
-        return Cells(array.to_pylist(), False)
-    return Cells(_as_json(array), True)
+        return Cells(array.to_pylist(), False, _holds(array, b"\0"))
+    texts = _as_json(array)
+    return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
+
+
+def _holds(array: pa.Array, what: bytes) -> bool:
+    """Whether any of the strings holds these bytes: one search over the buffer that they share."""
+    data = array.buffers()[2]
+    return data is not None and data.to_pybytes().find(what) >= 0
 
 
 def is_json_column(field: pa.Field) -> bool:

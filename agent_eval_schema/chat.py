@@ -8,16 +8,17 @@ tables of mlflow.md (sources: seed 003, measured traces, public documentation).
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import is_type
-from agent_eval_schema.model import Message
+from agent_eval_schema.model import Message, Role
 
 Messages = list[dict[str, Any]]
 
 LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
 ANSWER_KEYS = ("response", "output", "answer", "result", "text")
+ROLES = frozenset(get_args(Role))
 LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 
 
@@ -52,7 +53,17 @@ def _chat(items: Any) -> Messages | None:
     if not isinstance(items, list):
         return None
     messages = [_message(item) for item in items]
-    return messages if is_type(list[Message], messages) else None
+    return messages if all([_is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
+
+
+def _is_plain(message: Any) -> bool:
+    """The commonest messages are right at a glance, which is quicker than the types."""
+    return (
+        message.__class__ is dict
+        and message.get("role") in ROLES
+        and message.get("content").__class__ is str
+        and len(message) == 2
+    )
 
 
 def _message(item: Any) -> Any:

@@ -9,7 +9,11 @@ mapInArrow. What needs the whole data set runs in the fold (report.py).
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import chain
+from multiprocessing import get_context
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +23,7 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import CANONICAL_CELLS, HIDDEN, JSON_CELLS
-from agent_eval_schema.decoding import FAILED
+from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.frames import Source, is_absent, one_batch, open_source
 from agent_eval_schema.issues import NOTE, EvalSetError, InvalidEvalSet, IssueLog, Severity
@@ -175,20 +179,19 @@ def make_plan(
     if outputs not in ("auto", "provided", "generated"):
         raise EvalSetError(f"outputs must be provided, generated or auto, got {outputs!r}")
     codes = chosen(select, ignore)
-    chosen_format, reason = (find_format(format), "as asked") if format != "auto" else detect(_first_batch(source))
+    batches = source.batches()
+    first = next(batches, None)
+    chosen_format, reason = (find_format(format), "as asked") if format != "auto" else detect(first)
     if outputs == "auto":
-        outputs = "provided" if _has_outputs(source, chosen_format.read) else "generated"
+        head = [] if first is None else [first]
+        outputs = "provided" if _have_outputs(chain(head, batches), chosen_format.read) else "generated"
     return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason)
 
 
-def _first_batch(source: Source) -> pa.RecordBatch | None:
-    return next(source.batches(), None)
-
-
-def _has_outputs(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
-    for batch in source.batches():
-        for name in ("response", "trace"):
-            at = (rows := read(batch)).schema.get_field_index(name)
+def _have_outputs(batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
+    for batch in batches:
+        rows = read(batch)
+        for at in map(rows.schema.get_field_index, ("response", "trace")):
             if at >= 0 and rows.column(at).null_count < rows.num_rows:
                 return True
     return False
@@ -199,17 +202,17 @@ def _has_outputs(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch
 
 
 def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
-    """Check batch after batch, in order."""
-    for batch in batches:
-        yield check_batch(batch, plan)
+    """Check batch after batch, in order; the next one is read while this one is checked."""
+    with ThreadPoolExecutor(1) as reader:
+        source = iter(batches)
+        coming = reader.submit(next, source, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield check_batch(batch, plan)
 
 
 def check_in_processes(batches: Iterable[pa.RecordBatch], plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     """The same in several processes: batches go out ahead of the results, which come back in order."""
-    from collections import deque
-    from concurrent.futures import Future, ProcessPoolExecutor
-    from multiprocessing import get_context
-
     # spawn: Arrow's threads do not survive a fork
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         waiting: deque[Future[pa.RecordBatch]] = deque()
@@ -276,7 +279,7 @@ VERDICT = pa.schema(
 
 
 def _assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
-    log = _switched_off(rows.log, plan.codes)
+    log, truths = _switched_off(rows.log, plan.codes), _truths(rows)
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     nearness_of, pairs = nearness(rows.column("expected_retrieved_context"), rows.column("retrieved_context"))
@@ -285,8 +288,8 @@ def _assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         log.to_arrow(),
         pa.array(_presence(rows), pa.uint32()),
         pa.array([v if isinstance(v, str) else None for v in rows.column("request_id")], pa.string()),
-        _hashes([None if v is None or v is FAILED else canonical_request(v).decode() for v in rows.column("request")]),
-        _hashes(_truths(rows)),
+        _hashes(_asked(rows, truths)),
+        _hashes(truths),
         pa.array(_copied(rows), pa.bool_()),
         pa.array(nearness_of, pa.int8()),
         pa.array(pairs, pa.list_(pa.string())),
@@ -331,6 +334,12 @@ def _hashes(texts: list[str | None]) -> pa.Array:
     return pa.array(array, pa.uint64(), mask=np.fromiter((t is None for t in texts), bool, len(texts)))
 
 
+def _asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
+    """The canonical request of each row that has a ground truth (the others have nothing to disagree about)."""
+    pairs = zip(rows.column("request"), truths, strict=True)
+    return [None if v is None or t is None or v is FAILED else canonical_request(v).decode() for v, t in pairs]
+
+
 def _truths(rows: Rows) -> list[str | None]:
     """The ground truth of each row as one text to compare."""
     texts: list[str | None] = [v if isinstance(v, str) else None for v in rows.column("expected_response")]
@@ -343,7 +352,7 @@ def _truths(rows: Rows) -> list[str | None]:
 def _copied(rows: Rows) -> list[bool | None]:
     """Whether the ground truth is the response (null: one of the two is absent)."""
     pairs = zip(rows.column("expected_response"), rows.column("response"), strict=True)
-    return [t.strip() == r.strip() if isinstance(t, str) and isinstance(r, str) else None for t, r in pairs]
+    return [t == r if t.__class__ is str and r.__class__ is str else None for t, r in pairs]
 
 
 def _presence(rows: Rows) -> np.ndarray[Any, Any]:
@@ -351,45 +360,54 @@ def _presence(rows: Rows) -> np.ndarray[Any, Any]:
     masks = np.zeros(rows.size, np.uint32)
     for field, name, holds in _PRESENCE:
         if name in rows.values:
-            found = np.fromiter(
-                (v is not None and v is not FAILED and holds(v) for v in rows.values[name]), bool, rows.size
-            )
-            masks |= found.astype(np.uint32) * np.uint32(BIT[field])
+            masks |= np.array(holds(rows.values[name]), np.uint32) * np.uint32(BIT[field])
     if rows.derived is not None:
-        retrieves = np.fromiter((d is not None and d.has_retriever for d in rows.derived), bool, rows.size)
-        masks |= retrieves.astype(np.uint32) * np.uint32(BIT["retriever_span"])
+        retrieves = [d is not None and d.has_retriever for d in rows.derived]
+        masks |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
     return masks
 
 
-def _always(_: Any) -> bool:
-    return True
+def _given(values: Values) -> list[bool]:
+    return [v is not None and v is not FAILED for v in values]
 
 
-def _not_blank(text: str) -> bool:
-    return not text.isspace() and text != ""
+def _filled(values: Values) -> list[bool]:
+    return [v is not FAILED and bool(v) for v in values]
 
 
-_PRESENCE: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
-    ("request", "request", _always),
+def _not_blank(values: Values) -> list[bool]:
+    return [v.__class__ is str and v != "" and not v.isspace() for v in values]
+
+
+def _with_content(values: Values) -> list[bool]:
+    return [bool(v) and v is not FAILED and any([d.content for d in v]) for v in values]
+
+
+def _with_uri(values: Values) -> list[bool]:
+    """Documents that were looked for and not found (an empty list) have a recall, so they count."""
+    return [v is not None and v is not FAILED and (not v or any([d.doc_uri for d in v])) for v in values]
+
+
+_PRESENCE: tuple[tuple[str, str, Callable[[Values], list[bool]]], ...] = (
+    ("request", "request", _given),
     ("response", "response", _not_blank),
-    ("retrieved_content", "retrieved_context", lambda docs: any(d.content for d in docs)),
-    ("retrieved_uri", "retrieved_context", lambda docs: not docs or any(d.doc_uri for d in docs)),
-    ("expected_uri", "expected_retrieved_context", bool),
-    ("expected_response", "expected_response", _always),
-    ("expected_facts", "expected_facts", bool),
-    ("guidelines", "guidelines", bool),
-    ("trace", "trace", _always),
-    ("input_tokens", "input_token_count", _always),
-    ("output_tokens", "output_token_count", _always),
-    ("total_tokens", "total_token_count", _always),
-    ("latency", "latency_seconds", _always),
-    ("session", "session_id", bool),
-    ("failure", "failure", _always),
-    ("predicted_trajectory", "predicted_trajectory", bool),
-    ("reference_trajectory", "reference_trajectory", bool),
+    ("retrieved_content", "retrieved_context", _with_content),
+    ("retrieved_uri", "retrieved_context", _with_uri),
+    ("expected_uri", "expected_retrieved_context", _filled),
+    ("expected_response", "expected_response", _given),
+    ("expected_facts", "expected_facts", _filled),
+    ("guidelines", "guidelines", _filled),
+    ("trace", "trace", _given),
+    ("input_tokens", "input_token_count", _given),
+    ("output_tokens", "output_token_count", _given),
+    ("total_tokens", "total_token_count", _given),
+    ("latency", "latency_seconds", _given),
+    ("session", "session_id", _filled),
+    ("failure", "failure", _given),
+    ("predicted_trajectory", "predicted_trajectory", _filled),
+    ("reference_trajectory", "reference_trajectory", _filled),
 )
-"""A field of the metric catalogue, the column that holds it, and when a cell of it counts. Documents that were looked
-for and not found (an empty list) have a recall, so they count as URIs."""
+"""A field of the metric catalogue, the column that holds it, and which of its cells count."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

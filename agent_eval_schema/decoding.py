@@ -171,7 +171,8 @@ def decode_text(name: str, cells: Cells, log: IssueLog) -> Values:
         values: Values = list(cells.texts)
     else:
         values = [None if text is None else _text(name, text, row, log) for row, text in enumerate(cells.texts)]
-    _note_nul(name, values, log)
+    if cells.nul:
+        note_nul(name, values, log)
     if name == "expected_response":
         _drop_blank(name, values, log)
     return values
@@ -193,15 +194,22 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
 
 def _drop_blank(name: str, values: Values, log: IssueLog) -> None:
     """Blank ground truth counts as none."""
-    for row, value in enumerate(values):
+    for row in suspects(values):
+        value = values[row]
         if isinstance(value, str) and not value.strip():
             log.add(expectations.BLANK_EXPECTATION, row, name, f"expected the ground truth, got {describe(value)}")
             values[row] = None
 
 
-def _note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
+def suspects(values: Sequence[Any]) -> list[int]:
+    """The rows whose text may be blank or JSON, by its first character: the only ones worth a closer look."""
+    return [row for row, v in enumerate(values) if v.__class__ is str and v[:1] in "{[ \t\r\n\v\f\xa0\u3000"]
+
+
+def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
+    """Say which texts hold a NUL character."""
     for row, value in enumerate(values):
-        if value.__class__ is str and "\0" in value:
+        if isinstance(value, str) and "\0" in value:
             where = value.index("\0")
             log.add(reading.CONTROL_CHARACTER, row, name, f"expected text without NUL, got one at character {where}")
 
@@ -213,22 +221,25 @@ def _note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
 def decode_response(cells: Cells, log: IssueLog) -> Values:
     """The answers' texts. A chat object is accepted, as a value or as JSON text."""
     values: Values = list(cells.texts)
-    for row, text in enumerate(cells.texts):
-        if text is None or (not cells.json and text[:1] != "{" and text[:1] != "["):
-            continue
-        value = jsontext.parse(text) if cells.json else text
-        if isinstance(value, jsontext.Malformed):
-            log.add(value.rule, row, "response", value.message)
-            values[row] = FAILED
-        elif isinstance(value, str):
-            values[row] = _answer_in_text(value, row, log)
-        else:
-            values[row] = _answer(value, row, log)
-    for row, value in enumerate(values):
-        if value.__class__ is str and not value.strip():
-            log.add(requests.BLANK_RESPONSE, row, "response", f"expected the app's answer, got {describe(value)}")
-    _note_nul("response", values, log)
+    if cells.json:
+        for row, text in enumerate(cells.texts):
+            if text is not None:
+                values[row] = _decoded_answer(jsontext.parse(text), row, log)
+    for row in suspects(values):
+        values[row] = _answer_in_text(values[row], row, log)
+        if isinstance(values[row], str) and not values[row].strip():
+            message = f"expected the app's answer, got {describe(values[row])}"
+            log.add(requests.BLANK_RESPONSE, row, "response", message)
+    if cells.nul:
+        note_nul("response", values, log)
     return values
+
+
+def _decoded_answer(value: Any, row: int, log: IssueLog) -> Any:
+    if isinstance(value, jsontext.Malformed):
+        log.add(value.rule, row, "response", value.message)
+        return FAILED
+    return value if isinstance(value, str) else _answer(value, row, log)
 
 
 def _answer_in_text(text: str, row: int, log: IssueLog) -> Any:

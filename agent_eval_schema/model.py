@@ -60,14 +60,14 @@ class RequestObject(Struct):
     history: list[Message] | None = None
 
 
-class Document(Struct, forbid_unknown_fields=True):
+class Document(Struct, forbid_unknown_fields=True, gc=False):
     """One retrieved chunk: `doc_uri` identifies the parent document, `content` is its text in any format."""
 
     doc_uri: NonBlank
     content: str | None = None
 
 
-class ToolCall(Struct, forbid_unknown_fields=True):
+class ToolCall(Struct, forbid_unknown_fields=True, gc=False):
     """One step of a trajectory: the tool's name and its input, an object (absent means no arguments)."""
 
     tool_name: NonBlank

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.cells import HIDDEN, LINE, READING
 from agent_eval_schema.engines.files import fitted, write_batches, write_text
@@ -66,7 +67,9 @@ class Fold:
         self.row_count = 0
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, list[Issue]] = {}
-        self.issues: list[Issue] = []
+        self._kept: list[tuple[int, pa.ListArray, pa.Array]] = []
+        self._own: list[Issue] = []
+        self._room = self.keep
         self.columns: dict[str, None] = {}
         self.derived: Counter[str] = Counter()
         self._valid: list[np.ndarray[Any, Any]] = []
@@ -97,34 +100,45 @@ class Fold:
         notes = lists.flatten()
         if not len(notes):
             return
-        codes = notes.field("code")
-        for entry in codes.value_counts().to_pylist():
-            self.counts[entry["values"]] += entry["counts"]
-        full = {c for c in self.codes if len(self.examples.get(c, ())) >= EXAMPLES}
-        room = len(self.issues) < self.keep
-        if not room and set(codes.unique().to_pylist()) <= full:
-            return
-        parents = np.repeat(np.arange(len(lists)), np.asarray(pa.compute.list_value_length(lists)))
-        id_texts = ids.to_pylist()
-        for parent, note in zip(parents.tolist(), notes.to_pylist(), strict=True):
-            if room or note["code"] not in full:
-                self._keep_issue(_issue(note, start + parent, id_texts[parent]))
+        counts = {e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()}
+        self.counts.update(counts)
+        if self._room > 0:
+            self._kept.append((start, lists, ids))
+            self._room -= len(notes)
+        if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
+            for issue in _issues_in(start, lists, ids):
+                self._add_example(issue)
 
-    def _keep_issue(self, issue: Issue) -> None:
+    def _add_example(self, issue: Issue) -> None:
         examples = self.examples.setdefault(issue.code, [])
         if len(examples) < EXAMPLES:
             examples.append(issue)
-        if len(self.issues) < self.keep:
-            self.issues.append(issue)
 
     def _log(
         self, rule: Rule, row: int | None, request_id: str | None, column: str | None, message: str, hint: str = ""
     ) -> None:
         if rule.code in self.codes:
+            given = hint or rule.hint
+            issue = Issue(row, request_id, column, column, rule.code, rule.name, rule.severity, message, given)
             self.counts[rule.code] += 1
-            self._keep_issue(
-                Issue(row, request_id, column, column, rule.code, rule.name, rule.severity, message, hint or rule.hint)
-            )
+            self._add_example(issue)
+            if self._room > 0:
+                self._own.append(issue)
+                self._room -= 1
+
+    def take_issues(self) -> list[Issue]:
+        """The issues that are held, in the order of the rows, those of the data set last."""
+        found = [issue for kept in self._kept for issue in _issues_in(*kept)]
+        return sorted([*found, *self._own], key=_by_row)
+
+    def forget_issues(self) -> None:
+        """Drop the issues that are held; counts and examples stay."""
+        self._kept.clear()
+        self._own.clear()
+
+    @property
+    def holds_all_issues(self) -> bool:
+        return self._room > 0 or sum(self.counts.values()) == 0
 
     # rules that compare rows
 
@@ -244,19 +258,13 @@ class Fold:
         return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
-def _issue(note: dict[str, Any], row: int, request_id: str | None) -> Issue:
-    rule = RULES[note["code"]]
-    return Issue(
-        row,
-        request_id,
-        note["column"],
-        note["path"],
-        rule.code,
-        rule.name,
-        rule.severity,
-        note["message"],
-        note["hint"],
-    )
+def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array) -> Iterator[Issue]:
+    parents = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+    id_texts = ids.to_pylist()
+    for parent, note in zip(parents.tolist(), lists.flatten().to_pylist(), strict=True):
+        rule = RULES[note["code"]]
+        where = (start + parent, id_texts[parent], note["column"], note["path"])
+        yield Issue(*where, rule.code, rule.name, rule.severity, note["message"], note["hint"])
 
 
 class Report:
@@ -340,21 +348,20 @@ class Report:
 
     def iter_issues(self) -> Iterator[Issue]:
         """The issues one by one, in the order of the rows, the data set's own last; streams a file if they are many."""
-        kept = self._fold.issues
-        if sum(self.counts.values()) > len(kept):
-            again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
-            for checked in self._checked(columns=False):
-                again.add(checked)
-                yield from sorted(again.issues, key=_by_row)
-                again.issues.clear()
-            again.finish()
-            yield from again.issues
-        else:
-            yield from sorted(kept, key=_by_row)
+        if self._fold.holds_all_issues:
+            yield from self._fold.take_issues()
+            return
+        again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+        for checked in self._checked(columns=False):
+            again.add(checked)
+            yield from again.take_issues()
+            again.forget_issues()
+        again.finish()
+        yield from again.take_issues()
 
     def listed_issues(self) -> list[Issue]:
         """The issues that are in memory, in the order of the rows: all but for a file with very many."""
-        return sorted(self._fold.issues, key=_by_row)
+        return self._fold.take_issues()
 
     def _checked(self, columns: bool) -> Iterator[pa.RecordBatch]:
         from msgspec.structs import replace
@@ -499,9 +506,9 @@ class Report:
             start = again.row_count
             again.add(next(check_stream([batch], self._plan)))
             notes: dict[int, list[dict[str, Any]]] = {}
-            for issue in sorted(again.issues, key=_by_row):
+            for issue in again.take_issues():
                 notes.setdefault((issue.row or 0) - start, []).append({f.name: getattr(issue, f.name) for f in NOTE})
-            again.issues.clear()
+            again.forget_issues()
             mask = self._fold.valid[start : start + batch.num_rows]
             column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
             kept = batch.select([n for n in batch.schema.names if n != READING])

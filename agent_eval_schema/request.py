@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.cells import Cells
-from agent_eval_schema.decoding import FAILED, Values
+from agent_eval_schema.decoding import FAILED, Values, suspects
 from agent_eval_schema.diagnose import Problem, describe, diagnose, excerpt_names, is_type, match_names
 from agent_eval_schema.issues import IssueLog, Rule
 from agent_eval_schema.model import Message, RequestObject
@@ -30,15 +30,17 @@ _RULES: dict[tuple[str, str], Rule] = {
 def decode_requests(cells: Cells, nests: bool, log: IssueLog) -> Values:
     """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable."""
     values: Values = list(cells.texts)
-    for row, text in enumerate(cells.texts):
-        if text is None:
-            continue
-        if cells.json:
-            values[row] = _value(jsontext.parse(text), row, nests, log)
-        elif text[:1] in "{[ \t\r\n":
-            values[row] = _text(text, row, nests, log)
-        if "\0" in text or (cells.json and "\\u0000" in text):
-            log.add(reading.CONTROL_CHARACTER, row, "request", "expected text without NUL, got one")
+    if cells.json:
+        for row, text in enumerate(cells.texts):
+            if text is not None:
+                values[row] = _value(jsontext.parse(text), row, nests, log)
+    else:
+        for row in suspects(values):
+            values[row] = _text(values[row], row, nests, log)
+    if cells.nul:
+        for row, text in enumerate(cells.texts):
+            if text is not None and ("\0" in text or (cells.json and "\\u0000" in text)):
+                log.add(reading.CONTROL_CHARACTER, row, "request", "expected text without NUL, got one")
     return values
 
 

@@ -306,6 +306,8 @@ def _expectation(name: str, value: Any) -> tuple[str | None, Any]:
 
 def _note_disagreements(rows: Rows) -> None:
     """A trace that was joined to the wrong row shows in another request, answer or set of documents."""
+    if not any(name in rows.values for name in _COMPARED):
+        return
     for row, derived in enumerate(rows.derived or ()):
         if derived is None:
             continue
@@ -346,12 +348,12 @@ _COMPARED: dict[str, Callable[[Any], Any]] = {
 
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace."""
-    asked, answered, traced = rows.column("request"), rows.column("response"), rows.column("trace")
-    provided = rows.outputs == "provided"
-    for row in range(rows.size):
-        if asked[row] is None and row not in rows.unread and traced[row] is not FAILED:
+    traced = rows.column("trace")
+    for row, request in enumerate(rows.column("request")):
+        if request is None and row not in rows.unread and traced[row] is not FAILED:
             _note_missing(rows, row, ("request",), requests.MISSING_REQUEST, "expected a request, got none")
-        if provided and answered[row] is None and traced[row] is None and row not in rows.unread:
+    for row, response in enumerate(rows.column("response") if rows.outputs == "provided" else ()):
+        if response is None and traced[row] is None and row not in rows.unread:
             message = "expected a response or a trace, got neither"
             _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
 
@@ -380,50 +382,43 @@ def forbid_two_truths(rows: Rows) -> None:
 COPY_LENGTH = 60
 """From this many characters on, the same text is taken for a copy; short answers are rightly the same."""
 OPENINGS = ("hi", "hello", "hey", "dear", "thank you", "thanks for", "great question", "sure", "certainly", "of course")
-CLOSINGS = (
-    "hope this helps",
-    "hope that helps",
-    "let me know if",
-    "feel free to",
-    "happy to help",
-    "anything else",
-    "best regards",
-)
+CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free to", "happy to help", "best regards")
+_POLITE = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}|({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
 
 
 def look_at_ground_truth(rows: Rows) -> None:
     """The signs of seed 003 that expected_response was copied rather than written."""
-    truths = rows.values.get("expected_response")
-    if truths is None:
-        return
+    truths = [v if isinstance(v, str) else None for v in rows.values.get("expected_response", ())]
     answers, contexts = rows.column("response"), rows.column("retrieved_context")
+    array = pa.array(truths, pa.string())
+    # Arrow's regex engine reads a column faster than a loop could look at its first letters.
+    polite = set(np.flatnonzero(np.asarray(pc.match_substring_regex(array, _POLITE).fill_null(False))).tolist())
     for row, truth in enumerate(truths):
-        if truth is None or truth is FAILED:
-            continue
-        signs = _signs(truth, answers[row], contexts[row])
-        if signs:
-            message = f"expected the minimal facts, got {excerpt(truth)}: {'; '.join(signs)}"
-            rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
+        if truth is not None and (len(truth) >= COPY_LENGTH or row in polite):
+            signs = _signs(truth, answers[row], contexts[row], row in polite)
+            if signs:
+                message = f"expected the minimal facts, got {excerpt(truth)}: {'; '.join(signs)}"
+                rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
 
 
-def _signs(truth: str, answer: Any, documents: Any) -> list[str]:
+def _signs(truth: str, answer: Any, documents: Any, polite: bool) -> list[str]:
     found, long = [], len(truth) >= COPY_LENGTH
     if long and truth == answer:
         found.append("it is identical to the response")
     elif isinstance(answer, str) and len(truth) > max(3 * len(answer), 200):
         found.append(f"it is {len(truth) // max(len(answer), 1)} times as long as the response")
-    if long and documents and documents is not FAILED and any(d.content and truth in d.content for d in documents):
+    if long and documents and documents is not FAILED and _stands_in(truth, documents):
         found.append("it stands word for word in a retrieved document")
-    if _is_polite(truth):
+    if polite:
         found.append("it holds a greeting or a closing phrase")
     return found
 
 
-def _is_polite(truth: str) -> bool:
-    head, tail = truth[:20].lower(), truth[-90:].lower()
-    opening = next((o for o in OPENINGS if head.startswith(o)), None) if head.startswith(OPENINGS) else None
-    greets = opening is not None and len(truth) > len(opening) + 12 and not head[len(opening)].isalnum()
-    return greets or any(phrase in tail for phrase in CLOSINGS)
+def _stands_in(truth: str, documents: list[Document]) -> bool:
+    for document in documents:  # noqa: SIM110 -- a generator would cost more than the search
+        if document.content and truth in document.content:
+            return True
+    return False
 
 
 STEPS: tuple[Callable[[Rows], None], ...] = (

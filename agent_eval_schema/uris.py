@@ -16,25 +16,34 @@ _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
 
 
 def nearness(expected: Values, retrieved: Values) -> tuple[list[int | None], list[list[str] | None]]:
-    """For each row with both contexts NONE, EXACT or NEAR, and for a near miss one pair [expected, retrieved]."""
+    """For each row with both contexts NONE, EXACT or NEAR, and for a near miss one pair [expected, retrieved].
+
+    A near miss only matters if nothing matches: once a row is EXACT, the other rows of the batch are left open (None).
+    """
     answers: list[int | None] = [None] * len(expected)
     pairs: list[list[str] | None] = [None] * len(expected)
-    for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
-        if wanted and found and wanted is not FAILED and found is not FAILED:
-            answers[row], pairs[row] = _compare(wanted, found)
+    both = [
+        (row, wanted, found)
+        for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True))
+        if wanted and found and wanted is not FAILED and found is not FAILED
+    ]
+    for row, wanted, found in both:
+        if not {d.doc_uri for d in wanted}.isdisjoint([d.doc_uri for d in found]):
+            answers[row] = EXACT
+            return answers, pairs
+    for row, wanted, found in both:
+        pairs[row] = _near_pair(wanted, found)
+        answers[row] = NEAR if pairs[row] else NONE
     return answers, pairs
 
 
-def _compare(wanted: list[Any], found: list[Any]) -> tuple[int, list[str] | None]:
-    uris = {d.doc_uri for d in found if d.doc_uri}
-    if any(d.doc_uri in uris for d in wanted):
-        return EXACT, None
-    plain = {plain_uri(u): u for u in uris}
+def _near_pair(wanted: list[Any], found: list[Any]) -> list[str] | None:
+    plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
     for document in wanted:
         near = plain.get(plain_uri(document.doc_uri))
         if near is not None:
-            return NEAR, [document.doc_uri, near]
-    return NONE, None
+            return [document.doc_uri, near]
+    return None
 
 
 def plain_uri(uri: str) -> str:

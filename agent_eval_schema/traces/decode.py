@@ -39,27 +39,31 @@ _METADATA_KEYS = {
 }
 
 
-class Attributes(Struct, rename=_ATTRIBUTE_KEYS):
+NOTHING = Raw()
+"""What an attribute that is not there holds."""
+
+
+class Attributes(Struct, rename=_ATTRIBUTE_KEYS, gc=False):
     """The span attributes that something is derived from; each value is JSON text (or, tolerated, a value)."""
 
     type: str | None = None
-    inputs: Raw = Raw()
-    outputs: Raw = Raw()
-    function_name: Raw = Raw()
-    token_usage: Raw = Raw()
-    tool_name: Raw = Raw()
+    inputs: Raw = NOTHING
+    outputs: Raw = NOTHING
+    function_name: Raw = NOTHING
+    token_usage: Raw = NOTHING
+    tool_name: Raw = NOTHING
 
 
-class Context(Struct):
+class Context(Struct, gc=False):
     span_id: str | None = None
 
 
-class Status(Struct):
+class Status(Struct, gc=False):
     code: str | int | None = None
     message: str | None = None
 
 
-class Span(Struct, eq=False):
+class Span(Struct, eq=False, gc=False):
     """One span; the keys of all generations side by side. Two spans are the same only if they are one object."""
 
     name: str | None = None
@@ -75,7 +79,7 @@ class Span(Struct, eq=False):
     status_code: str | None = None
     status_message: str | None = None
     attributes: Attributes | str | None = None
-    events: Raw = Raw()
+    events: Raw = NOTHING
 
     @property
     def id(self) -> str | None:
@@ -95,18 +99,22 @@ class Span(Struct, eq=False):
         return _nanoseconds(self.end_time_unix_nano if self.end_time_unix_nano is not None else self.end_time)
 
     @property
-    def failed(self) -> bool:
-        code = self.status.code if isinstance(self.status, Status) else self.status or self.status_code
-        return code in ("ERROR", "STATUS_CODE_ERROR", 2)
+    def code(self) -> str | int | None:
+        """The status as it was written: OK, ERROR, STATUS_CODE_OK, STATUS_CODE_ERROR …"""
+        status = self.status
+        return status.code if isinstance(status, Status) else status or self.status_code
 
 
-class Metadata(Struct, rename=_METADATA_KEYS):
-    token_usage: Raw = Raw()
-    session: Raw = Raw()
-    is_truncated: Raw = Raw()
+FAILED_CODES = ("ERROR", "STATUS_CODE_ERROR", 2)
 
 
-class Info(Struct):
+class Metadata(Struct, rename=_METADATA_KEYS, gc=False):
+    token_usage: Raw = NOTHING
+    session: Raw = NOTHING
+    is_truncated: Raw = NOTHING
+
+
+class Info(Struct, gc=False):
     """A trace's info of v2 (request_id, status, request_metadata) and v3 (trace_id, state, trace_metadata)."""
 
     trace_id: str | None = None
@@ -118,22 +126,22 @@ class Info(Struct):
     execution_time_ms: int | float | None = None
     trace_metadata: Metadata | None = None
     request_metadata: Metadata | None = None
-    assessments: Raw = Raw()
+    assessments: Raw = NOTHING
 
 
-class Data(Struct):
+class Data(Struct, gc=False):
     spans: list[Span] | None = None
-    request: Raw = Raw()
-    response: Raw = Raw()
+    request: Raw = NOTHING
+    response: Raw = NOTHING
 
 
-class _Document(Struct):
+class _Document(Struct, gc=False):
     """The whole text of a trace in any encoding."""
 
     info: Info | None = None
     data: Data | None = None
     spans: list[Span] | None = None
-    steps: Raw = Raw()
+    steps: Raw = NOTHING
     is_truncated: bool | None = None
     start_timestamp: str | None = None
     end_timestamp: str | None = None
@@ -144,8 +152,8 @@ class Trace(Struct):
 
     info: Info
     spans: list[Span]
-    request: Raw = Raw()
-    response: Raw = Raw()
+    request: Raw = NOTHING
+    response: Raw = NOTHING
     is_truncated: bool = False
     notes: list[Note] = field(default_factory=list)
 
@@ -175,9 +183,10 @@ def _assemble(document: _Document) -> Trace | list[Note]:
         return _from_steps(document)
     else:
         return [(rules.NOT_A_TRACE, "", "expected an object with `info` and `data`, got neither")]
-    for i, span in enumerate(trace.spans):
-        if span.attributes.__class__ is not Attributes:
-            span.attributes = _read_attributes(span.attributes, i, trace.notes)
+    if not all([span.attributes.__class__ is Attributes for span in trace.spans]):
+        for i, span in enumerate(trace.spans):
+            if not isinstance(span.attributes, Attributes):
+                span.attributes = _read_attributes(span.attributes, i, trace.notes)
     return trace
 
 
@@ -192,17 +201,23 @@ def _read_attributes(value: Attributes | str | None, i: int, notes: list[Note]) 
         return Attributes()
 
 
+def text_of(raw: Raw) -> str | None:
+    """The text that an attribute holds (JSON text, for most of them), or None if it is absent or no text."""
+    if raw is NOTHING:
+        return None
+    try:
+        return _raw_text(raw)
+    except msgspec.DecodeError:
+        value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
+        return value if isinstance(value, str) else None
+
+
 def value_of(raw: Raw) -> Any:
     """What an attribute says: its value is JSON text in JSON; text that is not JSON is taken as it is."""
-    view = memoryview(raw)
-    if not view:
+    if raw is NOTHING:
         return None
-    if view[0] != 34:  # not a quote: an encoding that does not wrap its values
-        return jsontext.decode(raw)
-    try:
-        return jsontext.parse_leniently(_raw_text(raw))
-    except msgspec.DecodeError:
-        return jsontext.parse_leniently(jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace")))
+    text = text_of(raw)
+    return jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace") if text is None else text)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -320,7 +335,7 @@ def _step_span(step: dict[str, Any], i: int) -> Span:
     span.start_time = _instant(step.get("start_timestamp"))
     span.end_time = _instant(step.get("end_timestamp"))
     kind = {"RETRIEVAL": "RETRIEVER", "LLM_GENERATION": "LLM"}.get(str(step.get("type")), "UNKNOWN")
-    outputs = Raw(jsontext.encode(chunks)) if chunks is not None else Raw()
+    outputs = Raw(jsontext.encode(chunks)) if chunks is not None else NOTHING
     span.attributes = Attributes(type=kind, outputs=outputs)
     return span
 

@@ -15,7 +15,6 @@ from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.report import Report
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 
-
 UNREADABLE = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
 
 

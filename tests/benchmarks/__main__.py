@@ -10,8 +10,8 @@ Read the ratios, not the seconds: machines are shared and differ, so a figure is
 measurement is a process of its own; those that are compared take turns, several rounds, and the fastest of each counts,
 because a neighbour can only make a run slower. Nothing here passes or fails a test.
 
-The files are generated (about 4 GB for all of it, 20 minutes); ``--keep DIR`` keeps and reuses them, ``--rows N`` makes
-a small trial, whose figures say little.
+The files are generated (3.5 GB for all of it; a whole run takes ten minutes); ``--keep DIR`` keeps and reuses them, so
+empty it after a change of data.py. ``--rows N`` makes a small trial, whose figures say little.
 """
 
 from __future__ import annotations

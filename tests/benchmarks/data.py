@@ -234,7 +234,6 @@ def agent_trace(rng: random.Random, number: int) -> str:
     recording = Recording(rng, number)
     question = f"Case {number}: {prose(rng, 150)}"
     answer = completion(rng, {"role": "assistant", "content": prose(rng, 350)}, "stop")
-    usage = token_usage(answer)
     recording.span("agent", "AGENT", {"messages": [user(question)], "session": f"session-{number // 5}"}, answer)
     prompt = [{"role": "system", "content": prose(rng, 800, "\n")}, user(question)]
     calls = [tool_call(rng, name, question) for name in ("search_tickets", "lookup_account")]
@@ -244,7 +243,7 @@ def agent_trace(rng: random.Random, number: int) -> str:
     results = [record_tool_call(recording, call) for call in calls]
     context = {"role": "system", "content": "Answer from these passages only.\n\n" + "\n\n".join(passages)}
     record_model_call(recording, [*prompt, context, plan["choices"][0]["message"], *results], answer)
-    return recording.to_json(usage)
+    return recording.to_json(total_usage(plan, answer))
 
 
 def user(content: str) -> Row:
@@ -269,6 +268,12 @@ def token_usage(answer: Row) -> dict[str, int]:
         "output_tokens": usage["completion_tokens"],
         "total_tokens": usage["total_tokens"],
     }
+
+
+def total_usage(*answers: Row) -> dict[str, int]:
+    """As MLflow sums the usage of a trace's model calls."""
+    usages = [token_usage(answer) for answer in answers]
+    return {key: sum(usage[key] for usage in usages) for key in usages[0]}
 
 
 def tool_call(rng: random.Random, name: str, question: str) -> Row:
