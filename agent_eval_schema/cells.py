@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
@@ -44,6 +45,16 @@ class Cells(Struct):
     texts: Sequence[str | None]
     json: bool
     nul: bool = False
+    array: pa.Array | None = None
+
+    def suspects(self) -> list[int]:
+        """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
+        if self.array is None:
+            return [row for row, t in enumerate(self.texts) if t is not None and t[:1] in "{[ \t\r\n"]
+        return np.flatnonzero(np.asarray(pc.match_substring_regex(self.array, _SUSPECT).fill_null(False))).tolist()
+
+
+_SUSPECT = r"^([\s{\[\p{Z}]|$)"
 
 
 def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
@@ -55,7 +66,7 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_json_column(batch.schema.field(at)):
         return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
     if is_text(array.type):
-        return Cells(array.to_pylist(), False, _holds(array, b"\0"))
+        return Cells(array.to_pylist(), False, _holds(array, b"\0"), array)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
 

@@ -113,7 +113,7 @@ def _from_traces(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.traces.rows import report_on_traces
 
     report = report_on_traces(arguments.input)
-    count = report.write_normalized(arguments.output)
+    count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}")
     if report.counts:
         _print(_text(report))

@@ -5,7 +5,7 @@ them is an error the cell is kept without what nobody reads. One table, `SHAPES`
 must be and which rule a problem at which place breaks.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -174,7 +174,7 @@ def decode_text(name: str, cells: Cells, log: IssueLog) -> Values:
     if cells.nul:
         note_nul(name, values, log)
     if name == "expected_response":
-        _drop_blank(name, values, log)
+        _drop_blank(values, range(len(values)) if cells.json else cells.suspects(), log)
     return values
 
 
@@ -192,18 +192,14 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
     return FAILED
 
 
-def _drop_blank(name: str, values: Values, log: IssueLog) -> None:
+def _drop_blank(values: Values, suspects: Iterable[int], log: IssueLog) -> None:
     """Blank ground truth counts as none."""
-    for row in suspects(values):
+    for row in suspects:
         value = values[row]
         if isinstance(value, str) and not value.strip():
-            log.add(expectations.BLANK_EXPECTATION, row, name, f"expected the ground truth, got {describe(value)}")
+            message = f"expected the ground truth, got {describe(value)}"
+            log.add(expectations.BLANK_EXPECTATION, row, "expected_response", message)
             values[row] = None
-
-
-def suspects(values: Sequence[Any]) -> list[int]:
-    """The rows whose text may be blank or JSON, by its first character: the only ones worth a closer look."""
-    return [row for row, v in enumerate(values) if v.__class__ is str and v[:1] in "{[ \t\r\n\v\f\xa0\u3000"]
 
 
 def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
@@ -225,8 +221,9 @@ def decode_response(cells: Cells, log: IssueLog) -> Values:
         for row, text in enumerate(cells.texts):
             if text is not None:
                 values[row] = _decoded_answer(jsontext.parse(text), row, log)
-    for row in suspects(values):
-        values[row] = _answer_in_text(values[row], row, log)
+    for row in range(len(values)) if cells.json else cells.suspects():
+        if isinstance(values[row], str):
+            values[row] = _answer_in_text(values[row], row, log)
         if isinstance(values[row], str) and not values[row].strip():
             message = f"expected the app's answer, got {describe(values[row])}"
             log.add(requests.BLANK_RESPONSE, row, "response", message)

@@ -26,10 +26,10 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.rules import reading
 
-BATCH_BYTES = 16 << 20
+BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
 
-MAX_BATCH_ROWS = 16_384
+MAX_BATCH_ROWS = 8_192
 
 
 class Source(Struct, frozen=True):
@@ -114,10 +114,18 @@ def _series_cells(series: pd.Series[Any], name: str, problems: dict[int, list[Pr
     if series.dtype == object:
         return encode_cells(series.to_numpy(), name, problems)
     try:
-        array = pa.array(series, from_pandas=True)
+        array = (
+            _timestamps(series) if isinstance(series.dtype, pd.DatetimeTZDtype) else pa.array(series, from_pandas=True)
+        )
     except (pa.ArrowException, TypeError, ValueError, UnicodeError):
         return encode_cells(series.astype(object).to_numpy(), name, problems)
     return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array), False
+
+
+def _timestamps(series: pd.Series[Any]) -> pa.Array:
+    """Times with a zone, by way of UTC: Arrow's own conversion uses what pandas 3 deprecates."""
+    naive = pa.array(series.dt.tz_convert("UTC").dt.tz_localize(None), from_pandas=True)
+    return naive.cast(pa.timestamp(naive.type.unit, "UTC"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -135,6 +143,9 @@ def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Prob
         try:
             texts.append(None if is_absent(value) else _encode(value))
         except Exception as error:
+            if name not in COLUMNS:  # only carried along: some text will do
+                texts.append(_encode(str(value).encode("utf-8", "replace").decode()))
+                continue
             texts.append(None)
             problems.setdefault(i, []).append(_cell_problem(name, value, error))
     return pa.array(texts, pa.string()), True

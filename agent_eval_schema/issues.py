@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
@@ -101,13 +102,10 @@ class IssueLog:
 
     def to_arrow(self) -> pa.Array:
         """A list<NOTE> array with one entry a row, the issues of a row in the order they were found."""
-        order = sorted(range(len(self.rows)), key=self.rows.__getitem__)
-        counts = [0] * (self.size + 1)
-        for row in self.rows:
-            counts[row + 1] += 1
-        for i in range(self.size):
-            counts[i + 1] += counts[i]
+        parents = np.array(self.rows, np.int64)
+        order = np.argsort(parents, kind="stable").tolist()
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=self.size))])
         notes = [self.notes[i] for i in order]
         columns = list(zip(*notes, strict=True)) if notes else [()] * 5
         values = pa.StructArray.from_arrays([pa.array(c, pa.string()) for c in columns], fields=list(NOTE))
-        return pa.ListArray.from_arrays(pa.array(counts, pa.int32()), values)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)

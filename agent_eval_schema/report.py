@@ -488,9 +488,10 @@ class Report:
         """Write the report: JSON for `.json`, text otherwise. Raises EvalSetError if the file cannot be written."""
         write_text(str(path), self.to_json() if str(path).endswith(".json") else self.to_text())
 
-    def write_normalized(self, path: str) -> int:
-        """Stream the normalised rows into a JSONL or Parquet file; returns their number."""
-        return write_batches(path, self.iter_batches(), self.schema)
+    def write_normalized(self, path: str, *, carry: bool = True) -> int:
+        """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
+        canonical columns are written."""
+        return write_batches(path, self.iter_batches(), self.schema if carry else ROW_SCHEMA)
 
     def write_invalid(self, path: str) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.cells import Cells
-from agent_eval_schema.decoding import FAILED, Values, suspects
+from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.diagnose import Problem, describe, diagnose, excerpt_names, is_type, match_names
 from agent_eval_schema.issues import IssueLog, Rule
 from agent_eval_schema.model import Message, RequestObject
@@ -35,7 +35,7 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog) -> Values:
             if text is not None:
                 values[row] = _value(jsontext.parse(text), row, nests, log)
     else:
-        for row in suspects(values):
+        for row in cells.suspects():
             values[row] = _text(values[row], row, nests, log)
     if cells.nul:
         for row, text in enumerate(cells.texts):
@@ -49,6 +49,16 @@ def canonical_request(value: Any) -> bytes:
     if value.__class__ is str:
         return b'{"messages":[{"role":"user","content":' + jsontext.encode(value) + b"}]}"
     return jsontext.encode({"messages": value})
+
+
+def request_key(value: Any) -> str:
+    """A text that is the same for the same request in whatever format: a lone user message is its text."""
+    if value.__class__ is str:
+        return str(value)
+    first = value[0]
+    if len(value) == 1 and len(first) == 2 and first.get("role") == "user" and isinstance(first.get("content"), str):
+        return str(first["content"])
+    return jsontext.encode(value).decode()
 
 
 def last_user_text(value: Any) -> str | None:

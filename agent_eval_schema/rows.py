@@ -4,7 +4,6 @@ Each step below takes the rows and writes issues or values into them; `STEPS` is
 decode (`FAILED`) is not run.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema import jsontext
 from agent_eval_schema import request as requests_
-from agent_eval_schema.cells import Cells, is_text, read_cells, reading_problems, simplified, text_views
+from agent_eval_schema.cells import Cells, is_json_column, is_text, read_cells, reading_problems, simplified, text_views
 from agent_eval_schema.decoding import (
     FAILED,
     SHAPES,
@@ -24,8 +24,9 @@ from agent_eval_schema.decoding import (
     decode_text,
 )
 from agent_eval_schema.diagnose import describe, excerpt, is_type, match_names
+from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.issues import IssueLog
-from agent_eval_schema.model import COLUMNS, DOCUMENT, Document, ToolCall
+from agent_eval_schema.model import COLUMNS, Document, ToolCall
 from agent_eval_schema.rules import RULES, expectations, requests, retrieval, tools
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -45,21 +46,24 @@ class Rows:
         self.outputs = outputs
         self.nests = nests
         self.log = IssueLog(self.size)
-        self.values: dict[str, Values] = {}
+        self.values: dict[str, Values | DocumentColumn] = {}
         self.derived: list[Derived | None] | None = None
         self.unread: set[int] = set()
         self.filled = np.zeros(self.size, np.uint32)
         self.misspelt = {right: wrong for wrong, right in misspelt_columns(batch.schema.names).items()}
 
-    def column(self, name: str) -> Values:
+    def column(self, name: str) -> Values | DocumentColumn:
         """The decoded column, all None if there is none."""
-        return self.values.get(name) or [None] * self.size
+        values = self.values.get(name)
+        return [None] * self.size if values is None else values
 
     def writable(self, name: str) -> Values:
         """The decoded column, made if there is none."""
-        if name not in self.values:
-            self.values[name] = [None] * self.size
-        return self.values[name]
+        values = self.values.get(name)
+        if not isinstance(values, list):
+            values = [None] * self.size if values is None else list(values)
+            self.values[name] = values
+        return values
 
 
 def misspelt_columns(names: Sequence[str]) -> dict[str, str]:
@@ -120,39 +124,32 @@ def _read_context(rows: Rows, name: str) -> None:
     at = rows.batch.schema.get_field_index(name)
     if at < 0:
         return
-    column = simplified(rows.batch.column(at))
-    values = _plain_documents(column) if column.type == pa.list_(DOCUMENT) else None
-    if values is None:
-        cells = read_cells(rows.batch, name)
-        assert cells is not None
-        values = decode_column(name, cells, rows.log)
-    _merge(rows, name, values)
-
-
-def _plain_documents(column: pa.ListArray) -> Values | None:
-    """The documents of an Arrow list of structs that is right throughout, without going through JSON."""
-    flat = column.flatten()
-    uris, contents = flat.field("doc_uri"), flat.field("content")
-    if flat.null_count or uris.null_count or pc.any(pc.equal(pc.utf8_trim_whitespace(uris), "")).as_py():
-        return None
-    documents = list(map(Document, uris.to_pylist(), contents.to_pylist()))
-    bounds = np.concatenate([[0], np.cumsum(np.asarray(pc.list_value_length(column).fill_null(0)))]).tolist()
-    values: Values = [documents[a:b] for a, b in itertools.pairwise(bounds)]
-    for row in np.flatnonzero(np.asarray(column.is_null())):
-        values[row] = None
-    return values
+    documents = DocumentColumn.of(simplified(rows.batch.column(at)))
+    if documents is not None:
+        rows.values[name] = documents
+        return
+    cells = read_cells(rows.batch, name)
+    assert cells is not None
+    _merge(rows, name, decode_column(name, cells, rows.log))
 
 
 def note_empty_lists(rows: Rows) -> None:
     """Lists that are there and say nothing where something was expected."""
-    for row, value in enumerate(rows.values.get("expected_retrieved_context", ())):
-        if value is not None and value is not FAILED and not value:
-            message = "expected at least one document, got an empty list"
-            rows.log.add(retrieval.EMPTY_EXPECTED_CONTEXT, row, "expected_retrieved_context", message)
-    for name in ("predicted_trajectory", "reference_trajectory"):
-        for row, value in enumerate(rows.values.get(name, ())):
-            if value is not None and value is not FAILED and not value:
-                rows.log.add(tools.EMPTY_TRAJECTORY, row, name, "expected at least one call, got an empty list")
+    for name, rule, noun in _EMPTY:
+        values = rows.values.get(name, ())
+        if isinstance(values, DocumentColumn):
+            empty = np.flatnonzero(values.given() & ~values.filled()).tolist()
+        else:
+            empty = [row for row, v in enumerate(values) if v is not None and v is not FAILED and not v]
+        for row in empty:
+            rows.log.add(rule, row, name, f"expected at least one {noun}, got an empty list")
+
+
+_EMPTY = (
+    ("expected_retrieved_context", retrieval.EMPTY_EXPECTED_CONTEXT, "document"),
+    ("predicted_trajectory", tools.EMPTY_TRAJECTORY, "call"),
+    ("reference_trajectory", tools.EMPTY_TRAJECTORY, "call"),
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -165,7 +162,7 @@ def read_traces(rows: Rows) -> None:
     if at < 0:
         return
     column = simplified(rows.batch.column(at))
-    cells = text_views(column) if is_text(column.type) else (read_cells(rows.batch, "trace") or Cells([], True)).texts
+    cells = _trace_texts(rows.batch, column, at)
     rows.derived = [None] * rows.size
     values: Values = [None] * rows.size
     for row, cell in enumerate(cells):
@@ -177,6 +174,20 @@ def read_traces(rows: Rows) -> None:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
     _merge(rows, "trace", values)
+
+
+def _trace_texts(batch: pa.RecordBatch, column: pa.Array, at: int) -> Sequence[str | memoryview | None]:
+    """The traces' JSON texts: an object is its JSON, a text is what it says."""
+    if is_text(column.type) and not is_json_column(batch.schema.field(at)):
+        return text_views(column)
+    cells = read_cells(batch, "trace")
+    assert cells is not None
+    return [_unquoted(t) if t is not None and t[0] == '"' else t for t in cells.texts]
+
+
+def _unquoted(text: str) -> str:
+    value = jsontext.parse_leniently(text)
+    return value if isinstance(value, str) else text
 
 
 def _note_unreadable(rows: Rows, row: int, notes: list[Any]) -> None:
@@ -214,7 +225,12 @@ def fill_from_traces(rows: Rows) -> None:
 
 
 def _fill(rows: Rows, name: str, derived: Values) -> None:
-    if not any(v is not None for v in derived):
+    if derived.count(None) == len(derived):
+        return
+    given = rows.values.get(name)
+    if given is None:
+        rows.values[name] = derived
+        rows.filled |= np.array([v is not None for v in derived]).astype(np.uint32) * BIT_OF[name]
         return
     values, bit = rows.writable(name), BIT_OF[name]
     for row, value in enumerate(derived):
@@ -225,9 +241,9 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
 
 def _fill_requests(rows: Rows) -> None:
     requests_of = [d.request if d else None for d in rows.derived or ()]
-    given = rows.writable("request")
-    for row, messages in enumerate(requests_of):
-        if messages is not None and given[row] is None and rows.format == "databricks":
+    given = rows.column("request")
+    for row, messages in enumerate(requests_of if rows.format == "databricks" else ()):
+        if messages is not None and given[row] is None:
             rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
     _fill(rows, "request", requests_of)
 
@@ -349,13 +365,17 @@ _COMPARED: dict[str, Callable[[Any], Any]] = {
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace."""
     traced = rows.column("trace")
-    for row, request in enumerate(rows.column("request")):
-        if request is None and row not in rows.unread and traced[row] is not FAILED:
+    for row in _absent(rows.column("request")):
+        if row not in rows.unread and traced[row] is not FAILED:
             _note_missing(rows, row, ("request",), requests.MISSING_REQUEST, "expected a request, got none")
-    for row, response in enumerate(rows.column("response") if rows.outputs == "provided" else ()):
-        if response is None and traced[row] is None and row not in rows.unread:
+    for row in _absent(rows.column("response")) if rows.outputs == "provided" else ():
+        if traced[row] is None and row not in rows.unread:
             message = "expected a response or a trace, got neither"
             _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
+
+
+def _absent(values: Values | DocumentColumn) -> list[int]:
+    return [row for row, v in enumerate(values) if v is None]
 
 
 def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Any, message: str) -> None:
@@ -388,37 +408,45 @@ _POLITE = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}|({'|'.join(CLOSINGS)})[^.!?
 
 def look_at_ground_truth(rows: Rows) -> None:
     """The signs of seed 003 that expected_response was copied rather than written."""
-    truths = [v if isinstance(v, str) else None for v in rows.values.get("expected_response", ())]
-    answers, contexts = rows.column("response"), rows.column("retrieved_context")
-    array = pa.array(truths, pa.string())
-    # Arrow's regex engine reads a column faster than a loop could look at its first letters.
-    polite = set(np.flatnonzero(np.asarray(pc.match_substring_regex(array, _POLITE).fill_null(False))).tolist())
-    for row, truth in enumerate(truths):
-        if truth is not None and (len(truth) >= COPY_LENGTH or row in polite):
-            signs = _signs(truth, answers[row], contexts[row], row in polite)
-            if signs:
-                message = f"expected the minimal facts, got {excerpt(truth)}: {'; '.join(signs)}"
-                rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
+    if "expected_response" not in rows.values:
+        return
+    truths, answers = _texts(rows.column("expected_response")), _texts(rows.column("response"))
+    size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
+    long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
+    signs: dict[int, list[str]] = {}
+    for row in _rows_where(pc.and_(pc.equal(truths, answers), pc.greater_equal(size, COPY_LENGTH))):
+        signs.setdefault(row, []).append("it is identical to the response")
+    for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
+        times = size[row].as_py() // max(answer_size[row].as_py(), 1)
+        signs.setdefault(row, []).append(f"it is {times} times as long as the response")
+    for row in _found_in_documents(rows, long):
+        signs.setdefault(row, []).append("it stands word for word in a retrieved document")
+    for row in _rows_where(pc.match_substring_regex(truths, _POLITE)):
+        signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
+    for row, found in sorted(signs.items()):
+        message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(found)}"
+        rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
 
 
-def _signs(truth: str, answer: Any, documents: Any, polite: bool) -> list[str]:
-    found, long = [], len(truth) >= COPY_LENGTH
-    if long and truth == answer:
-        found.append("it is identical to the response")
-    elif isinstance(answer, str) and len(truth) > max(3 * len(answer), 200):
-        found.append(f"it is {len(truth) // max(len(answer), 1)} times as long as the response")
-    if long and documents and documents is not FAILED and _stands_in(truth, documents):
-        found.append("it stands word for word in a retrieved document")
-    if polite:
-        found.append("it holds a greeting or a closing phrase")
+def _texts(values: Values | DocumentColumn) -> pa.Array:
+    return pa.array([v if v.__class__ is str else None for v in values], pa.string())
+
+
+def _rows_where(mask: pa.Array) -> list[int]:
+    found: list[int] = np.flatnonzero(np.asarray(mask.fill_null(False))).tolist()
     return found
 
 
-def _stands_in(truth: str, documents: list[Document]) -> bool:
-    for document in documents:  # noqa: SIM110 -- a generator would cost more than the search
-        if document.content and truth in document.content:
-            return True
-    return False
+def _found_in_documents(rows: Rows, candidates: list[int]) -> list[int]:
+    """The rows whose ground truth is a passage of a retrieved document."""
+    truths, contexts = rows.column("expected_response"), rows.column("retrieved_context")
+    wanted: list[Any] = [None] * rows.size
+    for row in candidates:
+        wanted[row] = truths[row]
+    if isinstance(contexts, DocumentColumn):
+        return contexts.rows_holding(wanted)
+    given = [row for row in candidates if contexts[row] and contexts[row] is not FAILED]
+    return [row for row in given if any([d.content and wanted[row] in d.content for d in contexts[row] or ()])]
 
 
 STEPS: tuple[Callable[[Rows], None], ...] = (

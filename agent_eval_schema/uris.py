@@ -5,39 +5,44 @@ document_recall compares URIs as text. Two writings of one document (another sch
 """
 
 import re
-from typing import Any
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 from agent_eval_schema.decoding import FAILED, Values
+from agent_eval_schema.documents import DocumentColumn
+from agent_eval_schema.model import Document
+
+Column = Values | DocumentColumn
 
 NONE, EXACT, NEAR = 0, 1, 2
 
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
 
 
-def nearness(expected: Values, retrieved: Values) -> tuple[list[int | None], list[list[str] | None]]:
+def nearness(expected: Column, retrieved: Column) -> tuple[list[int | None], list[list[str] | None]]:
     """For each row with both contexts NONE, EXACT or NEAR, and for a near miss one pair [expected, retrieved].
 
     A near miss only matters if nothing matches: once a row is EXACT, the other rows of the batch are left open (None).
     """
     answers: list[int | None] = [None] * len(expected)
     pairs: list[list[str] | None] = [None] * len(expected)
-    both = [
-        (row, wanted, found)
-        for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True))
-        if wanted and found and wanted is not FAILED and found is not FAILED
-    ]
-    for row, wanted, found in both:
+    for row, wanted, found in _both(expected, retrieved):
         if not {d.doc_uri for d in wanted}.isdisjoint([d.doc_uri for d in found]):
             answers[row] = EXACT
             return answers, pairs
-    for row, wanted, found in both:
+    for row, wanted, found in _both(expected, retrieved):
         pairs[row] = _near_pair(wanted, found)
         answers[row] = NEAR if pairs[row] else NONE
     return answers, pairs
 
 
-def _near_pair(wanted: list[Any], found: list[Any]) -> list[str] | None:
+def _both(expected: Column, retrieved: Column) -> Iterator[tuple[int, list[Document], list[Document]]]:
+    for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
+        if wanted and found and wanted is not FAILED and found is not FAILED:
+            yield row, wanted, found
+
+
+def _near_pair(wanted: list[Document], found: list[Document]) -> list[str] | None:
     plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
     for document in wanted:
         near = plain.get(plain_uri(document.doc_uri))
@@ -49,7 +54,7 @@ def _near_pair(wanted: list[Any], found: list[Any]) -> list[str] | None:
 def plain_uri(uri: str) -> str:
     """The URI without what is written in many ways: scheme, case, escapes, a leading or trailing slash, www."""
     text = unquote(_SCHEME.sub("", uri.strip())).lower().removeprefix("www.")
-    return text.removeprefix("/dbfs/").strip("/").removeprefix("dbfs/")
+    return text.removeprefix("/dbfs/").strip("/ ").removeprefix("dbfs/")
 
 
 def rewrite(expected: str, retrieved: str) -> str:

@@ -148,7 +148,7 @@ class _CellBuilder:
     def _clear(self) -> None:
         self.size = 0
         self._bytes = 0
-        self._cells: dict[str, list[memoryview | None]] = {}
+        self._cells: dict[str, list[bytes | None]] = {}
         self._problems: dict[int, list[Problem]] = {}
         self._lines: dict[int, str] = {}
 
@@ -168,8 +168,8 @@ class _CellBuilder:
             column = self._cells.get(name)
             if column is None:
                 column = self._cells[name] = [None] * self.size
-            view = memoryview(raw)
-            column.append(None if len(view) == 4 and bytes(view) == b"null" else view)
+            cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
+            column.append(None if cell == b"null" else cell)
         self.size += 1
         self._bytes += len(text)
         if len(row) < len(self._cells):
@@ -178,7 +178,7 @@ class _CellBuilder:
                     column.append(None)
 
     def take(self) -> pa.RecordBatch:
-        columns = {n: (pa.array(views, pa.binary()).cast(pa.string()), True) for n, views in self._cells.items()}
+        columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
         if self._lines:
             texts = [self._lines.get(i) for i in range(self.size)]
             columns[LINE] = (pa.array(texts, pa.string()), False)

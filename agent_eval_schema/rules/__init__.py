@@ -76,4 +76,7 @@ def explain(code: str) -> str:
 
 
 def _example(label: str, rows: tuple[dict[str, Any], ...]) -> list[str]:
-    return ["", f"{label}:", *(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)] if rows else []
+    texts = [
+        json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode() for row in rows
+    ]
+    return ["", f"{label}:", *(f"  {t if len(t) < 500 else t[:200] + ' …'}" for t in texts)] if rows else []

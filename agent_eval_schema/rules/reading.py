@@ -85,7 +85,7 @@ UNREADABLE_CELL = Rule(
     Severity.ERROR,
     "give plain data: text, numbers, lists, dicts, dataclasses or pydantic objects",
     "A cell holds an object that cannot be written as JSON.\n\nFiles, Spark and the platform only carry plain data.",
-    bad=({"request": {"messages": [{"role": "user", "content": object()}]}, "response": "Hello"},),
+    bad=({"request": {"messages": [{"role": "user", "content": 1j}]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "user", "content": "Hi"}]}, "response": "Hello"},),
 )
 

@@ -30,19 +30,23 @@ from agent_eval_schema.traces.decode import (
 
 TEXT_KEYS = ("page_content", "content", "text")
 GUESSED_URI_KEYS = ("source", "url", "uri", "document_id")
+Tokens = tuple[int | None, int | None, int | None]
+"""Input, output and total."""
+
 DOCUMENT_LIST_KEYS = ("documents", "docs", "results", "chunks", "context")
 
 
-class Derived(Struct):
-    """The fields of a row that its trace holds (None: it does not say), and what was noteworthy on the way."""
+class Derived(Struct, gc=False):
+    """The fields of a row that its trace holds (None: it does not say), and what was noteworthy on the way.
+
+    The first fields stand in the order of DERIVATIONS.
+    """
 
     request: chat.Messages | None = None
     response: str | None = None
     retrieved_context: list[tuple[str | None, str | None]] | None = None
     predicted_trajectory: list[ToolCall] | None = None
-    input_token_count: int | None = None
-    output_token_count: int | None = None
-    total_token_count: int | None = None
+    token_counts: Tokens | None = None
     latency_seconds: float | None = None
     failure: bool | None = None
     error: str | None = None
@@ -52,6 +56,18 @@ class Derived(Struct):
     has_retriever: bool = False
     has_tool: bool = False
     notes: list[Note] = []
+
+    @property
+    def input_token_count(self) -> int | None:
+        return self.token_counts[0] if self.token_counts else None
+
+    @property
+    def output_token_count(self) -> int | None:
+        return self.token_counts[1] if self.token_counts else None
+
+    @property
+    def total_token_count(self) -> int | None:
+        return self.token_counts[2] if self.token_counts else None
 
 
 class Reading:
@@ -67,12 +83,13 @@ class Reading:
         orphans: list[Span] = []
         homes = {"RETRIEVER": self.retrievers, "TOOL": self.tools, "LLM": self.models, "CHAT_MODEL": self.models}
         for span in trace.spans:
-            home = homes.get((attributes(span).type or "").strip('"'))
-            if home is not None:
+            kind = attributes(span).type
+            if kind is not None and (home := homes.get(kind.strip('"'))) is not None:
                 home.append(span)
             if not span.parent_span_id and not span.parent_id:
                 orphans.append(span)
-            if span.code in FAILED_CODES:
+            status = span.status
+            if (status.code if status.__class__ is Status else status or span.status_code) in FAILED_CODES:
                 self.failed.append(span)
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=_start, default=None)
@@ -85,8 +102,6 @@ class Reading:
 
     def ancestors(self, span: Span) -> list[Span]:
         """The parents of a span up to the root; a loop in a broken trace ends the walk."""
-        if self.root and span.parent == self.root.id:
-            return [self.root]
         if not self._by_id:
             self._by_id = {s.id: s for s in self.trace.spans}
         found: list[Span] = []
@@ -95,6 +110,13 @@ class Reading:
             found.append(parent)
             parent = self._by_id.get(parent.parent) if parent.parent else None
         return found
+
+    def outermost(self, spans: list[Span]) -> list[Span]:
+        """The spans that do not lie below another one of them."""
+        top = self.root.id if self.root else None
+        if len(spans) == 1 or (self.root not in spans and all([s.parent == top for s in spans])):
+            return spans
+        return [s for s in spans if not any(a in spans for a in self.ancestors(s))]
 
     def note(self, rule: Rule, path: str, message: str) -> None:
         self.notes.append((rule, path, message))
@@ -113,16 +135,16 @@ def _start(span: Span) -> int:
 def derive(trace: Trace) -> Derived:
     """Everything that the trace says about its row."""
     reading = Reading(trace)
-    derived = Derived(has_retriever=bool(reading.retrievers), has_tool=bool(reading.tools), notes=reading.notes)
     if trace.is_truncated or (reading.metadata and _is_true(value_of(reading.metadata.is_truncated))):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
-    for field, _, read in DERIVATIONS:
-        setattr(derived, field, read(reading))
-    tokens = _tokens(reading)
-    if tokens is not None:
-        derived.input_token_count, derived.output_token_count, derived.total_token_count = tokens
+    derived = Derived(*[d.read(reading) for d in DERIVATIONS])
+    derived.has_retriever, derived.has_tool, derived.notes = (
+        bool(reading.retrievers),
+        bool(reading.tools),
+        reading.notes,
+    )
     return derived
 
 
@@ -188,7 +210,7 @@ def _retrieved_context(reading: Reading) -> list[tuple[str | None, str | None]] 
     """The documents of the last RETRIEVER to start that is not part of another one."""
     if not reading.retrievers:
         return None
-    outer = [s for s in reading.retrievers if not _inside_retriever(reading, s)] or reading.retrievers
+    outer = reading.outermost(reading.retrievers)
     output = attributes(max(outer, key=_start) if len(outer) > 1 else outer[0]).outputs
     try:
         found = _retrieved(text_of(output) or "")
@@ -212,10 +234,6 @@ class _Retrieved(Struct, gc=False):
 
 
 _retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
-
-
-def _inside_retriever(reading: Reading, span: Span) -> bool:
-    return len(reading.retrievers) > 1 and any(a in reading.retrievers for a in reading.ancestors(span))
 
 
 def _documents(reading: Reading, output: Any) -> list[tuple[str | None, str | None]]:
@@ -305,28 +323,22 @@ class _Output(Struct, gc=False):
     usage: _Usage | None = None
 
 
-Tokens = tuple[int | None, int | None, int | None]
-"""Input, output and total."""
-
 _usage = msgspec.json.Decoder(_Usage, strict=False).decode
 _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 
 def _tokens(reading: Reading) -> Tokens | None:
-    """The models' usage summed up, but for what lies below a counted span (mlflow#24307); else the trace's, the root's."""
+    """The models' usage, but for what lies below a counted span (mlflow#24307); else the trace's, else the root's."""
     used = {s: tokens for s in reading.models if (tokens := _span_tokens(attributes(s))) is not None}
-    if len(used) > 1:
-        counted = [t for span, t in used.items() if not any(a in used for a in reading.ancestors(span))]
-        return _sum([t[0] for t in counted]), _sum([t[1] for t in counted]), _sum([t[2] for t in counted])
     if used:
-        return next(iter(used.values()))
+        inputs, outputs, totals = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
+        return _sum(inputs), _sum(outputs), _sum(totals)
     stated = _stated(reading.metadata.token_usage) if reading.metadata else None
     return stated or _stated_in_output(reading.outputs)
 
 
-def _sum(counts: list[int | None]) -> int | None:
-    known = [c for c in counts if c is not None]
-    return sum(known) if known else None
+def _sum(counts: tuple[int | None, ...]) -> int | None:
+    return sum([c or 0 for c in counts]) if any([c is not None for c in counts]) else None
 
 
 def _span_tokens(found: Attributes) -> Tokens | None:
@@ -448,6 +460,7 @@ DERIVATIONS = (
     Derivation("response", "root span: mlflow.spanOutputs", _response),
     Derivation("retrieved_context", "last outer RETRIEVER span: mlflow.spanOutputs", _retrieved_context),
     Derivation("predicted_trajectory", "TOOL spans, else tool_calls of LLM spans", _predicted_trajectory),
+    Derivation("token_counts", "LLM spans: mlflow.chat.tokenUsage or usage, else the trace's", _tokens),
     Derivation("latency_seconds", "info.execution_duration_ms, else the root span's times", _latency),
     Derivation("failure", "info.state", _failure),
     Derivation("error", "first exception event, root first", _error),

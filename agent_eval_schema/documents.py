@@ -1,0 +1,83 @@
+"""A column of documents that stays in Arrow: its cells are right throughout, so few need be looked at one by one.
+
+A list<struct<doc_uri, content>> column needs no JSON and, row by row, no Python objects: what most rules ask (is there
+content, is the list empty) is answered for the whole column at once.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.model import DOCUMENT, Document
+
+Mask = np.ndarray[Any, Any]
+
+
+class DocumentColumn:
+    """A sequence of list[Document] or None, made when asked for."""
+
+    def __init__(self, array: pa.ListArray) -> None:
+        self.array = array
+        flat = array.flatten()
+        self._uris, self._contents = flat.field("doc_uri"), flat.field("content")
+        self._lengths = np.asarray(pc.list_value_length(array).fill_null(0))
+        self._bounds = np.concatenate([[0], np.cumsum(self._lengths)]).tolist()
+        self._given = np.asarray(array.is_valid())
+
+    @staticmethod
+    def of(array: pa.Array) -> "DocumentColumn | None":
+        """The column, or None if it is of another type or some cell has a problem that must be explained."""
+        if array.type != pa.list_(DOCUMENT):
+            return None
+        flat = array.flatten()
+        uris = flat.field("doc_uri")
+        blank = pc.any(pc.equal(pc.utf8_trim_whitespace(uris), "")).as_py()
+        return None if flat.null_count or uris.null_count or blank else DocumentColumn(array)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, row: int) -> list[Document] | None:
+        if not self._given[row]:
+            return None
+        start, end = self._bounds[row], self._bounds[row + 1]
+        return list(map(Document, self._uri_list[start:end], self._content_list[start:end]))
+
+    def __iter__(self) -> Iterator[list[Document] | None]:
+        return (self[row] for row in range(len(self)))
+
+    @cached_property
+    def _uri_list(self) -> list[str]:
+        found: list[str] = self._uris.to_pylist()
+        return found
+
+    @cached_property
+    def _content_list(self) -> list[str | None]:
+        found: list[str | None] = self._contents.to_pylist()
+        return found
+
+    def rows_holding(self, wanted: list[str | None]) -> list[int]:
+        """The rows that have a document whose content holds the row's wanted text (None: nothing is wanted)."""
+        parents = np.repeat(np.arange(len(self)), self._lengths).tolist()
+        pairs = zip(parents, self._content_list, strict=True)
+        found = [row for row, text in pairs if text is not None and (want := wanted[row]) is not None and want in text]
+        return list(dict.fromkeys(found))
+
+    def given(self) -> Mask:
+        """For each row whether there is a list."""
+        return self._given
+
+    def filled(self) -> Mask:
+        """For each row whether there is a document."""
+        return np.asarray(self._lengths > 0)
+
+    def with_content(self) -> Mask:
+        """For each row whether a document of it has content."""
+        has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
+        total = np.concatenate([[0], np.cumsum(has)])
+        bounds = np.asarray(self._bounds)
+        return np.asarray(total[bounds[1:]] > total[bounds[:-1]])

@@ -1,0 +1,90 @@
+"""One fixture feeds a test through every kind of input; another finds the data that users get too."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_data"
+
+Row = dict[str, Any]
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def columns_of(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def as_pandas(rows: list[Row], _: Path) -> pd.DataFrame:
+    return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in columns_of(rows)})
+
+
+def as_list(rows: list[Row], _: Path) -> list[Row]:
+    return rows
+
+
+def as_arrow(rows: list[Row], _: Path) -> pa.Table:
+    """Nested cells as JSON text: an Arrow column cannot mix strings and objects."""
+    return pa.table({n: pa.array([_as_text(r.get(n)) for r in rows], pa.string()) for n in columns_of(rows)})
+
+
+def as_jsonl(rows: list[Row], folder: Path) -> str:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows), encoding="utf-8")
+    return str(path)
+
+
+def as_json(rows: list[Row], folder: Path) -> str:
+    path = folder / "rows.json"
+    path.write_text(json.dumps(rows, ensure_ascii=False, indent=2), encoding="utf-8")
+    return str(path)
+
+
+def as_csv(rows: list[Row], folder: Path) -> str:
+    path = folder / "rows.csv"
+    names = columns_of(rows)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows([_as_text(r.get(n)) for n in names] for r in rows)
+    return str(path)
+
+
+def as_parquet(rows: list[Row], folder: Path) -> str:
+    path = folder / "rows.parquet"
+    pq.write_table(as_arrow(rows, folder), path)
+    return str(path)
+
+
+KINDS: dict[str, Callable[[list[Row], Path], Any]] = {
+    "pandas": as_pandas,
+    "list": as_list,
+    "arrow": as_arrow,
+    "jsonl": as_jsonl,
+    "json": as_json,
+    "csv": as_csv,
+    "parquet": as_parquet,
+}
+
+
+@pytest.fixture(params=KINDS)
+def every_input(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[Row]], Any]:
+    """Turns rows into one kind of input; the test runs once for each kind."""
+    return lambda rows: KINDS[request.param](rows, tmp_path)
+
+
+@pytest.fixture
+def samples() -> Path:
+    return SAMPLES

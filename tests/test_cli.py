@@ -1,0 +1,178 @@
+"""The command line as a user types it: what goes to stdout, what to stderr, and the exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from agent_eval_schema.cli import main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_clean_data_exits_0(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, out, err = run(capsys, "validate", samples / "good.jsonl")
+    assert (code, err) == (0, "")
+    assert "✓ All 12 rows are valid" in out
+    assert "response/llm_judged/correctness/rating" in out
+
+
+def test_errors_exit_1(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, out, _ = run(capsys, "validate", samples / "broken.jsonl")
+    assert code == 1
+    assert "AE206 message-role" in out
+    assert "did you mean 'user'?" in out
+
+
+@pytest.mark.parametrize(
+    ("level", "row", "code"),
+    [
+        ("error", {"request": "a", "response": ""}, 0),
+        ("warning", {"request": "a", "response": ""}, 1),
+        ("warning", {"request": "a", "response": "b", "x": 1}, 0),
+        ("never", {"request": "", "response": "b"}, 0),
+    ],
+)
+def test_fail_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, level: str, row: dict[str, str], code: int
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(row))
+    assert run(capsys, "validate", path, "--fail-on", level)[0] == code
+
+
+def test_select_and_ignore(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, out, _ = run(capsys, "validate", samples / "broken.jsonl", "--select", "AE206,AE4", "--ignore", "AE406")
+    assert code == 1
+    assert "AE206" in out
+    assert "AE402" in out
+    assert "AE201" not in out
+    assert "AE406" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["validate", "no-such-file.jsonl"], "no-such-file.jsonl: no such file"),
+        (["validate", "."], "is a directory"),
+        (["validate", "README.md"], "cannot tell the kind of file"),
+        (["validate", "sample_data/good.jsonl", "--format", "excel"], "no format 'excel'"),
+        (["validate", "sample_data/good.jsonl", "--select", "AE77"], "no rule matches 'AE77'"),
+        (["validate", "sample_data/good.jsonl", "--write-normalized", "x.docx"], "expected .jsonl or"),
+        (["validate", "sample_data/good.jsonl", "sample_data/good.csv", "--write-invalid", "x.jsonl"], "one FILE"),
+        (["metrics", "sample_data/good.jsonl", "--system", "azure"], "no system 'azure'"),
+        (["explain", "AE999"], "no rule 'AE999'"),
+        (["schema", "excel"], "no JSON Schema for 'excel'"),
+        (["from-traces", "sample_data/good.csv", "no-folder/x.jsonl"], "cannot be written"),
+    ],
+)
+def test_what_cannot_run_exits_2_with_one_line(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    samples: Path,
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(samples.parent)
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_json_of_one_file_and_of_several(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    _, out, _ = run(capsys, "validate", samples / "good.jsonl", "--output", "json")
+    assert json.loads(out)["rows"]["total"] == 12
+    _, out, _ = run(capsys, "validate", samples / "good.jsonl", samples / "good.csv", "--output", "json")
+    assert [r["rows"]["total"] for r in json.loads(out)] == [12, 6]
+
+
+def test_normalized_and_invalid_rows_are_written(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    normal, invalid = tmp_path / "n.parquet", tmp_path / "i.jsonl"
+    _, _, err = run(
+        capsys, "validate", samples / "broken.jsonl", "--write-normalized", normal, "--write-invalid", invalid
+    )
+    assert pq.read_table(normal).num_rows == 37
+    lines = [json.loads(line) for line in invalid.read_text().splitlines()]
+    assert len(lines) == 23
+    assert all(line["_issues"] for line in lines)
+    assert err.count("written to") == 2
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_metrics(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, out, _ = run(capsys, "metrics", samples / "good.jsonl", "--system", "all")
+    assert code == 0
+    for name in ("(databricks)", "(mlflow)", "(vertex)", "trajectory_recall", "RetrievalGroundedness"):
+        assert name in out
+    _, out, _ = run(capsys, "metrics", samples / "good.jsonl", "--system", "vertex", "--output", "json")
+    assert json.loads(out)[0]["system"] == "vertex"
+
+
+def test_from_traces(capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path) -> None:
+    target = tmp_path / "rows.jsonl"
+    code, _, err = run(capsys, "from-traces", samples / "search_traces.jsonl", target)
+    assert (code, err) == (0, f"6 rows written to {target}\n")
+    rows = [json.loads(line) for line in target.read_text().splitlines()]
+    assert rows[0]["request"]["messages"][-1]["role"] == "user"
+    assert run(capsys, "validate", target)[0] == 0
+
+
+def test_from_traces_refuses_a_file_without_traces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"request": "a"}\n')
+    code, _, err = run(capsys, "from-traces", source, tmp_path / "b.jsonl")
+    assert code == 2
+    assert "expected a `trace` column" in err
+
+
+def test_schema_explain_and_rules(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "schema", "databricks")
+    assert json.loads(out)["type"] == "object"
+    _, out, _ = run(capsys, "explain", "message-role")
+    assert out.startswith("AE206 message-role (error)")
+    _, out, _ = run(capsys, "rules")
+    assert "Reading (AE0)" in out
+    assert "AE903" in out
+
+
+def test_several_processes_give_the_same_report(samples: Path, tmp_path: Path) -> None:
+    """In a process of its own: the pool's workers are spawned from it."""
+    path = tmp_path / "big.jsonl"
+    path.write_text((samples / "broken.jsonl").read_text() * 300)
+    command = [sys.executable, "-m", "agent_eval_schema", "validate", str(path), "--output", "json"]
+    one = subprocess.run(command, capture_output=True, text=True, check=False)
+    two = subprocess.run([*command, "--jobs", "2"], capture_output=True, text=True, check=False)
+    assert (one.returncode, one.stdout) == (two.returncode, two.stdout)
+    assert json.loads(one.stdout)["rows"]["total"] == 37 * 300
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(samples: Path) -> None:
+    command = f"{sys.executable} -m agent_eval_schema validate {samples / 'broken.jsonl'} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_console_without_unicode_gets_escapes(samples: Path) -> None:
+    command = [sys.executable, "-m", "agent_eval_schema", "validate", str(samples / "good.jsonl")]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = "import sys, agent_eval_schema; print([m for m in ('pandas', 'pyarrow', 'msgspec', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,211 @@
+"""The columns of databricks.md: what a cell may hold, what is said of one that it may not, and what counts as absent."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from agent_eval_schema import validate_eval_set
+
+ROW = {"request": "Hi", "response": "Hello"}
+DOC = {"doc_uri": "a.md", "content": "text"}
+CALL = {"tool_name": "f", "tool_input": {"x": 1}}
+
+ACCEPTED = [
+    ("response", "Hello", "Hello"),
+    ("response", '{"answer": 42}', '{"answer": 42}'),
+    ("expected_response", "x", "x"),
+    ("expected_facts", ["a", "b"], ["a", "b"]),
+    ("expected_facts", [], []),
+    ("guidelines", ["a"], {"guidelines": ["a"]}),
+    ("guidelines", {"tone": ["a"], "form": ["b", "c"]}, {"tone": ["a"], "form": ["b", "c"]}),
+    ("expected_retrieved_context", [{"doc_uri": "a.md"}], [{"doc_uri": "a.md", "content": None}]),
+    ("retrieved_context", [DOC, DOC], [DOC, DOC]),
+    ("retrieved_context", [], []),
+    ("retrieved_context", [{"doc_uri": "a.md", "content": None}], [{"doc_uri": "a.md", "content": None}]),
+    ("predicted_trajectory", [CALL], [CALL]),
+    ("reference_trajectory", [{"tool_name": "f"}], [{"tool_name": "f", "tool_input": {}}]),
+    ("custom_expected", {"a": [1, {"b": None}]}, {"a": [1, {"b": None}]}),
+    ("tags", {"team": "search"}, {"team": "search"}),
+    ("total_token_count", 12, 12),
+    ("latency_seconds", 0.25, 0.25),
+    ("failure", True, True),
+    ("error", "boom", "boom"),
+    ("session_id", "s-1", "s-1"),
+    ("request_id", "r-1", "r-1"),
+]
+
+
+@pytest.mark.parametrize(("column", "cell", "normal"), ACCEPTED, ids=[f"{c}-{i}" for i, (c, *_) in enumerate(ACCEPTED)])
+def test_what_a_cell_may_hold(
+    column: str, cell: Any, normal: Any, every_input: Callable[[list[dict[str, Any]]], Any]
+) -> None:
+    report = validate_eval_set(every_input([{**ROW, column: cell}]))
+    assert report.ok, report.to_text()
+    assert report.rows[column][0] == normal
+
+
+REFUSED = [
+    ("response", 42, ["AE220"]),
+    ("response", {"foo": 1}, ["AE220"]),
+    ("response", {"choices": [{"message": {"role": "assistant", "content": None}}]}, ["AE220"]),
+    ("expected_response", 3, ["AE302"]),
+    ("expected_response", ["a"], ["AE302"]),
+    ("expected_facts", "a fact", ["AE303"]),
+    ("expected_facts", ["a", 3, None], ["AE303", "AE303"]),
+    ("expected_facts", ["a", ""], ["AE303"]),
+    ("guidelines", "be polite", ["AE304"]),
+    ("guidelines", {"tone": "polite"}, ["AE304"]),
+    ("guidelines", [1], ["AE304"]),
+    ("custom_expected", ["a"], ["AE307"]),
+    ("retrieved_context", ["a.md"], ["AE402"]),
+    ("retrieved_context", [["a.md"]], ["AE402"]),
+    ("retrieved_context", DOC, ["AE401"]),
+    ("retrieved_context", "a.md", ["AE401"]),
+    ("retrieved_context", 7, ["AE401"]),
+    ("retrieved_context", [None, DOC], ["AE402"]),
+    ("retrieved_context", [{"content": "x"}], ["AE403"]),
+    ("retrieved_context", [{"doc_uri": None}], ["AE404"]),
+    ("retrieved_context", [{"doc_uri": 17}], ["AE404"]),
+    ("retrieved_context", [{"doc_uri": "  "}], ["AE404"]),
+    ("retrieved_context", [{"doc_uri": "a", "content": 5}], ["AE405"]),
+    ("retrieved_context", [{"doc_url": "a"}], ["AE403"]),
+    ("retrieved_context", [{"doc_uri": 1, "content": 2}, "x", {"doc_uri": ""}], ["AE404", "AE405", "AE402", "AE404"]),
+    ("expected_retrieved_context", ["a.md"], ["AE402"]),
+    ("predicted_trajectory", CALL, ["AE501"]),
+    ("predicted_trajectory", ["f"], ["AE501"]),
+    ("predicted_trajectory", [CALL, {"tool_input": {}}], ["AE502"]),
+    ("predicted_trajectory", [{"tool_name": 3}], ["AE502"]),
+    ("predicted_trajectory", [{"tool_name": "f", "tool_input": [1]}], ["AE503"]),
+    ("predicted_trajectory", [{"name": "f"}], ["AE502"]),
+    ("total_token_count", "many", ["AE107"]),
+    ("total_token_count", 1.5, ["AE107"]),
+    ("latency_seconds", "fast", ["AE107"]),
+    ("failure", "perhaps", ["AE107"]),
+    ("tags", ["a"], ["AE107"]),
+    ("session_id", ["a"], ["AE107"]),
+]
+
+
+@pytest.mark.parametrize(("column", "cell", "codes"), REFUSED, ids=[f"{c}-{i}" for i, (c, *_) in enumerate(REFUSED)])
+def test_what_a_cell_may_not_hold(column: str, cell: Any, codes: list[str]) -> None:
+    report = validate_eval_set([{**ROW, column: cell}, ROW])
+    errors = report.issues[report.issues["severity"] == "error"]
+    assert list(errors["code"]) == codes
+    assert set(errors["row"]) == {0}
+    assert set(errors["column"]) == {column}
+    assert all(path.startswith(column) for path in errors["path"])
+
+
+@pytest.mark.parametrize("key", ["page_content", "text"])
+def test_an_unknown_key_of_a_document_is_a_warning_and_the_document_is_kept(key: str) -> None:
+    report = validate_eval_set([{**ROW, "retrieved_context": [{"doc_uri": "a", key: "x"}]}])
+    assert report.counts == {"AE406": 1}
+    assert report.issues["hint"][0] == "did you mean `content`?"
+    assert report.rows["retrieved_context"][0] == [{"doc_uri": "a", "content": None}]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ['[{"doc_uri": "a.md", "content": "text"}]', np.array([DOC], dtype=object), (DOC,)],
+    ids=["text", "numpy", "tuple"],
+)
+def test_lists_may_be_json_text_or_arrays(cell: Any) -> None:
+    report = validate_eval_set([{**ROW, "retrieved_context": cell}])
+    assert (report.counts, report.rows["retrieved_context"][0]) == ({}, [DOC])
+
+
+@pytest.mark.parametrize("absent", [None, float("nan"), pd.NA, pd.NaT, np.float64("nan"), np.datetime64("NaT")])
+@pytest.mark.parametrize("column", ["expected_response", "retrieved_context", "trace", "request_id", "guidelines"])
+def test_every_way_to_say_absent_is_absent(absent: Any, column: str) -> None:
+    frame = pd.DataFrame({"request": ["Hi"], "response": ["Hello"], column: pd.Series([absent], dtype="object")})
+    for data in (frame, [{**ROW, column: absent}]):
+        report = validate_eval_set(data)
+        assert report.counts == {}
+        assert report.rows[column][0] is None
+
+
+def test_arrow_lists_of_structs_are_read_and_judged_like_json() -> None:
+    kind = pa.list_(pa.struct([("doc_uri", pa.string()), ("content", pa.string())]))
+    cells = [[DOC], None, [], [{"doc_uri": None, "content": "x"}], [{"doc_uri": " ", "content": None}]]
+    table = pa.table({"request": ["q"] * 5, "response": ["a"] * 5, "retrieved_context": pa.array(cells, kind)})
+    report = validate_eval_set(table)
+    assert list(zip(report.issues["row"], report.issues["code"], strict=True)) == [(3, "AE404"), (4, "AE404")]
+    assert list(report.rows["retrieved_context"])[:3] == [[DOC], None, []]
+    assert list(validate_eval_set(table.slice(1, 2)).rows["retrieved_context"]) == [None, []]
+
+
+# modes
+
+
+def test_with_outputs_provided_each_row_needs_a_response_or_a_trace() -> None:
+    report = validate_eval_set([ROW, {"request": "Hi"}])
+    assert (report.outputs, report.counts) == ("provided", {"AE223": 1})
+
+
+def test_without_any_output_the_app_will_be_run() -> None:
+    report = validate_eval_set([{"request": "Hi"}, {"request": "Ho", "response": None}])
+    assert (report.outputs, report.counts) == ("generated", {})
+
+
+def test_outputs_that_the_app_will_produce_are_ignored_with_a_warning() -> None:
+    report = validate_eval_set([{**ROW, "retrieved_context": [DOC]}], outputs="generated")
+    assert list(zip(report.issues["code"], report.issues["column"], strict=True)) == [
+        ("AE105", "response"),
+        ("AE105", "retrieved_context"),
+    ]
+
+
+def test_response_and_facts_are_an_error_unless_the_facts_are_empty() -> None:
+    both = {**ROW, "expected_response": "a", "expected_facts": ["b"]}
+    assert validate_eval_set([both]).counts == {"AE301": 1}
+    assert validate_eval_set([{**both, "expected_facts": []}]).counts == {}
+
+
+# column names
+
+
+def test_a_misspelt_column_is_one_warning_with_the_suggestion() -> None:
+    frame = pd.DataFrame({**{k: [v] * 3 for k, v in ROW.items()}, "expected_respones": ["a"] * 3})
+    report = validate_eval_set(frame)
+    assert report.counts == {"AE102": 1}
+    assert report.issues["hint"][0].startswith("did you mean `expected_response`?")
+    assert report.issues["row"].isna().all()
+
+
+def test_a_misspelt_request_absorbs_into_the_rows_that_lack_it() -> None:
+    report = validate_eval_set([{"requst": "Hi", "response": "Hello"}])
+    assert report.counts == {"AE201": 1}
+    assert "rename the column `requst`" in report.issues["hint"][0]
+
+
+@pytest.mark.parametrize(
+    "name", ["trace_id", "request_time", "latency", "text", "source", "id", "question", "reference"]
+)
+def test_ordinary_names_are_unknown_not_misspelt(name: str) -> None:
+    report = validate_eval_set([{**ROW, name: "x"}])
+    assert report.counts == {"AE103": 1}
+
+
+def test_unknown_columns_are_carried_along_unchanged() -> None:
+    when = pd.Timestamp("2026-01-02", tz="UTC")
+    frame = pd.DataFrame(
+        {**{k: [v] for k, v in ROW.items()}, "when": [when], "score": [np.float32(0.5)], "any": [{"a": {1}}]}
+    )
+    rows = validate_eval_set(frame).rows
+    assert (rows["when"].dtype, rows["score"].dtype) == (frame["when"].dtype, frame["score"].dtype)
+    assert rows["any"][0] == {"a": {1}}
+
+
+def test_a_frame_with_two_columns_of_a_name_is_an_error_of_the_data_set() -> None:
+    frame = pd.DataFrame([["Hi", "Hello", "again"]], columns=["request", "response", "response"])
+    report = validate_eval_set(frame)
+    assert (report.counts, report.ok, report.rows["response"][0]) == ({"AE104": 1}, False, "Hello")
+
+
+def test_numbers_as_ids_are_taken_as_text_with_a_warning() -> None:
+    report = validate_eval_set(pd.DataFrame({"request_id": [1, 2], "request": ["a", "b"], "response": ["c", "d"]}))
+    assert (report.counts, list(report.rows["request_id"])) == ({"AE106": 2}, ["1", "2"])

@@ -1,0 +1,181 @@
+"""What only shows when the whole data set is seen, whatever the batches."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema import frames, validate_eval_set
+from agent_eval_schema.hashes import FirstSeen
+from agent_eval_schema.uris import plain_uri, rewrite
+
+
+def row(**cells: Any) -> dict[str, Any]:
+    return {"request": "Hi", "response": "Hello", **cells}
+
+
+@pytest.fixture(params=[1, 2, 100], ids=lambda n: f"batches-of-{n}")
+def _batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "MAX_BATCH_ROWS", request.param)
+
+
+def codes(report: Any) -> list[tuple[Any, str]]:
+    return [
+        (None if pd.isna(r) else int(r), c) for r, c in zip(report.issues["row"], report.issues["code"], strict=True)
+    ]
+
+
+@pytest.mark.usefixtures("_batches")
+def test_a_repeated_request_id_is_an_error_of_the_later_rows() -> None:
+    report = validate_eval_set([row(request_id=i, request=str(n)) for n, i in enumerate("abaca")])
+    assert codes(report) == [(2, "AE901"), (4, "AE901")]
+    assert list(report.issues["message"]) == ["'a' is the id of row 0 already"] * 2
+    assert list(report.valid_mask) == [True, True, False, True, False]
+
+
+@pytest.mark.usefixtures("_batches")
+def test_the_same_request_in_any_format_with_another_truth_is_a_warning() -> None:
+    rows = [
+        row(request="Hi", expected_response="a"),
+        row(request={"messages": [{"role": "user", "content": "Hi"}]}, expected_response="a"),
+        row(request={"query": "Hi"}, expected_response="b"),
+        row(request="Hi"),
+        row(request="Ho", expected_response="c"),
+    ]
+    report = validate_eval_set(rows)
+    assert codes(report) == [(2, "AE902")]
+    assert report.issues["message"][0] == "row 0 asks the same and expects something else"
+
+
+def contexts(expected: str, retrieved: str) -> dict[str, Any]:
+    return row(
+        expected_retrieved_context=[{"doc_uri": expected}], retrieved_context=[{"doc_uri": "x"}, {"doc_uri": retrieved}]
+    )
+
+
+NEAR = [
+    ("/Volumes/main/hr/leave.pdf", "dbfs:/Volumes/main/hr/leave.pdf", "put 'dbfs:' before"),
+    ("dbfs:/Volumes/main/hr/leave.pdf", "/Volumes/main/hr/leave.pdf", "take 'dbfs:' off the front"),
+    ("https://docs.example.com/a", "http://docs.example.com/a", "write the expected doc_uri as"),
+    ("https://docs.example.com/a/", "https://docs.example.com/a", "take off the trailing slash"),
+    ("https://docs.example.com/a", "https://docs.example.com/a/", "add the trailing slash"),
+    ("https://Docs.Example.com/A", "https://docs.example.com/a", "write both in the same case"),
+    ("https://www.example.com/a", "https://example.com/a", "write the expected doc_uri as"),
+    ("/dbfs/Volumes/a.pdf", "dbfs:/Volumes/a.pdf", "write the expected doc_uri as"),
+    ("docs/a%20b.md", "docs/a b.md", "write the expected doc_uri as"),
+]
+
+
+@pytest.mark.usefixtures("_batches")
+@pytest.mark.parametrize(("expected", "retrieved", "words"), NEAR)
+def test_uris_that_nearly_match_everywhere_are_one_warning(expected: str, retrieved: str, words: str) -> None:
+    report = validate_eval_set([contexts(expected, retrieved), contexts("nothing", "alike"), row()])
+    assert codes(report) == [(None, "AE903")]
+    assert (
+        f"in 1 of 2 rows one nearly does: expected {expected!r}, retrieved {retrieved!r}" in report.issues["message"][0]
+    )
+    assert words in report.issues["hint"][0]
+
+
+@pytest.mark.usefixtures("_batches")
+def test_one_row_that_matches_shows_that_the_writing_is_right() -> None:
+    report = validate_eval_set([contexts("/Volumes/a", "dbfs:/Volumes/a"), contexts("b", "b")])
+    assert codes(report) == []
+
+
+def test_uris_of_different_documents_are_not_near() -> None:
+    assert validate_eval_set([contexts("docs/a.md", "docs/b.md")]).counts == {}
+
+
+@given(st.text("aB.-/ ", max_size=20))
+def test_a_plain_uri_stays_as_it_is_when_made_plain_again_without_escapes(uri: str) -> None:
+    if "%" not in uri and ":" not in uri:
+        once = plain_uri(uri)
+        assert plain_uri("/" + once + "/") == plain_uri(once)
+
+
+@pytest.mark.parametrize(("expected", "retrieved"), [(e, r) for e, r, _ in NEAR])
+def test_every_near_miss_has_a_remedy_in_words(expected: str, retrieved: str) -> None:
+    assert rewrite(expected, retrieved)
+
+
+@pytest.mark.usefixtures("_batches")
+def test_ground_truth_that_is_the_response_in_most_rows_is_one_warning() -> None:
+    copied = [row(request=f"q{i}", response=f"a{i}", expected_response=f"a{i}") for i in range(3)]
+    own = [row(request=f"p{i}", response="a", expected_response="b") for i in range(2)]
+    report = validate_eval_set(copied + own)
+    assert codes(report) == [(None, "AE904")]
+    assert "identical to response in 3 of 5 rows" in report.issues["message"][0]
+    assert validate_eval_set(copied + own + own[:1]).counts == {}
+
+
+LONG = "Full-time staff get sixteen weeks of paid parental leave, which is eighty working days."
+
+
+@pytest.mark.parametrize(
+    ("cells", "sign"),
+    [
+        ({"expected_response": LONG, "response": LONG}, "identical to the response"),
+        (
+            {"expected_response": LONG, "retrieved_context": [{"doc_uri": "a", "content": f"Leave. {LONG} See also."}]},
+            "word for word in a retrieved document",
+        ),
+        ({"expected_response": LONG * 3, "response": "Sixteen weeks."}, "times as long as the response"),
+        ({"expected_response": "Hello, you get sixteen weeks."}, "a greeting or a closing phrase"),
+        ({"expected_response": "Sixteen weeks. Let me know if you need more!"}, "a greeting or a closing phrase"),
+    ],
+)
+def test_signs_that_the_ground_truth_was_copied(cells: dict[str, Any], sign: str) -> None:
+    report = validate_eval_set([row(**cells)])
+    assert report.counts == {"AE306": 1}
+    assert sign in report.issues["message"][0]
+    assert report.ok
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        {"expected_response": "Paris", "response": "Paris"},
+        {"expected_response": "16 weeks", "retrieved_context": [{"doc_uri": "a", "content": "You get 16 weeks."}]},
+        {"expected_response": "High availability needs two zones."},
+        {"expected_response": "Surely sixteen weeks of leave."},
+        {"expected_response": LONG, "response": "You get sixteen weeks of leave, paid in full by us, as staff."},
+    ],
+)
+def test_minimal_ground_truth_shows_no_signs(cells: dict[str, Any]) -> None:
+    assert validate_eval_set([row(**cells)]).counts == {}
+
+
+@pytest.mark.parametrize("data", [[], pd.DataFrame(), pd.DataFrame({"request": [], "response": []})])
+def test_no_rows_is_an_error_of_the_data_set(data: Any) -> None:
+    report = validate_eval_set(data)
+    assert (report.counts, report.ok, report.row_count, len(report.rows)) == ({"AE101": 1}, False, 0, 0)
+
+
+@given(st.lists(st.lists(st.integers(0, 12), max_size=6), max_size=8))
+def test_first_seen_is_a_dict_that_forgets_nothing(batches: list[list[int]]) -> None:
+    seen, known, start = FirstSeen(), dict[int, int](), 0
+    for batch in batches:
+        rows = np.arange(start, start + len(batch))
+        firsts, payloads = seen.add(np.array(batch, np.uint64), rows, rows.astype(np.uint64) * 10)
+        for key, at, first, payload in zip(batch, rows.tolist(), firsts.tolist(), payloads.tolist(), strict=True):
+            assert first == known.get(key, -1)
+            assert payload == 10 * known.setdefault(key, at)
+        start += len(batch)
+
+
+def test_the_same_verdict_from_every_kind_of_input(every_input: Callable[[list[dict[str, Any]]], Any]) -> None:
+    rows = [
+        row(request_id="a", expected_response="x"),
+        row(request_id="a", expected_response="y"),
+        row(request_id="b", request={"query": "Hi"}, expected_response="z"),
+        contexts("/Volumes/a", "dbfs:/Volumes/a"),
+        row(retrieved_context=["a.md"], expected_respones="w"),
+    ]
+    report = validate_eval_set(every_input(rows))
+    assert report.counts == {"AE102": 1, "AE402": 1, "AE901": 1, "AE902": 2, "AE903": 1}
+    assert codes(report) == [(1, "AE901"), (1, "AE902"), (2, "AE902"), (4, "AE402"), (None, "AE102"), (None, "AE903")]

@@ -1,0 +1,190 @@
+"""The three request formats of seed 003, decided per cell, and what is said of a request that is none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pydantic
+import pytest
+
+from agent_eval_schema import validate_eval_set
+
+USER = {"role": "user", "content": "Hi"}
+CALLS = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+
+ACCEPTED = {
+    "text": ("Hi", [USER]),
+    "messages": ({"messages": [USER]}, [USER]),
+    "query": ({"query": "Hi"}, [USER]),
+    "query and history": (
+        {"query": "Hi", "history": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, USER],
+    ),
+    "null history": ({"query": "Hi", "history": None}, [USER]),
+    "system first": ({"messages": [{"role": "system", "content": "Be kind"}, USER]}, None),
+    "parts": (
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": "u"}}],
+                }
+            ]
+        },
+        None,
+    ),
+    "tool calls": (
+        {
+            "messages": [
+                USER,
+                {"role": "assistant", "content": None, "tool_calls": CALLS},
+                {"role": "tool", "content": "4", "tool_call_id": "c1"},
+            ]
+        },
+        None,
+    ),
+    "a key of the user's own in a message": ({"messages": [{**USER, "id": "m1"}]}, [{**USER, "id": "m1"}]),
+    "null keys of a message are absent": ({"messages": [{**USER, "name": None}]}, [USER]),
+    "a question that is JSON": ('["a"]', [{"role": "user", "content": '["a"]'}]),
+    "a question with a brace": ("{not json", [{"role": "user", "content": "{not json"}]),
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_accepted_requests_become_messages(case: str, every_input: Callable[[list[dict[str, Any]]], Any]) -> None:
+    request, messages = ACCEPTED[case]
+    report = validate_eval_set(every_input([{"request": request, "response": "ok"}]))
+    assert report.ok, report.to_text()
+    assert report.rows["request"][0] == {"messages": messages or request["messages"]}
+
+
+def test_one_column_may_mix_all_formats(every_input: Callable[[list[dict[str, Any]]], Any]) -> None:
+    requests = ["Hi", {"messages": [USER]}, {"query": "Hi"}, {"query": "Hi", "history": []}]
+    report = validate_eval_set(every_input([{"request": r, "response": "ok"} for r in requests]))
+    assert list(report.rows["request"]) == [{"messages": [USER]}] * 4
+    assert report.valid_count == 4
+
+
+@dataclass
+class Turn:
+    role: str
+    content: str
+
+
+class Chat(pydantic.BaseModel):
+    messages: list[dict[str, str]]
+
+
+@pytest.mark.parametrize(
+    "request_cell",
+    [
+        Chat(messages=[USER]),
+        {"messages": np.array([USER], dtype=object)},
+        {"messages": [Turn("user", "Hi")]},
+        {"messages": (USER,)},
+        pd.Series({"messages": [USER]}).to_dict(),
+    ],
+    ids=["pydantic", "numpy", "dataclass", "tuple", "dict"],
+)
+def test_objects_and_arrays_in_cells_are_read(request_cell: Any) -> None:
+    frame = pd.DataFrame({"request": pd.Series([request_cell], dtype="object"), "response": ["ok"]})
+    report = validate_eval_set(frame)
+    assert (report.counts, report.rows["request"][0]) == ({}, {"messages": [USER]})
+
+
+REFUSED = [
+    # cell, [(code, path)], part of the message or the hint
+    ("", [("AE202", "request")], "empty text"),
+    ("  \n", [("AE202", "request")], "blank text"),
+    ({"query": " "}, [("AE202", "request.query")], "blank text"),
+    ({"messages": []}, [("AE202", "request.messages")], "an empty list"),
+    ({"messages": [{"role": "user", "content": " "}]}, [("AE202", "request")], "only blank user messages"),
+    ({"messages": [USER], "query": "Hi"}, [("AE203", "request")], "got both"),
+    (42, [("AE204", "request")], "the number 42"),
+    (True, [("AE204", "request")], "got true"),
+    ([USER], [("AE204", "request")], 'put the messages into an object: {"messages": [...]}'),
+    ({"messages": "Hi"}, [("AE204", "request.messages")], "expected a list"),
+    ({"query": 3}, [("AE204", "request.query")], "expected text"),
+    ({"query": "Hi", "history": "none"}, [("AE204", "request.history")], "expected a list"),
+    ({}, [("AE205", "request")], "an empty object"),
+    ({"foo": 1}, [("AE205", "request")], "the keys foo"),
+    ({"mesages": [USER]}, [("AE205", "request.mesages")], "did you mean `messages`?"),
+    ({"question": "Hi"}, [("AE205", "request.question")], "did you mean `query`?"),
+    ({"messages": [{"role": "usr", "content": "a"}]}, [("AE206", "request.messages[0].role")], "did you mean 'user'?"),
+    ({"messages": [{"role": 3, "content": "a"}]}, [("AE206", "request.messages[0].role")], "the number 3"),
+    ({"messages": [USER, {"content": "a"}]}, [("AE208", "request.messages[1]")], "`role` is missing"),
+    ({"messages": [{"rol": "user", "content": "a"}]}, [("AE208", "request.messages[0].rol")], "did you mean `role`?"),
+    ({"messages": [{"role": "user", "content": None}]}, [("AE207", "request.messages[0].content")], "got null"),
+    ({"messages": [{"role": "user"}]}, [("AE207", "request.messages[0].content")], "got nothing"),
+    ({"messages": [{"role": "user", "content": 5}]}, [("AE207", "request.messages[0].content")], "the number 5"),
+    (
+        {"messages": [{"role": "user", "content": [{"text": "a"}]}]},
+        [("AE207", "request.messages[0].content[0]")],
+        "type",
+    ),
+    ({"messages": ["Hi"]}, [("AE208", "request.messages[0]")], "expected an object"),
+    ({"messages": [None, USER]}, [("AE208", "request.messages[0]")], "got null"),
+    (
+        {"query": "Hi", "history": [{"role": "bot", "content": "a"}]},
+        [("AE206", "request.history[0].role")],
+        "expected one of",
+    ),
+    # every problem of the cell, not the first
+    (
+        {"messages": [{"role": "usr", "content": "a"}, {"role": "user", "content": 5}, "x"]},
+        [
+            ("AE206", "request.messages[0].role"),
+            ("AE207", "request.messages[1].content"),
+            ("AE208", "request.messages[2]"),
+        ],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cell", "found", "words"), REFUSED, ids=lambda v: str(v)[:50])
+def test_a_request_that_is_none_is_refused_with_path_and_hint(
+    cell: Any, found: list[tuple[str, str]], words: str
+) -> None:
+    report = validate_eval_set([{"request": cell, "response": "ok"}, {"request": "good", "response": "ok"}])
+    errors = report.issues[report.issues["severity"] == "error"]
+    assert list(zip(errors["code"], errors["path"], strict=True)) == found
+    assert set(errors["row"]) == {0}
+    assert words in " ".join([*errors["message"], *errors["hint"]])
+    assert (report.valid_count, report.invalid_count) == (1, 1)
+    assert report.rows["request"][0] is None or found[0][1] == "request"
+
+
+@pytest.mark.parametrize(
+    ("messages", "code"),
+    [
+        ([USER, {"role": "assistant", "content": "a"}], "AE210"),
+        ([{"role": "system", "content": "a"}], "AE212"),
+        ([USER, USER], "AE213"),
+        ([{"role": "tool", "content": "a"}, USER], "AE209"),
+    ],
+)
+def test_a_chat_that_weakens_its_metrics_is_a_warning(messages: list[Any], code: str) -> None:
+    report = validate_eval_set([{"request": {"messages": messages}, "response": "ok"}])
+    assert (report.counts, report.ok) == ({code: 1}, True)
+
+
+@pytest.mark.parametrize("text", ['{"messages": [{"role": "user", "content": "Hi"}]}', '{"query": "Hi"}'])
+def test_an_object_written_as_text_is_read_and_said_where_an_object_could_have_stood(text: str) -> None:
+    rows = [{"request": text, "response": "ok"}]
+    report = validate_eval_set(rows)
+    assert (report.counts, report.rows["request"][0]) == ({"AE211": 1}, {"messages": [USER]})
+
+
+def test_a_container_of_text_has_no_other_way_to_hold_an_object(tmp_path: Any) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('request,response\n"{""query"": ""Hi""}",ok\n')
+    assert validate_eval_set(path).counts == {}
+
+
+def test_malformed_json_that_begins_like_a_request_names_the_byte() -> None:
+    report = validate_eval_set([{"request": '{"messages": [{"role": "user"', "response": "ok"}])
+    assert report.counts == {"AE002": 1}
+    assert "ends at byte 29" in report.issues["message"][0]

@@ -1,0 +1,46 @@
+"""The sample data: README, notebooks and tests use the same files."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.rules import FAMILIES, RULES
+
+GOOD = ["good.jsonl", "good.csv", "search_traces.jsonl", "traces_v2.jsonl"]
+
+NOT_YET = {"7", "8"}  # production tables and conversion losses come with theirs
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_good_samples_have_no_errors_or_warnings(name: str, samples: Path) -> None:
+    report = validate_eval_set(samples / name)
+    assert report.row_count > 0
+    assert (report.count("error"), report.count("warning")) == (0, 0), report.to_text()
+
+
+def test_the_good_sample_has_all_request_formats_and_both_generations_of_traces(samples: Path) -> None:
+    text = (samples / "good.jsonl").read_text()
+    assert '"messages"' in text
+    assert '"history"' in text
+    assert '\\"trace_metadata\\"' in text  # MLflow 3
+    assert '\\"request_metadata\\"' in text  # MLflow 2
+
+
+def test_every_family_of_issues_occurs_in_the_broken_sample(samples: Path) -> None:
+    report = validate_eval_set(samples / "broken.jsonl")
+    assert {code[2] for code in report.counts} == set(FAMILIES) - NOT_YET
+    assert {RULES[code].severity.value for code in report.counts} == {"error", "warning", "info"}
+
+
+def test_the_csv_says_the_same_as_the_rows_that_it_was_made_from(samples: Path) -> None:
+    rows = validate_eval_set(samples / "good.jsonl").rows.set_index("request_id")
+    table = validate_eval_set(samples / "good.csv").rows.set_index("request_id")
+    for name in ("request", "response", "expected_response", "retrieved_context"):
+        assert list(table[name]) == list(rows.loc[table.index, name]), name
+
+
+def test_samples_name_no_machine(samples: Path) -> None:
+    for path in samples.iterdir():
+        text = path.read_text()
+        assert not [word for word in ("/home/", "/root/", "/tmp/", "/Users/", "site-packages") if word in text], path

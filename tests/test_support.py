@@ -1,0 +1,210 @@
+"""Which metric each row supports: the seed's table in both modes, what would unlock the rest, and why."""
+
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
+from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, WORDS
+
+R = {"request": "How long is parental leave?"}
+E = {"expected_response": "16 weeks."}
+C = {"expected_retrieved_context": [{"doc_uri": "leave.pdf"}]}
+FACTS = {"expected_facts": ["16 weeks"]}
+RESPONSE = {"response": "You get 16 weeks."}
+DOCUMENTS = {"retrieved_context": [{"doc_uri": "leave.pdf", "content": "16 weeks of leave"}]}
+TOKENS = {"input_token_count": 1, "output_token_count": 2, "total_token_count": 3}
+
+ANY = ("relevance_to_query", "safety", "groundedness", "chunk_relevance_precision", *TOKENS)
+WITH_TRUTH = ("correctness", "context_sufficiency")
+WITH_DOCUMENTS = ("document_recall",)
+
+
+def supported(rows: list[dict[str, Any]], **options: Any) -> set[str]:
+    """The short names of the metrics that the first row supports."""
+    frame = metric_support(rows, **options)
+    return {_short(name) for name in frame.columns if frame[name].iloc[0]}
+
+
+def _short(name: str) -> str:
+    return name.removesuffix("/rating").split("/")[-1]
+
+
+@pytest.mark.parametrize(
+    ("row", "columns_of_the_seed"),
+    [(R, ANY), ({**R, **E}, ANY + WITH_TRUTH), ({**R, **E, **C}, ANY + WITH_TRUTH + WITH_DOCUMENTS)],
+    ids=["R", "R+E", "R+E+C"],
+)
+def test_the_table_of_seed_003_with_the_app_passed(row: dict[str, Any], columns_of_the_seed: tuple[str, ...]) -> None:
+    assert supported([row], outputs="generated") == {*columns_of_the_seed, "latency_seconds"}
+
+
+PROVIDED = [
+    (R | RESPONSE, {"relevance_to_query", "safety"}),
+    (R | RESPONSE | E, {"relevance_to_query", "safety", "correctness"}),
+    (R | RESPONSE | FACTS, {"relevance_to_query", "safety", "correctness"}),
+    (R | RESPONSE | DOCUMENTS, {"relevance_to_query", "safety", "groundedness", "chunk_relevance_precision"}),
+    (
+        R | RESPONSE | DOCUMENTS | E,
+        {"relevance_to_query", "safety", "groundedness", "chunk_relevance_precision", *WITH_TRUTH},
+    ),
+    (
+        R | RESPONSE | DOCUMENTS | C,
+        {"relevance_to_query", "safety", "groundedness", "chunk_relevance_precision", "document_recall"},
+    ),
+    (R | RESPONSE | C, {"relevance_to_query", "safety"}),
+    (R | RESPONSE | TOKENS, {"relevance_to_query", "safety", *TOKENS}),
+    (R | RESPONSE | {"guidelines": ["Be kind"]}, {"relevance_to_query", "safety", "guideline_adherence"}),
+    (R | RESPONSE | {"latency_seconds": 0.5}, {"relevance_to_query", "safety", "latency_seconds"}),
+    # nothing to judge: a blank answer, documents without content, documents without a URI to find
+    (R | {"response": " "}, set()),
+    (R | RESPONSE | {"retrieved_context": [{"doc_uri": "a"}]}, {"relevance_to_query", "safety"}),
+    # looked for and not found: a recall of 0, and nothing to judge
+    (R | RESPONSE | C | {"retrieved_context": []}, {"relevance_to_query", "safety", "document_recall"}),
+]
+
+
+@pytest.mark.parametrize(("row", "metrics"), PROVIDED)
+def test_with_outputs_provided_the_row_must_hold_what_the_metric_reads(row: dict[str, Any], metrics: set[str]) -> None:
+    assert supported([row], outputs="provided") == metrics
+
+
+def test_an_invalid_row_supports_nothing() -> None:
+    rows = [R | RESPONSE | E | FACTS, R | RESPONSE | E]
+    frame = metric_support(rows)
+    assert not frame.iloc[0].any()
+    assert frame.iloc[1].any()
+
+
+SPANS = {
+    "RETRIEVER": '[{"page_content": "16 weeks", "metadata": {"doc_uri": "leave.pdf"}}]',
+    "TOOL": '"done"',
+}
+
+
+def trace(*kinds: str, session: str | None = None) -> dict[str, Any]:
+    root = {"mlflow.spanInputs": '"How long is parental leave?"', "mlflow.spanOutputs": '"16 weeks"'}
+    spans = [{"name": "agent", "span_id": "1", "attributes": root}]
+    spans += [
+        {
+            "name": kind.lower(),
+            "span_id": f"s{i}",
+            "parent_span_id": "1",
+            "attributes": {"mlflow.spanType": f'"{kind}"', "mlflow.spanOutputs": SPANS[kind]},
+        }
+        for i, kind in enumerate(kinds)
+    ]
+    info = {"trace_id": "t", "state": "OK", "trace_metadata": {"mlflow.trace.session": session} if session else {}}
+    return {"trace": {"info": info, "data": {"spans": spans}}}
+
+
+@pytest.mark.parametrize(
+    ("row", "metric", "yes"),
+    [
+        (R | RESPONSE, "Correctness", False),
+        (R | RESPONSE | FACTS, "Correctness", True),
+        (R | RESPONSE | FACTS, "Equivalence", False),
+        (R | RESPONSE | E, "Equivalence", True),
+        (R | RESPONSE | DOCUMENTS, "RetrievalGroundedness", False),
+        (trace("RETRIEVER"), "RetrievalGroundedness", True),
+        (trace("TOOL"), "RetrievalRelevance", False),
+        (trace("RETRIEVER"), "RetrievalSufficiency", False),
+        (trace("RETRIEVER") | E, "RetrievalSufficiency", True),
+        (trace("TOOL"), "ToolCallCorrectness", True),
+        (R | RESPONSE, "ToolCallCorrectness", False),
+        (trace(), "UserFrustration", False),
+        (trace(session="s"), "UserFrustration", True),
+        (R | RESPONSE, "ResponseLength", True),
+        (R | RESPONSE | {"guidelines": {"tone": ["kind"]}}, "ExpectationsGuidelines", True),
+    ],
+)
+def test_mlflow_scorers_by_row(row: dict[str, Any], metric: str, yes: bool) -> None:
+    assert bool(metric_support([row], system="mlflow")[metric].iloc[0]) is yes
+
+
+CALLS = [{"tool_name": "f", "tool_input": {}}]
+
+
+@pytest.mark.parametrize(
+    ("row", "metrics"),
+    [
+        (R | RESPONSE, set()),
+        (R | RESPONSE | {"predicted_trajectory": CALLS}, {"trajectory_single_tool_use"}),
+        (R | RESPONSE | {"predicted_trajectory": CALLS, "reference_trajectory": []}, {"trajectory_single_tool_use"}),
+        (trace("TOOL"), {"trajectory_single_tool_use", "failure"}),
+        (
+            R | RESPONSE | {"predicted_trajectory": CALLS, "reference_trajectory": CALLS},
+            {f"trajectory_{n}" for n in "exact_match in_order_match any_order_match precision recall".split()}
+            | {"trajectory_single_tool_use"},
+        ),
+    ],
+)
+def test_trajectory_metrics_by_row(row: dict[str, Any], metrics: set[str]) -> None:
+    assert supported([row], system="vertex") == metrics
+
+
+def test_the_report_names_the_field_that_would_unlock_most_rows() -> None:
+    rows = [R | RESPONSE | E] * 2 + [R | RESPONSE] * 3 + [R | {"trace": None, "response": " "}]
+    line = validate_eval_set(rows).metrics.set_index("metric").loc["response/llm_judged/correctness/rating"]
+    assert (line["supported"], line["total"]) == (2, 6)
+    assert (line["unlock"], line["unlock_rows"]) == ("expected_response or expected_facts", 3)
+
+
+def test_fields_that_are_only_missing_together_are_named_together() -> None:
+    line = validate_eval_set([R | RESPONSE]).metrics.set_index("metric").loc["retrieval/ground_truth/document_recall"]
+    assert line["unlock"] == "retrieved_context with doc_uri, and expected_retrieved_context"
+    assert line["unlock_rows"] == 1
+
+
+def test_what_the_app_must_do_is_said_when_it_is_to_be_run() -> None:
+    lines = validate_eval_set([R]).metrics.set_index("metric")["condition"]
+    assert lines["response/llm_judged/groundedness/rating"] == "if the app retrieves"
+    assert lines["response/llm_judged/safety/rating"] == ""
+
+
+@pytest.mark.parametrize(
+    ("row", "metric", "words"),
+    [
+        (0, "correctness", "row 0 supports response/llm_judged/correctness/rating"),
+        (1, "correctness", "row 1 does not support response/llm_judged/correctness/rating: it lacks "
+                           "expected_response or expected_facts"),
+        (2, "safety", "row 2 does not support response/llm_judged/safety/rating: it is invalid (AE201 expected a "
+                      "request, got none)"),
+    ],
+)  # fmt: skip
+def test_why(row: int, metric: str, words: str) -> None:
+    report = validate_eval_set([R | RESPONSE | E, R | RESPONSE, RESPONSE])
+    assert report.why(row, metric) == words
+
+
+def test_why_refuses_a_row_or_metric_that_is_not_there() -> None:
+    report = validate_eval_set([R | RESPONSE])
+    with pytest.raises(IndexError, match="row 5"):
+        report.why(5, "safety")
+    with pytest.raises(EvalSetError, match="no metric 'taste'"):
+        report.why(0, "taste")
+
+
+def test_an_unknown_system_is_an_error_that_names_those_there_are() -> None:
+    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, all"):
+        metric_support([R], system="azure")
+
+
+def test_metric_support_has_a_line_for_each_row_and_all_metrics_of_the_system() -> None:
+    frame = metric_support([R, R, {}], system="all", outputs="generated")
+    assert frame.shape == (3, len(METRICS))
+    assert set(frame.dtypes) == {"bool"} or {str(t) for t in frame.dtypes} == {"bool"}
+
+
+def test_the_numbers_of_the_table_follow_from_the_frame() -> None:
+    report = validate_eval_set([R | RESPONSE | E, R | RESPONSE, RESPONSE])
+    sums = report.metric_support.sum()
+    assert dict(zip(report.metrics["metric"], report.metrics["supported"], strict=True)) == sums.to_dict()
+
+
+def test_the_catalogue_is_consistent() -> None:
+    assert len({(m.system, m.name) for m in METRICS}) == len(METRICS) == len({m.name for m in METRICS})
+    needs = {f for m in METRICS for n in m.needs for f in ((n,) if isinstance(n, str) else n)}
+    assert needs <= set(FIELDS)
+    assert set(WORDS) <= set(FIELDS)
+    assert len(set(BIT.values())) == len(FIELDS) <= 32
