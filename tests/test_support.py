@@ -152,7 +152,7 @@ def test_the_report_names_the_field_that_would_unlock_most_rows() -> None:
 
 def test_fields_that_are_only_missing_together_are_named_together() -> None:
     line = validate_eval_set([R | RESPONSE]).metrics.set_index("metric").loc["retrieval/ground_truth/document_recall"]
-    assert line["unlock"] == "retrieved_context with doc_uri, and expected_retrieved_context"
+    assert line["unlock"] == "doc_uri in retrieved_context, and expected_retrieved_context"
     assert line["unlock_rows"] == 1
 
 

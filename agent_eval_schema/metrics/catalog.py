@@ -31,8 +31,8 @@ FIELDS = (
 BIT = {name: 1 << i for i, name in enumerate(FIELDS)}
 
 WORDS = {
-    "retrieved_content": "retrieved_context with content",
-    "retrieved_uri": "retrieved_context with doc_uri",
+    "retrieved_content": "content in retrieved_context",
+    "retrieved_uri": "doc_uri in retrieved_context",
     "expected_uri": "expected_retrieved_context",
     "retriever_span": "a trace with a RETRIEVER span",
     "input_tokens": "a trace that reports token usage",

@@ -118,9 +118,8 @@ def _print_issues(console: Console, report: Report, severity: Severity) -> None:
 
 def _print_code(console: Console, report: Report, code: str, severity: Severity) -> None:
     rule, count = RULES[code], report.counts[code]
-    title = Text(f"{code} {rule.name}", style=STYLES[severity])
-    title.append(f"  {count:,} ×  " if count > 1 else "  ", style="default")
-    title.append(rule.doc.partition("\n")[0], style="default")
+    title = Text.assemble((f"{code} {rule.name}", STYLES[severity]), f"  {count:,} ×  " if count > 1 else "  ")
+    title.append(rule.doc.partition("\n")[0])
     console.print(Padding(title, (0, 0, 0, 2)))
     for issue in report.examples.get(code, [])[:SHOWN]:
         console.print(Padding(_example(issue), (0, 0, 0, 6)))
