@@ -1,4 +1,4 @@
-"""The columns of databricks.md: what a cell may hold, what is said of one that it may not, and what counts as absent."""
+"""The columns of databricks.md: what a cell may hold, what is said of other cells, and what counts as absent."""
 
 from collections.abc import Callable
 from typing import Any

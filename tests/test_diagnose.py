@@ -23,10 +23,27 @@ TYPES = (
     bool,
 )
 
-KEYS = (
-    "role content name tool_calls tool_call_id type text function arguments id messages query history doc_uri "
-    "tool_name tool_input page_content mesages doc_url"
-).split()
+KEYS = [
+    "role",
+    "content",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "type",
+    "text",
+    "function",
+    "arguments",
+    "id",
+    "messages",
+    "query",
+    "history",
+    "doc_uri",
+    "tool_name",
+    "tool_input",
+    "page_content",
+    "mesages",
+    "doc_url",
+]
 
 scalars = st.one_of(
     st.none(),

@@ -111,7 +111,9 @@ def test_the_numbers_can_be_counted_again() -> None:
 
 def test_issues_are_a_frame_with_one_line_each() -> None:
     issues = validate_eval_set(ROWS).issues
-    assert list(issues.columns) == [*"row request_id column path code name severity message hint".split()]
+    assert list(issues.columns) == [
+        *["row", "request_id", "column", "path", "code", "name", "severity", "message", "hint"]
+    ]
     assert str(issues["row"].dtype) == "Int64"
     assert issues["severity"][0] == "error" == Severity.ERROR
     assert issues.loc[0, "request_id"] == "b"

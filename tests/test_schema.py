@@ -1,4 +1,4 @@
-"""The JSON Schemas agree with the checker: an outside validator accepts the good samples and refuses the broken rows."""
+"""The JSON Schemas agree with the checker: an outside validator accepts good samples and refuses broken rows."""
 
 import json
 from pathlib import Path

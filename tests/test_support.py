@@ -134,7 +134,7 @@ CALLS = [{"tool_name": "f", "tool_input": {}}]
         (trace("TOOL"), {"trajectory_single_tool_use", "failure"}),
         (
             R | RESPONSE | {"predicted_trajectory": CALLS, "reference_trajectory": CALLS},
-            {f"trajectory_{n}" for n in "exact_match in_order_match any_order_match precision recall".split()}
+            {f"trajectory_{n}" for n in ["exact_match", "in_order_match", "any_order_match", "precision", "recall"]}
             | {"trajectory_single_tool_use"},
         ),
     ],

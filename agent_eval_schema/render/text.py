@@ -121,13 +121,15 @@ def _print_code(console: Console, report: Report, code: str, severity: Severity)
     title = Text.assemble((f"{code} {rule.name}", STYLES[severity]), f"  {count:,} ×  " if count > 1 else "  ")
     title.append(rule.doc.partition("\n")[0])
     console.print(Padding(title, (0, 0, 0, 2)))
-    for issue in report.examples.get(code, [])[:SHOWN]:
-        console.print(Padding(_example(issue), (0, 0, 0, 6)))
-    if count > SHOWN:
-        console.print(Padding(Text(f"… and {count - SHOWN:,} more", style="dim"), (0, 0, 0, 6)))
+    shown = report.examples.get(code, [])[:SHOWN]
+    for i, issue in enumerate(shown):
+        same_follows = i + 1 < len(shown) and shown[i + 1].hint == issue.hint
+        console.print(Padding(_example(issue, with_hint=not same_follows), (0, 0, 0, 6)))
+    if count > len(shown):
+        console.print(Padding(Text(f"… and {count - len(shown):,} more", style="dim"), (0, 0, 0, 6)))
 
 
-def _example(issue: Issue) -> Text:
+def _example(issue: Issue, *, with_hint: bool) -> Text:
     text = Text()
     if issue.row is not None:
         text.append(f"row {issue.row:,}", style="bold")
@@ -136,7 +138,7 @@ def _example(issue: Issue) -> Text:
     if issue.path:
         text.append(f"{visible(issue.path)}: ", style="cyan")
     text.append(visible(issue.message))
-    text.append(f"\n  → {visible(issue.hint)}" if issue.hint else "", style="green")
+    text.append(f"\n  → {visible(issue.hint)}" if with_hint and issue.hint else "", style="green")
     return text
 
 
