@@ -8,9 +8,11 @@ from the Arrow type. What a reader could not read travels with the rows, in the 
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +26,8 @@ READING = "__reading_problems__"
 LINE = "__line__"
 """The original text of a line that is no row: handed back with the invalid rows, never part of a normalised one."""
 
-HIDDEN = (READING, LINE)
+_ROLE_READING = {b"cells": b"reading"}
+_ROLE_LINE = {b"cells": b"line"}
 
 READING_TYPE = pa.list_(pa.struct([("column", pa.string()), ("code", pa.string()), ("message", pa.string())]))
 
@@ -40,12 +43,14 @@ Problem = tuple[str | None, str, str]
 
 
 class Cells(Struct):
-    """The cells of one column. A cell is None where it is absent; `nul` says that some text holds a NUL character."""
+    """The cells of one column. A cell is None where it is absent; `nul` says that some text holds a NUL character,
+    `unreadable` which cells are there but are not UTF-8."""
 
     texts: Sequence[str | None]
     json: bool
     nul: bool = False
     array: pa.Array | None = None
+    unreadable: dict[int, str] = {}
 
     def suspects(self) -> list[int]:
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
@@ -66,9 +71,27 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_json_column(batch.schema.field(at)):
         return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
     if is_text(array.type):
-        return Cells(array.to_pylist(), False, _holds(array, b"\0"), array)
+        texts, unreadable = _decoded(array)
+        return Cells(texts, False, _holds(array, b"\0"), None if unreadable else array, unreadable)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
+
+
+def _decoded(array: pa.Array) -> tuple[list[str | None], dict[int, str]]:
+    """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given."""
+    try:
+        return array.to_pylist(), {}
+    except UnicodeDecodeError:
+        pass
+    texts: list[str | None] = []
+    unreadable: dict[int, str] = {}
+    for row, cell in enumerate(text_views(array)):
+        try:
+            texts.append(None if cell is None else bytes(cell).decode())
+        except UnicodeDecodeError as error:
+            texts.append(None)
+            unreadable[row] = f"expected UTF-8, got the byte 0x{error.object[error.start]:02X} at byte {error.start}"
+    return texts, unreadable
 
 
 def _holds(array: pa.Array, what: bytes) -> bool:
@@ -88,16 +111,18 @@ def simplified(array: pa.Array) -> pa.Array:
         return simplified(array.storage)
     if pa.types.is_dictionary(kind):
         return simplified(array.dictionary_decode())
-    if pa.types.is_string_view(kind) if hasattr(pa.types, "is_string_view") else False:
+    if _is_view(kind, "string"):
         return array.cast(pa.large_string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        try:
-            return array.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            return pa.array(
-                [None if v is None else v.decode("utf-8", "replace") for v in array.to_pylist()], pa.string()
-            )
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
+        wide = array.cast(pa.large_binary())
+        return pa.Array.from_buffers(pa.large_string(), len(wide), wide.buffers(), wide.null_count, wide.offset)
+    if pa.types.is_fixed_size_binary(kind):
+        return simplified(array.cast(pa.binary()))
     return array
+
+
+def _is_view(kind: pa.DataType, of: str) -> bool:
+    return str(kind) == f"{of}_view"
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -106,8 +131,44 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _as_json(array: pa.Array) -> list[str | None]:
     plain = plain_values(array.type)
-    values = array.to_pylist()
-    return [None if v is None else jsontext.encode(plain(v)).decode() for v in values]
+    return [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "Infinity"  # which is no JSON, and is told as such
+    return _encode(_whole(value)).decode()
+
+
+def _whole(value: Any) -> Any:
+    """A whole number in a float column as what it is: counts with gaps come like this."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The Python values of an array; as text where Python has no value (a date in the year 100,000)."""
+    try:
+        found: list[Any] = array.to_pylist()
+        return found
+    except UnicodeDecodeError:
+        return [
+            v.decode("utf-8", "replace") if v is not None else None for v in array.cast(pa.large_binary()).to_pylist()
+        ]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return [_as_words(array[i]) for i in range(len(array))]
+
+
+def _as_words(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, pa.ArrowException):
+        try:
+            return scalar.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return str(getattr(scalar, "value", scalar.type))
 
 
 def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
@@ -118,6 +179,8 @@ def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         item = plain_values(kind.value_type)
         return item if item is _same else lambda v: None if v is None else [item(x) for x in v]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
+        return lambda v: v.decode("utf-8", "replace") if isinstance(v, bytes) else v
     if pa.types.is_struct(kind):
         fields = {f.name: plain_values(f.type) for f in kind}
         if all(f is _same for f in fields.values()):
@@ -145,35 +208,82 @@ def text_views(array: pa.Array) -> list[memoryview | None]:
     return slices
 
 
-def native(batch: pa.RecordBatch, name: str) -> list[Any]:
+def native(batch: pa.RecordBatch, at: int) -> list[Any]:
     """The cells of a column as the Python values that the user gave."""
-    at = batch.schema.get_field_index(name)
-    values = batch.column(at).to_pylist()
+    values = to_values(batch.column(at))
     if is_json_column(batch.schema.field(at)):
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
     plain = plain_values(batch.column(at).type)
     return [plain(v) for v in values]
 
 
+def filtered(rows: Any, mask: np.ndarray[Any, Any]) -> Any:
+    """The rows of a table or batch where the mask is true; by slices for types that Arrow cannot filter (views)."""
+    try:
+        return rows.filter(pa.array(mask))
+    except pa.ArrowNotImplementedError:
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        return pa.concat_tables([table.slice(0, 0), *(table.slice(i, 1) for i in np.flatnonzero(mask).tolist())])
+
+
 def reading_problems(batch: pa.RecordBatch) -> list[list[Problem]]:
-    """What the reader said of each row (empty lists where all was well)."""
-    if READING not in batch.schema.names:
-        return []
-    rows = batch.column(READING).to_pylist()
+    """What the reader said of each row (nothing at all if all was well)."""
+    at = _with_role(batch.schema, _ROLE_READING)
+    rows = batch.column(at).to_pylist() if at is not None else []
     return [[(p["column"], p["code"], p["message"]) for p in row or ()] for row in rows]
 
 
+def _with_role(schema: pa.Schema, role: dict[bytes, bytes]) -> int | None:
+    return next((i for i, field in enumerate(schema) if field.metadata == role), None)
+
+
+def is_hidden(field: pa.Field) -> bool:
+    """Whether a column is the reader's, not the user's: only readers mark fields, what users give is stripped."""
+    return field.metadata in (_ROLE_READING, _ROLE_LINE)
+
+
+def own_columns(schema: pa.Schema) -> list[int]:
+    """The places of the user's columns, and of the original lines."""
+    return [i for i, field in enumerate(schema) if field.metadata != _ROLE_READING]
+
+
+def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A user's batch without field metadata, which only our readers may set, and without repeated columns."""
+    names = batch.schema.names
+    kept = [i for i, n in enumerate(names) if n not in names[:i]]
+    fields = [batch.schema.field(i).remove_metadata() for i in kept]
+    return pa.RecordBatch.from_arrays([batch.column(i) for i in kept], schema=pa.schema(fields))
+
+
+def repeated(names: Sequence[str]) -> tuple[str, ...]:
+    """The column names that stand more than once."""
+    return tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
+
+
 def make_batch(
-    columns: dict[str, tuple[pa.Array, bool]], problems: dict[int, list[Problem]], size: int
+    columns: dict[str, tuple[pa.Array, bool]],
+    problems: dict[int, list[Problem]],
+    size: int,
+    lines: dict[int, str] | None = None,
 ) -> pa.RecordBatch:
-    """A record batch of cells: per column an array and whether it holds JSON texts, and the reader's problems."""
+    """A record batch of cells: per column an array and whether it holds JSON texts; the reader's problems; and the
+    original text of the rows that are none."""
     arrays = [array for array, _ in columns.values()]
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
+    if lines:
+        arrays.append(pa.array([lines.get(i) for i in range(size)], pa.string()))
+        fields.append(pa.field(_free(LINE, columns), pa.string(), metadata=_ROLE_LINE))
     if problems or not columns:
         rows = [
             [{"column": c, "code": code, "message": m} for c, code, m in problems.get(i, ())] or None
             for i in range(size)
         ]
         arrays.append(pa.array(rows, READING_TYPE))
-        fields.append(pa.field(READING, READING_TYPE))
+        fields.append(pa.field(_free(READING, columns), READING_TYPE, metadata=_ROLE_READING))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name

@@ -16,6 +16,9 @@ from agent_eval_schema.model import Message, Role
 
 Messages = list[dict[str, Any]]
 
+DEEPEST = 8
+"""So many wrappers are looked through: nobody wraps a request or an answer more often."""
+
 LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
 ANSWER_KEYS = ("response", "output", "answer", "result", "text")
 ROLES = frozenset(get_args(Role))
@@ -26,7 +29,7 @@ def user_message(text: str) -> Messages:
     return [{"role": "user", "content": text}]
 
 
-def read_messages(value: Any) -> Messages | None:
+def read_messages(value: Any, depth: int = 0) -> Messages | None:
     """The chat that the inputs of an agent hold, as OpenAI messages; None if they have no known format."""
     if isinstance(value, str):
         return user_message(value)
@@ -46,13 +49,15 @@ def read_messages(value: Any) -> Messages | None:
         return user_message(texts[0])
     given = [v for v in value.values() if v is not None]
     # A traced `def predict(request)` logs {"request": {...}}: the one argument is the request.
-    return read_messages(given[0]) if len(given) == 1 and isinstance(given[0], dict) else None
+    wrapped = len(given) == 1 and isinstance(given[0], dict) and depth < DEEPEST
+    return read_messages(given[0], depth + 1) if wrapped else None
 
 
 def _chat(items: Any) -> Messages | None:
     if not isinstance(items, list):
         return None
-    messages = [_message(item) for item in items]
+    # The Responses API puts the model's reasoning between the messages; it is nobody's message.
+    messages = [_message(item) for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
     return messages if all([_is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
 
 
@@ -106,7 +111,7 @@ def join_text(content: Any) -> Any:
     return content
 
 
-def read_answer(value: Any) -> tuple[str | None, bool]:
+def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
     """The answer's text that the outputs of an agent hold, and whether their format is known.
 
     `(None, True)` says that there is no answer; `(None, False)` that there may be one which nobody can find.
@@ -114,7 +119,8 @@ def read_answer(value: Any) -> tuple[str | None, bool]:
     if value is None or isinstance(value, str):
         return value, True
     if isinstance(value, list):
-        return read_answer(value[0]) if len(value) == 1 else _last_assistant(value)
+        alone = len(value) == 1 and depth < DEEPEST
+        return read_answer(value[0], depth + 1) if alone else _last_assistant(value)
     if not isinstance(value, dict):
         return None, False
     if isinstance(value.get("choices"), list):
@@ -202,7 +208,8 @@ def _call(entry: Any) -> tuple[str, dict[str, Any] | None] | None:
 
 def read_arguments(value: Any) -> dict[str, Any] | None:
     """A call's arguments as an object: JSON text is parsed, a lone value is kept under "input"."""
-    value = jsontext.parse_leniently(value) if isinstance(value, str) else value
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        value = jsontext.parse_leniently(value)
     if value is None or value == "":
         return None
     return value if isinstance(value, dict) else {"input": value}

@@ -24,12 +24,12 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import CANONICAL_CELLS, HIDDEN, JSON_CELLS
+from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden
 from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.frames import Source, is_absent, one_batch, open_source
-from agent_eval_schema.issues import NOTE, EvalSetError, InvalidEvalSet, IssueLog, Severity
+from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, IssueLog, Severity
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.model import COLUMNS, JSON_COLUMNS, ROW_SCHEMA, ToolCall
@@ -39,6 +39,7 @@ from agent_eval_schema.rows import STEPS, Rows
 from agent_eval_schema.rules import RULES, chosen
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.uris import nearness
+from agent_eval_schema.verdict import VERDICT
 
 Outputs = Literal["auto", "provided", "generated"]
 
@@ -278,23 +279,6 @@ def _broken(rows: Rows, plan: Plan, error: Exception) -> pa.RecordBatch:
     return _assemble(rows, plan)
 
 
-VERDICT = pa.schema(
-    [
-        ("valid", pa.bool_()),
-        ("issues", pa.list_(NOTE)),
-        ("presence", pa.uint32()),
-        ("id", pa.string()),
-        ("request_hash", pa.uint64()),
-        ("truth_hash", pa.uint64()),
-        ("copied", pa.bool_()),
-        ("nearness", pa.int8()),
-        ("near_pair", pa.list_(pa.string())),
-        ("derived", pa.uint32()),
-    ]
-)
-"""The columns of a checked batch that the fold reads, each named `__<name>`; normalised and carried columns follow."""
-
-
 def _assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     log, truths = _switched_off(rows.log, plan.codes), _truths(rows)
     valid = np.ones(rows.size, bool)
@@ -312,13 +296,13 @@ def _assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         pa.array(pairs, pa.list_(pa.string())),
         pa.array(rows.filled, pa.uint32()),
     ]
-    fields = [pa.field(f"__{f.name}", f.type) for f in VERDICT]
+    fields = list(VERDICT)
     if plan.columns:
         for name in COLUMNS:
             verdict.append(_column(name, rows))
             fields.append(pa.field(name, ROW_SCHEMA.field(name).type, metadata=_METADATA.get(name)))
         for field, array in zip(rows.batch.schema, rows.batch.columns, strict=True):
-            if field.name not in COLUMNS and field.name not in HIDDEN:
+            if field.name not in COLUMNS and not is_hidden(field):
                 verdict.append(array)
                 fields.append(field)
     batch = pa.RecordBatch.from_arrays(verdict, schema=pa.schema(fields))
@@ -328,7 +312,7 @@ def _assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
 def _column_names(rows: Rows, plan: Plan) -> list[str]:
     """The columns that the data set has. A frame of search_traces has columns of its own, which are no surprise."""
     known = find_format(plan.format).own_columns
-    return [n for n in rows.batch.schema.names if n not in HIDDEN and n not in known]
+    return [f.name for f in rows.batch.schema if not is_hidden(f) and f.name not in known]
 
 
 def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
@@ -457,7 +441,18 @@ def _column(name: str, rows: Rows) -> pa.Array:
     if isinstance(given, DocumentColumn):
         return given.array
     values = [None if v is FAILED else v for v in given]
-    return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
+    try:
+        return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        # A cell that Arrow cannot hold costs that cell, never the row.
+        return pa.concat_arrays([_cell(name, value, kind) for value in values])
+
+
+def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(_ARROW_FORMS.get(name, _as_it_is)([value]), kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return pa.nulls(1, kind)
 
 
 def _as_it_is(values: list[Any]) -> list[Any]:

@@ -27,13 +27,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except EvalSetError as error:
-        from agent_eval_schema.render.visible import visible
+        from agent_eval_schema.visible import visible
 
         print(f"agent-eval-schema: {visible(error)}", file=sys.stderr)
         return COULD_NOT_RUN
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLEAN
+    except OSError as error:  # stdout cannot be written: a full disk
+        print(f"agent-eval-schema: the report cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return COULD_NOT_RUN
     except KeyboardInterrupt:
         print("agent-eval-schema: interrupted", file=sys.stderr)
         return COULD_NOT_RUN
@@ -45,14 +49,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.engines.files import require_writable
+
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
-    reports = [_check(path, arguments) for path in arguments.files]
+    for target in (arguments.write_normalized, arguments.write_invalid):
+        if target:
+            require_writable(target)
+    reports = []
+    for i, path in enumerate(arguments.files):
+        reports.append(_check(path, arguments))
+        if arguments.output == "text":
+            _print(("\n" if i else "") + _text(reports[-1]))
     if arguments.output == "json":
         _print_json(reports)
-    else:
-        for report in reports:
-            _print(_text(report) + ("\n" if len(reports) > 1 else ""))
     for report in reports:
         _write(report, arguments)
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
@@ -110,8 +120,10 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 
 def _from_traces(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.engines.files import require_writable
     from agent_eval_schema.traces.rows import report_on_traces
 
+    require_writable(arguments.output)
     report = report_on_traces(arguments.input)
     count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}")
@@ -225,7 +237,13 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
-    command.add_argument("--jobs", metavar="N", type=int, default=1, help="processes (1)")
+    command.add_argument("--jobs", metavar="N", type=_positive, default=1, help="processes (1)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
+    return int(text)
 
 
 def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

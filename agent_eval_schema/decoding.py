@@ -15,7 +15,7 @@ from agent_eval_schema import chat, jsontext
 from agent_eval_schema.cells import Cells
 from agent_eval_schema.diagnose import describe, diagnose
 from agent_eval_schema.issues import IssueLog, Rule, Severity
-from agent_eval_schema.model import Contexts, Document, Facts, Guidelines, ToolCall, Trajectory
+from agent_eval_schema.model import Contexts, Count, Document, Facts, Guidelines, ToolCall, Trajectory
 from agent_eval_schema.rules import columns, expectations, reading, requests, retrieval, tools
 
 
@@ -34,13 +34,14 @@ class Shape(Struct, frozen=True):
     """What the cells of a column must be.
 
     `rules` maps (the last name in a problem's path, its kind) to the rule that it breaks; "*" stands for any. `keep`
-    makes the value of a cell whose only problems are warnings.
+    makes the value of a cell whose only problems are warnings; `prepare` reads other writings of a good value.
     """
 
     type: Any
     otherwise: Rule
     rules: dict[tuple[str, str], Rule] = {}
     keep: Callable[[Any], Any] | None = None
+    prepare: Callable[[Any], Any] | None = None
 
     def rule(self, field: str, kind: str) -> Rule:
         for key in ((field, kind), (field, "*"), ("*", kind)):
@@ -57,6 +58,29 @@ def _keep_calls(value: Any) -> list[ToolCall]:
     return [ToolCall(c["tool_name"], c.get("tool_input")) for c in value]
 
 
+def _with_parsed_inputs(value: Any) -> Any:
+    """tool_input may be JSON text, as it is in the canonical Arrow form."""
+    return [_with_parsed_input(call) for call in value] if isinstance(value, list) else value
+
+
+def _with_parsed_input(call: Any) -> Any:
+    if isinstance(call, dict) and isinstance(call.get("tool_input"), str):
+        parsed = jsontext.parse(call["tool_input"])
+        return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
+    return call
+
+
+def _whole(value: Any) -> Any:
+    """A count in a float column, which is what pandas makes of a column with gaps."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _as_bool(value: Any) -> Any:
+    """True and False as pandas and spreadsheets write them."""
+    words = {"true": True, "false": False}
+    return words.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
 _CONTEXT_RULES = {
     ("[]", "*"): retrieval.DOCUMENT_SHAPE,
     ("doc_uri", "missing"): retrieval.MISSING_DOC_URI,
@@ -70,7 +94,7 @@ _TRAJECTORY_RULES = {
     ("*", "unknown"): tools.TOOL_CALL_KEY,
 }
 _CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents)
-_TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls)
+_TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls, _with_parsed_inputs)
 
 SHAPES: dict[str, Shape] = {
     "expected_facts": Shape(Facts, expectations.EXPECTED_FACTS_SHAPE),
@@ -81,11 +105,11 @@ SHAPES: dict[str, Shape] = {
     "reference_trajectory": _TRAJECTORY,
     "custom_expected": Shape(dict[str, Any], expectations.CUSTOM_EXPECTED_SHAPE),
     "tags": Shape(dict[str, str | int | float | bool | None], columns.CELL_TYPE),
-    "input_token_count": Shape(int, columns.CELL_TYPE),
-    "output_token_count": Shape(int, columns.CELL_TYPE),
-    "total_token_count": Shape(int, columns.CELL_TYPE),
+    "input_token_count": Shape(Count, columns.CELL_TYPE, prepare=_whole),
+    "output_token_count": Shape(Count, columns.CELL_TYPE, prepare=_whole),
+    "total_token_count": Shape(Count, columns.CELL_TYPE, prepare=_whole),
     "latency_seconds": Shape(float, columns.CELL_TYPE),
-    "failure": Shape(bool, columns.CELL_TYPE),
+    "failure": Shape(bool, columns.CELL_TYPE, prepare=_as_bool),
 }
 """The columns whose cells are JSON values of one type (request, response, trace and plain text have readers of "
 "their own)."""
@@ -119,12 +143,10 @@ def decode_column(name: str, cells: Cells, log: IssueLog) -> Values:
 def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog) -> Any:
     shape = SHAPES[name]
     value = value_of_cell(text, cells.json)
-    if isinstance(value, str) and shape.type is bool and value.strip().lower() in ("true", "false"):
-        return value.strip().lower() == "true"  # how pandas and spreadsheets write it
     if isinstance(value, jsontext.Malformed):
         log.add(value.rule, row, name, value.message)
         return FAILED
-    value = _inner_json(value, shape)
+    value = shape.prepare(value) if shape.prepare else value
     problems = diagnose(shape.type, value, name)
     failed = False
     for problem in problems:
@@ -145,20 +167,6 @@ def value_of_cell(text: str, is_json: bool) -> Any:
         return jsontext.parse(text)
     value = jsontext.parse(text)
     return text if isinstance(value, jsontext.Malformed) else value
-
-
-def _inner_json(value: Any, shape: Shape) -> Any:
-    """tool_input may be JSON text, as it is in the canonical Arrow form."""
-    if shape is not _TRAJECTORY or not isinstance(value, list):
-        return value
-    return [_with_parsed_input(call) for call in value]
-
-
-def _with_parsed_input(call: Any) -> Any:
-    if isinstance(call, dict) and isinstance(call.get("tool_input"), str):
-        parsed = jsontext.parse(call["tool_input"])
-        return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
-    return call
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -185,7 +193,7 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
     if name in ("request_id", "session_id") and isinstance(value, int | float) and not isinstance(value, bool):
         if name == "request_id":
             log.add(columns.REQUEST_ID_TYPE, row, name, f"expected text, got {describe(value)}")
-        return str(int(value)) if float(value).is_integer() else str(value)
+        return str(_whole(value))
     problem = value if isinstance(value, jsontext.Malformed) else None
     rule = problem.rule if problem else TEXT_COLUMNS.get(name, columns.CELL_TYPE)
     log.add(rule, row, name, problem.message if problem else f"expected text, got {describe(value)}")

@@ -15,6 +15,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, inspect
 
+from agent_eval_schema.visible import visible
+
 Kind = Literal["type", "null", "blank", "choice", "missing", "unknown"]
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -65,6 +67,9 @@ def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Pro
         return _walk_entries(node, value, path)
     if isinstance(node, inspect.LiteralType):
         return _walk_choice(node.values, value, path, field)
+    if isinstance(node, inspect.IntType) and node.ge is not None and not node.ge <= value <= (node.le or value):
+        message = f"expected a whole number from {node.ge} to {node.le}, got {describe(value)}"
+        return [Problem(path, field, "type", message)]
     if isinstance(node, inspect.StrType) and node.pattern and not re.search(node.pattern, value):
         return [Problem(path, field, "blank", f"expected text that is not blank, got {describe(value)}")]
     return ()
@@ -143,7 +148,7 @@ _ACCEPTS: dict[type[inspect.Type], Callable[[Any], bool]] = {
     inspect.AnyType: lambda _: True,
     inspect.NoneType: lambda v: v is None,
     inspect.BoolType: lambda v: isinstance(v, bool),
-    inspect.IntType: lambda v: _is_number(v) and float(v).is_integer(),
+    inspect.IntType: lambda v: isinstance(v, int) and not isinstance(v, bool),
     inspect.FloatType: lambda v: _is_number(v),
     inspect.StrType: lambda v: isinstance(v, str),
     inspect.LiteralType: lambda v: isinstance(v, str),
@@ -169,7 +174,9 @@ def _accepts(node: inspect.Type, value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value.bit_length() < 1024  # what a float can hold
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def match_names(wrong: Iterable[str], right: Iterable[str], cutoff: float = 0.75) -> dict[str, str]:
@@ -187,7 +194,7 @@ def match_names(wrong: Iterable[str], right: Iterable[str], cutoff: float = 0.75
 
 def names(items: Iterable[Any]) -> str:
     """`a, b, c` for a message."""
-    return ", ".join(str(i) for i in items)
+    return ", ".join(visible(i) for i in items)
 
 
 def describe(value: Any, limit: int = 60) -> str:
@@ -210,7 +217,7 @@ def describe(value: Any, limit: int = 60) -> str:
 
 def excerpt(text: str, limit: int = 60) -> str:
     """The text in quotes, on one line, cut to `limit` characters."""
-    line = " ".join(text[: limit * 4].split())
+    line = visible(" ".join(text[: limit * 4].split()))
     return f"'{line[: limit - 1]}…'" if len(line) > limit or len(text) > limit * 4 else f"'{line}'"
 
 

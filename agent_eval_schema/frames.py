@@ -20,11 +20,21 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import Problem, is_json_column, make_batch, plain_values
+from agent_eval_schema.cells import (
+    Problem,
+    filtered,
+    is_json_column,
+    make_batch,
+    plain_values,
+    repeated,
+    to_values,
+    without_marks,
+)
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.rules import reading
+from agent_eval_schema.visible import visible
 
 BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
@@ -86,12 +96,12 @@ def _from_pandas(frame: pd.DataFrame) -> Source:
     kept = (
         frame.copy()
     )  # of the cells, not of what they refer to: later assignments to the frame do not reach the report
-    names = [str(c) for c in frame.columns]
-    repeated = tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
+    names = [visible(c) for c in frame.columns]
     positions = {n: i for i, n in reversed(list(enumerate(names)))}
 
     def batches() -> Iterator[pa.RecordBatch]:
-        step = rows_per_batch(_bytes_per_row(kept))
+        head = [kept.iloc[:64, i].tolist() for i in range(kept.shape[1])]
+        step = rows_per_batch(_bytes_per_row(zip(*head, strict=True)))
         for start in range(0, len(kept), step):
             part = kept.iloc[start : start + step]
             columns, problems = dict[str, tuple[pa.Array, bool]](), dict[int, list[Problem]]()
@@ -102,12 +112,20 @@ def _from_pandas(frame: pd.DataFrame) -> Source:
     def original(name: str) -> pd.Series[Any]:
         return kept.iloc[:, positions[name]]
 
-    return Source("pandas", batches, lambda mask: kept[mask], repeated_columns=repeated, original=original)
+    return Source("pandas", batches, lambda mask: kept[mask], repeated_columns=repeated(names), original=original)
 
 
-def _bytes_per_row(frame: pd.DataFrame) -> float:
-    head = frame.head(64)
-    return float(sum(len(str(v)) for name in range(head.shape[1]) for v in head.iloc[:, name]) / max(len(head), 1))
+def _bytes_per_row(head: Iterable[Iterable[Any]]) -> float:
+    sizes = [sum(map(_size, row)) for row in head]
+    return sum(sizes) / max(len(sizes), 1)
+
+
+def _size(value: Any) -> int:
+    """About how many bytes a cell has; what cannot be written says so later."""
+    try:
+        return len(value) if isinstance(value, str) else len(_encode(value))
+    except Exception:
+        return 64
 
 
 def _series_cells(series: pd.Series[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
@@ -135,20 +153,32 @@ def _timestamps(series: pd.Series[Any]) -> pa.Array:
 def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
     """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
     try:
-        return pa.array(values, pa.string(), from_pandas=True), False
+        array = pa.array(values, pa.string(), from_pandas=True)
+        array.validate(full=True)  # bytes are taken for text without a look
+        return array, False
     except (pa.ArrowException, TypeError, ValueError, UnicodeError):
         pass  # not only text
-    texts = []
+    texts: list[bytes | str | None] = []
     for i, value in enumerate(values):
         try:
-            texts.append(None if is_absent(value) else _encode(value))
+            texts.append(None if is_absent(value) else _json_text(value))
         except Exception as error:
-            if name not in COLUMNS:  # only carried along: some text will do
-                texts.append(_encode(str(value).encode("utf-8", "replace").decode()))
-                continue
-            texts.append(None)
-            problems.setdefault(i, []).append(_cell_problem(name, value, error))
+            if name in COLUMNS:
+                texts.append(None)
+                problems.setdefault(i, []).append(_cell_problem(name, value, error))
+            else:  # only carried along: some text will do
+                texts.append(_encode(visible(value) if isinstance(value, str) else describe(value)))
     return pa.array(texts, pa.string()), True
+
+
+def _json_text(value: Any) -> bytes | str:
+    if isinstance(value, bytes | bytearray):
+        return _encode(value.decode())
+    if type(value).__module__.startswith("mlflow.") and hasattr(value, "to_json"):
+        return _encode(value.to_json())  # a live Trace: its fields are not those of its JSON
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return "Infinity"  # which is no JSON, and is told as such
+    return _encode(value)
 
 
 def is_absent(value: Any) -> bool:
@@ -162,8 +192,12 @@ def _plain(value: Any) -> Any:
     """JSON-like data for what msgspec does not know: numpy, pandas, pydantic, mlflow objects."""
     if isinstance(value, np.ndarray | np.generic | pd.Series | pd.Index):
         return value.tolist()
+    if value is None:
+        raise TypeError("a key must be text")
     if is_absent(value):
         return None
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, Mapping):
         return dict(value)
     for method in ("model_dump", "to_dict", "isoformat", "_asdict"):
@@ -176,11 +210,14 @@ _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
 def _cell_problem(name: str, value: Any, error: Exception) -> Problem:
+    if isinstance(error, UnicodeDecodeError):
+        byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
+        return name, reading.NOT_UTF8.code, f"expected UTF-8, got the byte {byte}"
     if isinstance(error, UnicodeError):
         return name, reading.LONE_SURROGATE.code, "text with half of a character (a lone surrogate)"
     if isinstance(error, RecursionError):
         return name, reading.TOO_DEEP.code, f"expected a value of ordinary depth, got {describe(value)} nested too deep"
-    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {error}"
+    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {visible(error)[:200]}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -189,7 +226,7 @@ def _cell_problem(name: str, value: Any, error: Exception) -> Problem:
 
 def _from_list(rows: list[Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
-        step = rows_per_batch(sum(len(str(r)) for r in rows[:64]) / max(len(rows[:64]), 1))
+        step = rows_per_batch(_bytes_per_row([row] for row in rows[:64]))
         for start in range(0, len(rows), step):
             yield _list_batch(rows[start : start + step])
 
@@ -197,7 +234,7 @@ def _from_list(rows: list[Any]) -> Source:
         return [rows[i] for i in np.flatnonzero(mask)]
 
     def original(name: str) -> list[Any]:
-        return [(_as_mapping(row) or {}).get(name) for row in rows]
+        return [next((v for k, v in (_as_mapping(row) or {}).items() if visible(k) == name), None) for row in rows]
 
     return Source("list", batches, take, original=original)
 
@@ -210,8 +247,8 @@ def _list_batch(rows: list[Any]) -> pa.RecordBatch:
         if given is None:
             problems[i] = [(None, reading.NOT_A_ROW.code, f"expected an object with columns, got {describe(row)}")]
         objects.append(given or {})
-    names = dict.fromkeys(key for row in objects for key in row)
-    columns = {str(n): encode_cells([row.get(n) for row in objects], str(n), problems) for n in names}
+    keys = {visible(key): key for row in reversed(objects) for key in reversed(list(row))}
+    columns = {n: encode_cells([row.get(k) for row in objects], n, problems) for n, k in reversed(keys.items())}
     return make_batch(columns, problems, len(rows))
 
 
@@ -234,15 +271,15 @@ def _as_mapping(row: Any) -> Mapping[Any, Any] | None:
 
 
 def _from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
-    names = table.schema.names
-    repeated = tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
-    unique = table.select([names.index(n) for n in dict.fromkeys(names)]) if repeated else table
-
     def batches() -> Iterator[pa.RecordBatch]:
-        return iter(unique.to_batches(max_chunksize=rows_per_batch(unique.nbytes / max(len(unique), 1))))
+        return map(without_marks, table.to_batches(max_chunksize=rows_per_batch(table.nbytes / max(len(table), 1))))
 
     return Source(
-        "arrow", batches, lambda mask: back(table.filter(pa.array(mask))), nests=False, repeated_columns=repeated
+        "arrow",
+        batches,
+        lambda mask: back(filtered(table, mask)),
+        nests=False,
+        repeated_columns=repeated(table.schema.names),
     )
 
 
@@ -257,7 +294,7 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """The cells of a normalised (or carried) column as Python values: objects, dicts for maps, lists for lists."""
-    values = column.to_pylist()
+    values = to_values(column)
     if is_json_column(field):
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
     if (field.metadata or {}).get(b"cells") == b"canonical":
@@ -273,13 +310,15 @@ def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
 
 def to_pandas(batches: Iterable[pa.RecordBatch], source: Source) -> pd.DataFrame:
     """Normalised rows as a frame: objects in cells are Python objects, absent is None (or NA in numbers)."""
-    names, columns = to_columns(batches)
-    frame = pd.DataFrame({n: _series(columns[n], kind) for n, kind in names.items()})
-    for name in frame.columns:
-        if name not in COLUMNS and source.original is not None:
-            given = source.original(name)  # carried along unchanged, its dtype too
-            frame[name] = given.array if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
-    return frame
+    kinds, columns = to_columns(batches)
+    return pd.DataFrame({n: _column(n, columns[n], kind, source) for n, kind in kinds.items()})
+
+
+def _column(name: str, values: list[Any], kind: pa.DataType, source: Source) -> Any:
+    if name in COLUMNS or source.original is None:
+        return _series(values, kind)
+    given = source.original(name)  # carried along unchanged, its dtype too
+    return given.array if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
 
 
 def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType], dict[str, list[Any]]]:
@@ -301,7 +340,7 @@ def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType
 
 def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
     if pa.types.is_integer(kind):
-        return pd.Series(values, dtype="Int64")
+        return pd.Series(values, dtype="UInt64" if pa.types.is_unsigned_integer(kind) else "Int64")
     if pa.types.is_floating(kind):
         return pd.Series(values, dtype="float64")
     if pa.types.is_boolean(kind):

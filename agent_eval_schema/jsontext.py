@@ -33,7 +33,7 @@ def parse(text: str | bytes | memoryview) -> Any:
         return decode(text)
     except RecursionError:
         return Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth, got one nested too deep to read")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, or a number of thousands of digits
         return _why(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"), error)
 
 
@@ -41,7 +41,7 @@ def parse_leniently(text: str) -> Any:
     """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text."""
     try:
         return decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         try:
             return cleaned(json.loads(text, parse_constant=lambda _: None))
         except (ValueError, RecursionError):
@@ -59,17 +59,25 @@ def cleaned(value: Any) -> Any:
     return value
 
 
-def _why(text: str, error: Exception) -> Malformed:
+_STRING_OR_NAN = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _why(text: str, error: Exception) -> Any:
+    if text.startswith("\ufeff"):
+        return parse(text[1:])
     try:
         json.loads(text, parse_constant=_refuse)
-    except _NaN as found:
+    except _NaN:
         # Only a text that is JSON but for such literals is told so; the offset is that of the first one.
-        at = re.search(rf"[:\[,]\s*({re.escape(str(found))})", text)
-        where = f" at byte {len(text[: at.start(1)].encode('utf-8', 'replace'))}" if at else ""
-        return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found}{where}")
+        found = next(m for m in _STRING_OR_NAN.finditer(text) if m.group(1))
+        offset = len(text[: found.start()].encode("utf-8", "replace"))
+        return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found.group()} at byte {offset}")
     except (ValueError, RecursionError):
         return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
-    return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escape of half a character (a lone surrogate)")
+    if _SURROGATE.search(text):
+        return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escape of half a character (a lone surrogate)")
+    return Malformed(reading.MALFORMED_JSON, f"expected JSON, got a value that no reader takes: {_reason(text, error)}")
 
 
 def _reason(text: str, error: Exception) -> str:

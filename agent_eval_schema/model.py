@@ -17,6 +17,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 NonBlank = Annotated[str, Meta(pattern=r"\S", description="text that is not blank")]
 
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number that fits 64 bits")]
+
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
@@ -94,9 +96,9 @@ class EvalRow(Struct):
     trace: str | None = None
     predicted_trajectory: Trajectory | None = None
     reference_trajectory: Trajectory | None = None
-    input_token_count: int | None = None
-    output_token_count: int | None = None
-    total_token_count: int | None = None
+    input_token_count: Count | None = None
+    output_token_count: Count | None = None
+    total_token_count: Count | None = None
     latency_seconds: float | None = None
     failure: bool | None = None
     error: str | None = None

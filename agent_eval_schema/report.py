@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells import HIDDEN, LINE, READING
+from agent_eval_schema.cells import LINE, filtered, is_hidden, own_columns
 from agent_eval_schema.engines.files import fitted, write_batches, write_text
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source, to_columns, to_pandas
@@ -40,6 +40,8 @@ from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.rows import misspelt_columns
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.uris import EXACT, NEAR, rewrite
+from agent_eval_schema.verdict import rows_of, verdict
+from agent_eval_schema.visible import visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.check import Plan
@@ -52,6 +54,9 @@ ISSUES_KEPT = 100_000
 
 COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
+
+ISSUES = "_issues"
+"""The column that is written beside the cells of an invalid row."""
 
 ISSUE_COLUMNS = ("row", "request_id", "column", "path", "code", "name", "severity", "message", "hint")
 
@@ -84,15 +89,15 @@ class Fold:
     def add(self, checked: pa.RecordBatch) -> None:
         """Take in the next rows."""
         start, size = self.row_count, checked.num_rows
-        ids = checked.column("__id")
+        ids = verdict(checked, "id")
         self.columns.update(dict.fromkeys(json.loads(checked.schema.metadata[b"columns"])))
-        self._add_issues(checked.column("__issues"), ids, start)
-        valid = np.asarray(checked.column("__valid")).astype(bool)
+        self._add_issues(verdict(checked, "issues"), ids, start)
+        valid = np.asarray(verdict(checked, "valid")).astype(bool)
         for row in self._repeated_ids(ids, start):
             valid[row - start] = False
         self._conflicting_truths(checked, ids, start)
         self._valid.append(valid)
-        self._masks.append(np.asarray(checked.column("__presence")))
+        self._masks.append(np.asarray(verdict(checked, "presence")))
         self._count(checked)
         self.row_count += size
 
@@ -163,7 +168,7 @@ class Fold:
         return repeated
 
     def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
-        requests, truths = checked.column("__request_hash"), checked.column("__truth_hash")
+        requests, truths = verdict(checked, "request_hash"), verdict(checked, "truth_hash")
         both = np.flatnonzero(np.asarray(requests.is_valid()) & np.asarray(truths.is_valid()))
         if dataset.CONFLICTING_TRUTH.code not in self.codes or not len(both):
             return
@@ -175,12 +180,12 @@ class Fold:
             self._log(dataset.CONFLICTING_TRUTH, row, ids[int(both[at])].as_py(), "expected_response", message)
 
     def _count(self, checked: pa.RecordBatch) -> None:
-        for column, counter in (("__nearness", self._near), ("__copied", self._copied)):
-            for entry in checked.column(column).drop_null().value_counts().to_pylist():
+        for column, counter in (("nearness", self._near), ("copied", self._copied)):
+            for entry in verdict(checked, column).drop_null().value_counts().to_pylist():
                 counter[entry["values"]] += entry["counts"]
         if self._near_pair is None:
-            self._near_pair = next(iter(checked.column("__near_pair").drop_null().to_pylist()), None)
-        masks = np.asarray(checked.column("__derived"))
+            self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
+        masks = np.asarray(verdict(checked, "derived"))
         for bit, name in enumerate(COLUMNS):
             found = int(np.count_nonzero(masks & (1 << bit)))
             if found:
@@ -282,6 +287,11 @@ class Report:
     # counts
 
     @property
+    def rules_off(self) -> int:
+        """How many rules were switched off by select and ignore."""
+        return len(RULES) - len(self._plan.codes)
+
+    @property
     def format(self) -> str:
         return self._plan.format
 
@@ -380,7 +390,7 @@ class Report:
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """The normalised rows as Arrow batches, streamed."""
         for checked in self._checked(columns=True):
-            yield checked.select([n for n in checked.schema.names if not n.startswith("__")])
+            yield rows_of(checked)
 
     @property
     def schema(self) -> pa.Schema:
@@ -394,9 +404,8 @@ class Report:
         batches: Iterator[pa.RecordBatch] = map(find_format(self.format).read, self._source.batches())
         if self._source.kind not in ("jsonl", "json", "list", "pandas"):
             batches = islice(batches, 1)
-        schemas = [b.schema.remove_metadata() for b in batches]
-        found = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
-        return pa.schema([f for f in found if f.name not in HIDDEN])
+        schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in batches]
+        return pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
 
     def to_arrow(self) -> pa.Table:
         """The normalised rows as one Arrow table."""
@@ -453,7 +462,7 @@ class Report:
         if not 0 <= row < self.row_count:
             raise IndexError(f"row {row} is not one of 0 to {self.row_count - 1}")
         if not self._fold.valid[row]:
-            return f"row {row} does not support {found.name}: it is invalid ({self._errors_of(row)})"
+            return visible(f"row {row} does not support {found.name}: it is invalid ({self._errors_of(row)})")
         missing = missing_needs(found, int(self._fold.masks[row]), self.outputs)
         if missing:
             return f"row {row} does not support {found.name}: it lacks {', and '.join(words(n) for n in missing)}"
@@ -495,7 +504,8 @@ class Report:
 
     def write_invalid(self, path: str) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
-        schema = pa.schema([*self.source_schema, pa.field(LINE, pa.string()), pa.field("_issues", pa.list_(NOTE))])
+        given = [f for f in self.source_schema if f.name not in (ISSUES, LINE)]
+        schema = pa.schema([*given, pa.field(LINE, pa.string()), pa.field(ISSUES, pa.list_(NOTE))])
         return write_batches(path, self._invalid_batches(), schema)
 
     def _invalid_batches(self) -> Iterator[pa.RecordBatch]:
@@ -512,8 +522,8 @@ class Report:
             again.forget_issues()
             mask = self._fold.valid[start : start + batch.num_rows]
             column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
-            kept = batch.select([n for n in batch.schema.names if n != READING])
-            yield kept.append_column("_issues", column).filter(pa.array(~mask))
+            kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES])
+            yield filtered(kept.append_column(ISSUES, column), ~mask)
 
     def __repr__(self) -> str:
         return (

@@ -27,7 +27,7 @@ from agent_eval_schema.diagnose import describe, excerpt, is_type, match_names
 from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.model import COLUMNS, Document, ToolCall
-from agent_eval_schema.rules import RULES, expectations, requests, retrieval, tools
+from agent_eval_schema.rules import RULES, expectations, reading, requests, retrieval, tools
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
@@ -68,7 +68,7 @@ class Rows:
 
 def misspelt_columns(names: Sequence[str]) -> dict[str, str]:
     """Columns that are nearly one of ours: {as written: as meant}."""
-    unknown = [n for n in names if n not in COLUMNS and not n.startswith("__")]
+    unknown = [n for n in names if n not in COLUMNS]
     # 0.85 tells `expected_respones` from `trace_id` and `request_time`, which are names of their own.
     found = {n: match_names([n], COLUMNS, cutoff=0.85) for n in unknown}
     return {wrong: meant[wrong] for wrong, meant in found.items() if meant}
@@ -94,7 +94,11 @@ def read_columns(rows: Rows) -> None:
     for name in COLUMNS:
         cells = None if name in ("trace", *_CONTEXTS) else read_cells(rows.batch, name)
         if cells is not None:
-            _merge(rows, name, _decode(name, cells, rows))
+            values = _decode(name, cells, rows)
+            for row, message in cells.unreadable.items():
+                rows.log.add(reading.NOT_UTF8, row, name, message)
+                values[row] = FAILED
+            _merge(rows, name, values)
     for name in _CONTEXTS:
         _read_context(rows, name)
 
@@ -289,8 +293,13 @@ def _fill_expectations(rows: Rows) -> None:
 
 def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
-    if other and rows.column(other)[row] is not None:
-        return  # the row's own ground truth wins over the trace's, in either form
+    if (
+        other and rows.column(other)[row] is not None
+    ):  # the row's own ground truth wins over the trace's, in either form
+        if rows.filled[row] & BIT_OF[other]:
+            message = f"left out: the trace has {other} too, and at most one of the two counts"
+            rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=f"trace.info.assessments.{column}")
+        return
     values = rows.writable(column)
     if values[row] is None:
         values[row] = value

@@ -24,25 +24,8 @@ TYPES = (
 )
 
 KEYS = [
-    "role",
-    "content",
-    "name",
-    "tool_calls",
-    "tool_call_id",
-    "type",
-    "text",
-    "function",
-    "arguments",
-    "id",
-    "messages",
-    "query",
-    "history",
-    "doc_uri",
-    "tool_name",
-    "tool_input",
-    "page_content",
-    "mesages",
-    "doc_url",
+    *("role", "content", "name", "tool_calls", "tool_call_id", "type", "text", "function", "arguments", "id"),
+    *("messages", "query", "history", "mesages", "doc_uri", "doc_url", "page_content", "tool_name", "tool_input"),
 ]
 
 scalars = st.one_of(

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -29,12 +29,22 @@ import pyarrow.parquet as pq
 from msgspec import Raw
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import LINE, READING, Problem, is_json_column, make_batch, native
+from agent_eval_schema.cells import (
+    Problem,
+    filtered,
+    is_json_column,
+    make_batch,
+    native,
+    own_columns,
+    repeated,
+    without_marks,
+)
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.frames import Source, canonical_values, rows_per_batch
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import JSON_COLUMNS
 from agent_eval_schema.rules import reading
+from agent_eval_schema.visible import visible
 
 CHUNK = 1 << 20
 """Bytes that are read from a text file at once."""
@@ -51,14 +61,16 @@ def open_file(path: str) -> Source:
     if read is None:
         known = ", ".join(_READERS)
         raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected one of {known}")
-    kind, batches = read
+    kind, batches, columns = read
     _require_utf8_family(path, kind)
+    names = columns(path)
     return Source(
         kind=kind,
         batches=lambda: batches(path),
         take=lambda mask: frame_of(rows_where(batches(path), mask)),
         name=path,
         nests=kind in ("jsonl", "json"),
+        repeated_columns=repeated(names),
     )
 
 
@@ -84,8 +96,9 @@ def _ending(path: str) -> str:
 @contextmanager
 def _opened(path: str) -> Iterator[IO[bytes]]:
     """The file's bytes, decompressed by its ending."""
+    compression = pa.Codec.detect(visible(path)).name if path.lower().endswith(COMPRESSIONS) else None
     try:
-        with pa.input_stream(path, compression="detect") as stream:
+        with open(path, "rb") as file, pa.input_stream(file, compression=compression) as stream:
             yield stream
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
@@ -156,14 +169,17 @@ class _CellBuilder:
     def full(self) -> bool:
         return self._bytes >= TEXT_BATCH_BYTES or self.size >= 8192
 
-    def add(self, text: bytes, where: str) -> None:
+    def add(self, text: bytes, where: str, problem: str = "") -> None:
+        """Take the next object; with a `problem`, the text is no row, and that is why."""
+        row: dict[str, Raw] = {}
         try:
+            if problem:
+                raise _NoRow(problem)
             text.isascii() or text.decode()
             row = _decode_object(text)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
             self._problems[self.size] = [_row_problem(text, where, error)]
             self._lines[self.size] = text.decode("utf-8", "replace")
-            row = {}
         for name, raw in row.items():
             column = self._cells.get(name)
             if column is None:
@@ -179,16 +195,19 @@ class _CellBuilder:
 
     def take(self) -> pa.RecordBatch:
         columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
-        if self._lines:
-            texts = [self._lines.get(i) for i in range(self.size)]
-            columns[LINE] = (pa.array(texts, pa.string()), False)
-        batch = make_batch(columns, self._problems, self.size)
+        batch = make_batch(columns, self._problems, self.size, self._lines)
         self._clear()
         return batch
 
 
+class _NoRow(Exception):
+    pass
+
+
 def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
     """Why a line is not a row, with its number (and the byte in it)."""
+    if isinstance(error, _NoRow):
+        return None, reading.MALFORMED_ROW.code, f"{where}: {error}"
     if isinstance(error, UnicodeDecodeError):
         byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
         return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got the byte {byte}"
@@ -205,38 +224,49 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
 
 def _json_batches(path: str) -> Iterator[pa.RecordBatch]:
     builder = _CellBuilder()
-    for number, text in enumerate(_elements(path), start=1):
-        builder.add(text, f"element {number}")
+    for number, (text, problem) in enumerate(_elements(path), start=1):
+        builder.add(text, f"element {number}", problem)
         if builder.full:
             yield builder.take()
     if builder.size:
         yield builder.take()
 
 
-def _elements(path: str) -> Iterator[bytes]:
+def _elements(path: str) -> Iterator[tuple[bytes, str]]:
     """The texts of the elements of a JSON array, or the one text if the file is not an array.
 
     Elements end where a comma or the closing bracket stands outside of strings and brackets. What follows a place that
-    cannot be JSON comes as one last element, so that nothing is dropped.
+    cannot be JSON comes as one last element, with the reason why it is none: nothing is dropped.
     """
     window = _Window(path)
     start = window.skip_blanks(0)
     if window.byte(start) != b"[":
         rest = window.rest(start)
-        if rest.strip():
-            yield rest
+        if rest:
+            yield rest, ""
         return
     at = window.skip_blanks(start + 1)
-    while (byte := window.byte(at)) not in (b"", b"]"):
+    closed = window.byte(at) == b"]"
+    while not closed:
+        if window.byte(at) in (b"", b"]"):
+            yield (
+                window.rest(at),
+                "expected another element of the array" + ("" if window.byte(at) else ", the file ends"),
+            )
+            return
         end = window.end_of_value(at)
-        yield window.text(at, end)
+        yield window.text(at, end), ""
         at = window.skip_blanks(window.release(end))
         byte = window.byte(at)
+        closed = byte == b"]"
         if byte == b",":
             at = window.skip_blanks(at + 1)
-        elif byte not in (b"", b"]"):
-            yield window.rest(at)
+        elif not closed:
+            yield window.rest(at), "expected a comma or the end of the array" + ("" if byte else ", the file ends")
             return
+    rest = window.rest(at + 1)
+    if rest:
+        yield rest, "expected nothing after the array"
 
 
 class _Window:
@@ -306,32 +336,44 @@ class _Window:
                     return at
 
     def _end_of_string(self, start: int) -> int:
-        while (found := _STRING_TAIL.match(self._data, start)) is None:
-            if not self._more():
+        """The place behind the closing quote. A step takes 64 KiB at most and never goes back: strings may be large."""
+        at = start
+        while True:
+            found = _STRING_PART.match(self._data, at, min(len(self._data), at + 65536))
+            at = found.end() if found else at
+            if self._data[at : at + 1] == b'"':
+                return at + 1
+            if at + 1 >= len(self._data) and not self._more():
                 return len(self._data)
-        return found.end()
 
 
 _OUTSIDE = re.compile(rb'["\[\]{},]')
 _INSIDE = re.compile(rb'["\[\]{}]')
-_STRING_TAIL = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING_PART = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # CSV
 
 
+class _Record(NamedTuple):
+    """One record of a CSV file: the line where it starts, its fields, its text, and what is wrong with it."""
+
+    line: int
+    fields: list[str]
+    text: str
+    error: str
+
+
 def _csv_batches(path: str) -> Iterator[pa.RecordBatch]:
-    csv.field_size_limit(1 << 30)
-    delimiter = "\t" if ".tsv" in path.lower() else ","
     with _opened(path) as stream:
-        records = _records(stream, delimiter)
+        records = _records(stream, path)
         header = _header(path, records)
-        rows: list[tuple[int, list[str], str]] = []
+        rows: list[_Record] = []
         size = 0
         for record in records:
             rows.append(record)
-            size += sum(map(len, record[1])) + len(record[2])
+            size += len(record.text)
             if size >= TEXT_BATCH_BYTES or len(rows) >= 8192:
                 yield _csv_batch(header, rows)
                 rows, size = [], 0
@@ -339,33 +381,40 @@ def _csv_batches(path: str) -> Iterator[pa.RecordBatch]:
             yield _csv_batch(header, rows)
 
 
-def _header(path: str, records: Iterator[tuple[int, list[str], str]]) -> list[str]:
-    first = next(records, (1, [], ""))
-    if first[2]:
-        raise EvalSetError(f"{path}: line 1: the header cannot be read: {first[2]}")
-    names = [n.strip() for n in first[1]]
-    repeated = [n for i, n in enumerate(names) if n in names[:i]]
-    if repeated:
-        raise EvalSetError(f"{path}: line 1: the header names {repeated[0]!r} twice: rename one of the columns")
-    return names
+def _csv_columns(path: str) -> list[str]:
+    with _opened(path) as stream:
+        return _header(path, _records(stream, path))
 
 
-def _records(stream: IO[bytes], delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """(line where the record starts, fields, what is wrong with it). Blank lines are no records."""
+def _header(path: str, records: Iterator[_Record]) -> list[str]:
+    first = next(records, _Record(1, [], "", ""))
+    if first.error:
+        raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
+    wrong = _wrong_byte(first.text)
+    if wrong:
+        raise EvalSetError(
+            f"{path}: line 1: expected UTF-8 in the header, got the byte {wrong}: save the file as UTF-8"
+        )
+    return [n.strip() for n in first.fields]
+
+
+def _records(stream: IO[bytes], path: str) -> Iterator[_Record]:
+    """The records one by one. Blank lines are no records."""
+    csv.field_size_limit(1 << 30)
     lines = _TextLines(stream)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.lower() else ",", strict=True)
     while True:
         lines.taken.clear()
         start = lines.number + 1
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            yield start, ["".join(lines.taken)], str(error)
+            yield _Record(start, [], "".join(lines.taken), str(error))
             continue
         if fields is None:
             return
         if fields:
-            yield start, fields, ""
+            yield _Record(start, fields, "".join(lines.taken), "")
 
 
 class _TextLines:
@@ -389,67 +438,90 @@ class _TextLines:
         return line
 
 
-def _csv_batch(header: list[str], rows: list[tuple[int, list[str], str]]) -> pa.RecordBatch:
+def _csv_batch(header: list[str], records: list[_Record]) -> pa.RecordBatch:
     problems: dict[int, list[Problem]] = {}
-    good: list[list[str]] = []
+    rows: list[list[str]] = []
     lines: dict[int, str] = {}
-    for i, (number, fields, error) in enumerate(rows):
-        problem = _record_problem(header, number, fields, error)
+    for i, record in enumerate(records):
+        problem = _record_problem(header, record)
         if problem is not None:
             problems[i] = [problem]
-            lines[i] = ",".join(fields).encode("utf-8", "replace").decode()
-        good.append(fields if problem is None else [""] * len(header))
-    columns = {n: (_texts(row[c] for row in good), False) for c, n in enumerate(header)}
-    if lines:
-        columns[LINE] = (pa.array([lines.get(i) for i in range(len(rows))], pa.string()), False)
-    return make_batch(columns, problems, len(rows))
+            lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
+        rows.append(record.fields if problem is None else [""] * len(header))
+    places = {n: c for c, n in reversed(list(enumerate(header)))}
+    columns = {n: (_texts(row[places[n]] for row in rows), False) for n in dict.fromkeys(header)}
+    return make_batch(columns, problems, len(rows), lines)
 
 
 def _texts(cells: Iterable[str]) -> pa.Array:
     return pa.array([c or None for c in cells], pa.string())
 
 
-def _record_problem(header: list[str], number: int, fields: list[str], error: str) -> Problem | None:
-    where = f"line {number}"
-    if error:
-        return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {error}"
-    if len(fields) != len(header):
-        message = f"{where} has {len(fields)} fields, the header has {len(header)}"
+def _record_problem(header: list[str], record: _Record) -> Problem | None:
+    where = f"line {record.line}"
+    if record.error:
+        return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"
+    if len(record.fields) != len(header):
+        message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
         return None, reading.MALFORMED_ROW.code, message
-    for name, field in zip(header, fields, strict=True):
-        wrong = next((c for c in field if "\udc80" <= c <= "\udcff"), None) if not field.isascii() else None
-        if wrong is not None:
-            byte = f"0x{ord(wrong) - 0xDC00:02X}"
-            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got the byte {byte}"
+    for name, field in zip(header, record.fields, strict=True):
+        wrong = _wrong_byte(field)
+        if wrong:
+            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got the byte {wrong}"
     return None
+
+
+def _wrong_byte(text: str) -> str:
+    """The first byte that was not UTF-8, which Python keeps as a surrogate."""
+    wrong = next((c for c in text if "\udc80" <= c <= "\udcff"), None) if not text.isascii() else None
+    return f"0x{ord(wrong) - 0xDC00:02X}" if wrong else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Parquet
 
 
-def _parquet_batches(path: str) -> Iterator[pa.RecordBatch]:
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
     try:
         # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
-        with pq.ParquetFile(path, buffer_size=CHUNK, pre_buffer=False) as file:
-            metadata = file.metadata
-            per_row = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-            step = rows_per_batch(per_row / max(metadata.num_rows, 1))
-            if metadata.num_rows == 0:
-                yield pa.RecordBatch.from_pylist([], schema=file.schema_arrow)
-            yield from file.iter_batches(batch_size=step)
+        with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=CHUNK, pre_buffer=False) as table:
+            yield table
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read as Parquet: {error}") from error
 
 
-_READERS: dict[str, tuple[str, Callable[[str], Iterator[pa.RecordBatch]]]] = {
-    ".jsonl": ("jsonl", _jsonl_batches),
-    ".ndjson": ("jsonl", _jsonl_batches),
-    ".json": ("json", _json_batches),
-    ".csv": ("csv", _csv_batches),
-    ".tsv": ("csv", _csv_batches),
-    ".parquet": ("parquet", _parquet_batches),
-    ".pq": ("parquet", _parquet_batches),
+def _parquet_batches(path: str) -> Iterator[pa.RecordBatch]:
+    with _parquet(path) as file:
+        metadata = file.metadata
+        per_row = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        step = rows_per_batch(per_row / max(metadata.num_rows, 1))
+        if metadata.num_rows == 0:
+            yield without_marks(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
+        for batch in file.iter_batches(batch_size=step):
+            yield without_marks(batch)
+
+
+def _parquet_columns(path: str) -> list[str]:
+    with _parquet(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def _any_columns(_: str) -> list[str]:
+    """Every line of a JSON file may bring its own; a repeated key is the same key."""
+    return []
+
+
+_Reader = tuple[str, Callable[[str], Iterator[pa.RecordBatch]], Callable[[str], list[str]]]
+
+_READERS: dict[str, _Reader] = {
+    ".jsonl": ("jsonl", _jsonl_batches, _any_columns),
+    ".ndjson": ("jsonl", _jsonl_batches, _any_columns),
+    ".json": ("json", _json_batches, _any_columns),
+    ".csv": ("csv", _csv_batches, _csv_columns),
+    ".tsv": ("csv", _csv_batches, _csv_columns),
+    ".parquet": ("parquet", _parquet_batches, _parquet_columns),
+    ".pq": ("parquet", _parquet_batches, _parquet_columns),
 }
 
 
@@ -464,17 +536,18 @@ def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) ->
         part = mask[start : start + batch.num_rows]
         start += batch.num_rows
         if part.any():
-            yield batch.filter(pa.array(part))
+            yield filtered(batch, part)
 
 
 def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
     """Original cells as a frame of the values that stand in the file."""
-    parts = [pd.DataFrame({n: pd.Series(native(b, n), dtype="object") for n in _own(b)}) for b in batches]
+    parts = [_frame(batch) for batch in batches]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _own(batch: pa.RecordBatch) -> list[str]:
-    return [n for n in batch.schema.names if n != READING]
+def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    columns = {batch.schema.names[i]: pd.Series(native(batch, i), dtype="object") for i in own_columns(batch.schema)}
+    return pd.DataFrame(columns, index=pd.RangeIndex(batch.num_rows))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -499,6 +572,8 @@ def replacing(path: str) -> Iterator[str]:
         os.replace(temporary, path)
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except pa.ArrowException as error:  # a type that the format does not have
+        raise EvalSetError(f"{path}: cannot be written: {error}") from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -520,11 +595,24 @@ def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
 
     `schema` names all columns: a batch may lack some, and then they are null.
     """
-    ending = os.path.splitext(path.lower())[1]
-    if ending not in _WRITERS:
-        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {' or '.join(_WRITERS)}")
+    require_writable(path)
     with replacing(path) as temporary:
-        return _WRITERS[ending](temporary, batches, schema)
+        return _WRITERS[_written_ending(path)](temporary, batches, schema)
+
+
+def require_writable(path: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
+    if _written_ending(path) not in _WRITERS:
+        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {' or '.join(_WRITERS)}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise EvalSetError(f"{path}: cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK) or os.path.isdir(path):
+        raise EvalSetError(f"{path}: cannot be written")
+
+
+def _written_ending(path: str) -> str:
+    return os.path.splitext(path.lower())[1]
 
 
 def _write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
@@ -555,7 +643,8 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     count = 0
-    with pq.ParquetWriter(path, schema.remove_metadata(), compression="zstd") as writer:
+    schema = pa.schema([f.remove_metadata() for f in schema])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_table(fitted(batch, schema))
             count += batch.num_rows
@@ -571,7 +660,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
         if at >= 0 and is_json_column(batch.schema.field(at)) and field.name not in JSON_COLUMNS:
             array = as_text(array)
         arrays.append(array.cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=schema.remove_metadata())
+    return pa.Table.from_arrays(arrays, schema=pa.schema([f.remove_metadata() for f in schema]))
 
 
 def as_text(array: pa.Array) -> pa.Array:

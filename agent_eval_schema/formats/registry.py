@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import JSON_CELLS, READING, Cells, read_cells
+from agent_eval_schema.cells import JSON_CELLS, Cells, is_hidden, read_cells
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS
 
@@ -35,13 +35,12 @@ def _detect_traces(names: Sequence[str]) -> str | None:
 
 def _read_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: put its columns back together into one JSON text."""
-    names = [n for n in batch.schema.names if n != READING]
-    columns = {n: read_cells(batch, n) or Cells([], True) for n in names}
+    own = [f.name for f in batch.schema if not is_hidden(f)]
+    columns = {n: read_cells(batch, n) or Cells([], True) for n in own}
     texts = [_object_text({n: _json_text(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
-    arrays, fields = [pa.array(texts, pa.string())], [pa.field("trace", pa.string(), metadata=JSON_CELLS)]
-    if READING in batch.schema.names:
-        arrays.append(batch.column(READING))
-        fields.append(batch.schema.field(READING))
+    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
+    arrays = [pa.array(texts, pa.string()), *(batch.column(i) for i in hidden)]
+    fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -77,7 +76,7 @@ def _detect_search_traces(names: Sequence[str]) -> str | None:
 
 def _read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Only the trace is read: the frame's request and response are copies of the root span's inputs and outputs."""
-    return batch.select([n for n in batch.schema.names if n not in COLUMNS or n == "trace"])
+    return batch.select([i for i, n in enumerate(batch.schema.names) if n not in COLUMNS or n == "trace"])
 
 
 def _detect_databricks(names: Sequence[str]) -> str | None:
@@ -113,7 +112,7 @@ def find_format(name: str) -> Format:
 
 def detect(batch: pa.RecordBatch | None) -> tuple[Format, str]:
     """The format of a table, from the columns of its first batch, and the reason in words."""
-    names = [n for n in batch.schema.names if n != READING] if batch is not None else []
+    names = [f.name for f in batch.schema if not is_hidden(f)] if batch is not None else []
     for format in FORMATS:
         reason = format.detect(names)
         if reason is not None:

@@ -6,12 +6,14 @@ report holds in memory (all issues of data in memory, the first 100,000 of a fil
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from agent_eval_schema import __version__
 from agent_eval_schema.issues import Severity
+from agent_eval_schema.visible import visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.report import Report
@@ -25,7 +27,7 @@ def report_document(report: Report) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "agent-eval-schema", "version": __version__},
-        "source": report.name,
+        "source": visible(report.name) if report.name else None,
         "format": report.format,
         "format_reason": report.format_reason,
         "outputs": report.outputs,
@@ -41,4 +43,9 @@ def report_document(report: Report) -> dict[str, Any]:
 
 
 def report_json(report: Report) -> str:
-    return msgspec.json.format(msgspec.json.encode(report_document(report)), indent=2).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(report_document(report)), indent=2).decode()
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+
+
+# What a terminal would obey or reorder stands only inside of strings, where an escape means the same.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")

@@ -18,8 +18,8 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
-from agent_eval_schema.render.visible import visible
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.visible import visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.report import Report
@@ -83,6 +83,8 @@ def _print_verdict(console: Console, report: Report) -> None:
         f"{where}{report.format} format ({visible(report.format_reason)}), outputs {report.outputs}", style="dim"
     )
     console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
+    if report.rules_off:
+        console.print(f"{_plural(report.rules_off, 'rule')} switched off", style="yellow")
     if report.derived:
         fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
         console.print(f"Taken from traces (rows): {fields}", style="dim")

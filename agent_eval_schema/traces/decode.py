@@ -20,6 +20,7 @@ from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import traces as rules
+from agent_eval_schema.rules.reading import TOO_DEEP
 
 Note = tuple[Rule, str, str]
 """A rule, the path inside the trace, and the message."""
@@ -196,9 +197,13 @@ def _read_attributes(value: Attributes | str | None, i: int, notes: list[Note]) 
         return Attributes()
     try:
         return _attributes(value)
-    except msgspec.MsgspecError as error:
-        notes.append((rules.ODD_TRACE, f"spans[{i}].attributes", f"expected an object, {error}"))
+    except (msgspec.MsgspecError, RecursionError):
+        given = jsontext.parse_leniently(value)
+    path = f"spans[{i}].attributes"
+    if not isinstance(given, dict):
+        notes.append((rules.ODD_TRACE, path, f"expected an object, got {describe(given)}"))
         return Attributes()
+    return _attributes(jsontext.encode(_mend_struct(given, Attributes, path, notes)))
 
 
 def text_of(raw: Raw) -> str | None:
@@ -207,7 +212,7 @@ def text_of(raw: Raw) -> str | None:
         return None
     try:
         return _raw_text(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, ValueError):
         value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
         return value if isinstance(value, str) else None
 
@@ -241,7 +246,10 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
     if not isinstance(value, dict):
         return [(rules.NOT_A_TRACE, "", f"expected an object with `info` and `data`, got {describe(value)}")]
     _mend_parts(value, notes)
-    trace = _assemble(_document(jsontext.encode(value)))
+    try:
+        trace = _assemble(_document(jsontext.encode(value)))
+    except RecursionError:
+        return [(TOO_DEEP, "", "expected a trace of ordinary depth, got one nested too deep to read")]
     if isinstance(trace, Trace):
         trace.notes[:0] = notes
     return trace
@@ -303,8 +311,8 @@ def _fits(expected: type[Struct], key: str, value: Any) -> bool:
 def _nanoseconds(value: int | str | None) -> int | None:
     """A time in ns; protobuf's JSON writes 64-bit integers as text."""
     if isinstance(value, str):
-        return int(value) if value.isdigit() else None
-    return value
+        value = int(value) if value.isdecimal() and value.isascii() and len(value) < 20 else None
+    return value if value is not None and value.bit_length() < 64 else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

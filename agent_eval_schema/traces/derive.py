@@ -116,7 +116,8 @@ class Reading:
         top = self.root.id if self.root else None
         if len(spans) == 1 or (self.root not in spans and all([s.parent == top for s in spans])):
             return spans
-        return [s for s in spans if not any(a in spans for a in self.ancestors(s))]
+        # In a broken trace whose parents form a loop, no span is outside: then all are.
+        return [s for s in spans if not any(a in spans for a in self.ancestors(s))] or spans
 
     def note(self, rule: Rule, path: str, message: str) -> None:
         self.notes.append((rule, path, message))
@@ -211,7 +212,8 @@ def _retrieved_context(reading: Reading) -> list[tuple[str | None, str | None]] 
     if not reading.retrievers:
         return None
     outer = reading.outermost(reading.retrievers)
-    output = attributes(max(outer, key=_start) if len(outer) > 1 else outer[0]).outputs
+    last = max(reversed(outer), key=_start) if len(outer) > 1 else outer[0]
+    output = attributes(last).outputs
     try:
         found = _retrieved(text_of(output) or "")
     except (msgspec.MsgspecError, RecursionError):
@@ -237,6 +239,8 @@ _retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
 
 
 def _documents(reading: Reading, output: Any) -> list[tuple[str | None, str | None]]:
+    if isinstance(output, str) and output.lstrip()[:1] in ("[", "{"):
+        output = jsontext.parse_leniently(output)
     if isinstance(output, dict):
         key = next((k for k in DOCUMENT_LIST_KEYS if isinstance(output.get(k), list)), None)
         output = output[key] if key else [output]
@@ -285,8 +289,9 @@ def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
     if reading.tools:
         return [_tool_call(span) for span in sorted(reading.tools, key=_start)]
-    asked = [c for s in sorted(reading.models, key=_start) for c in _asked_calls(attributes(s).outputs)]
-    return [ToolCall(name, arguments) for name, arguments in asked] or None
+    asked = {s: calls for s in sorted(reading.models, key=_start) if (calls := _asked_calls(attributes(s).outputs))}
+    # A span around a model repeats the model's calls: they count once, as its tokens do.
+    return [ToolCall(*call) for span in reading.outermost(list(asked)) for call in asked[span]] or None
 
 
 def _tool_call(span: Span) -> ToolCall:
@@ -350,8 +355,8 @@ def _stated(raw: Raw) -> Tokens | None:
         return None
     try:
         return _counts(_usage(text_of(raw) or ""))
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _stated_in(value_of(raw))
 
 
 def _stated_in_output(raw: Raw) -> Tokens | None:
@@ -359,9 +364,18 @@ def _stated_in_output(raw: Raw) -> Tokens | None:
         return None
     try:
         usage = _output(text_of(raw) or "").usage
-    except (msgspec.MsgspecError, RecursionError):
-        return None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = value_of(raw)
+        return _stated_in(value.get("usage")) if isinstance(value, dict) else None
     return _counts(usage) if usage else None
+
+
+def _stated_in(usage: Any) -> Tokens | None:
+    """The counts among whatever else stands in a usage that is not of the usual types."""
+    if not isinstance(usage, dict):
+        return None
+    kept = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
+    return _counts(msgspec.convert(kept, _Usage))
 
 
 def _counts(usage: _Usage) -> Tokens | None:
@@ -380,7 +394,7 @@ def _counts(usage: _Usage) -> Tokens | None:
 def _latency(reading: Reading) -> float | None:
     info, root = reading.trace.info, reading.root
     milliseconds = info.execution_duration_ms if info.execution_duration_ms is not None else info.execution_time_ms
-    if milliseconds is not None:
+    if milliseconds is not None and abs(milliseconds) < 1 << 63:
         return milliseconds / 1000
     return (root.end - root.start) / 1e9 if root and root.start is not None and root.end is not None else None
 
@@ -429,7 +443,7 @@ def _request_id(reading: Reading) -> str | None:
 def _expectations(reading: Reading) -> dict[str, Any] | None:
     """The valid expectations by name (overridden ones are marked invalid); the last of a name counts."""
     text = bytes(reading.trace.info.assessments)
-    assessments = jsontext.parse_leniently(text.decode()) if b'"expectation"' in text else None
+    assessments = jsontext.parse_leniently(text.decode("utf-8", "replace")) if b'"expectation"' in text else None
     if not isinstance(assessments, list):
         return None
     return dict(e for a in assessments if (e := _expectation(a)) is not None) or None

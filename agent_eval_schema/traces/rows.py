@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from agent_eval_schema.frames import Source, open_source
@@ -65,8 +66,10 @@ def report_on_traces(traces: Any) -> Report:
 def _source(traces: Any) -> Source:
     if isinstance(traces, pd.DataFrame | os.PathLike):
         return open_source(traces)
+    if isinstance(traces, pd.Series | np.ndarray):
+        return _source(traces.tolist())
     if isinstance(traces, str):
-        return open_source([{"trace": traces}]) if traces.lstrip().startswith("{") else open_source(traces)
+        return open_source([{"trace": traces}]) if traces.lstrip()[:1] in ("{", '"') else open_source(traces)
     if isinstance(traces, Mapping) or hasattr(traces, "to_dict"):
         return open_source([{"trace": traces}])
     if isinstance(traces, list | tuple):
