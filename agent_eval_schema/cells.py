@@ -221,7 +221,7 @@ def filtered(rows: Any, mask: np.ndarray[Any, Any]) -> Any:
     """The rows of a table or batch where the mask is true; by slices for types that Arrow cannot filter (views)."""
     try:
         return rows.filter(pa.array(mask))
-    except pa.ArrowNotImplementedError:
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
         return pa.concat_tables([table.slice(0, 0), *(table.slice(i, 1) for i in np.flatnonzero(mask).tolist())])
 
@@ -251,6 +251,8 @@ def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A user's batch without field metadata, which only our readers may set, and without repeated columns."""
     names = batch.schema.names
     kept = [i for i, n in enumerate(names) if n not in names[:i]]
+    if not kept:  # Arrow forgets the number of rows of a batch without columns
+        return make_batch({}, {}, batch.num_rows)
     fields = [batch.schema.field(i).remove_metadata() for i in kept]
     return pa.RecordBatch.from_arrays([batch.column(i) for i in kept], schema=pa.schema(fields))
 

@@ -84,6 +84,11 @@ def open_source(data: Any) -> Source:
     )
 
 
+def column_name(label: Any) -> str:
+    """A column's label as text that every file can hold."""
+    return "None" if is_absent(label) else str(label).encode("utf-8", "replace").decode()
+
+
 def rows_per_batch(bytes_per_row: float) -> int:
     return int(min(MAX_BATCH_ROWS, max(16, BATCH_BYTES / max(bytes_per_row, 1))))
 
@@ -96,7 +101,7 @@ def _from_pandas(frame: pd.DataFrame) -> Source:
     kept = (
         frame.copy()
     )  # of the cells, not of what they refer to: later assignments to the frame do not reach the report
-    names = [visible(c) for c in frame.columns]
+    names = [column_name(c) for c in frame.columns]
     positions = {n: i for i, n in reversed(list(enumerate(names)))}
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -234,9 +239,11 @@ def _from_list(rows: list[Any]) -> Source:
         return [rows[i] for i in np.flatnonzero(mask)]
 
     def original(name: str) -> list[Any]:
-        return [next((v for k, v in (_as_mapping(row) or {}).items() if visible(k) == name), None) for row in rows]
+        return [next((v for k, v in (_as_mapping(row) or {}).items() if column_name(k) == name), None) for row in rows]
 
-    return Source("list", batches, take, original=original)
+    keys = {k for row in rows if isinstance(row, Mapping) for k in row}
+    names = tuple(map(column_name, keys))
+    return Source("list", batches, take, original=original, repeated_columns=repeated(names))
 
 
 def _list_batch(rows: list[Any]) -> pa.RecordBatch:
@@ -247,7 +254,7 @@ def _list_batch(rows: list[Any]) -> pa.RecordBatch:
         if given is None:
             problems[i] = [(None, reading.NOT_A_ROW.code, f"expected an object with columns, got {describe(row)}")]
         objects.append(given or {})
-    keys = {visible(key): key for row in reversed(objects) for key in reversed(list(row))}
+    keys = {column_name(key): key for row in reversed(objects) for key in reversed(list(row))}
     columns = {n: encode_cells([row.get(k) for row in objects], n, problems) for n, k in reversed(keys.items())}
     return make_batch(columns, problems, len(rows))
 
@@ -318,7 +325,7 @@ def _column(name: str, values: list[Any], kind: pa.DataType, source: Source) -> 
     if name in COLUMNS or source.original is None:
         return _series(values, kind)
     given = source.original(name)  # carried along unchanged, its dtype too
-    return given.array if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
+    return given.reset_index(drop=True) if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
 
 
 def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType], dict[str, list[Any]]]:

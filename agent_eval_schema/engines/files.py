@@ -42,7 +42,6 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.frames import Source, canonical_values, rows_per_batch
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.model import JSON_COLUMNS
 from agent_eval_schema.rules import reading
 from agent_eval_schema.visible import visible
 
@@ -642,13 +641,36 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    count = 0
     schema = pa.schema([f.remove_metadata() for f in schema])
+    _require_parquet_types(schema)
+    count = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
-            writer.write_table(fitted(batch, schema))
+            table = fitted(batch, schema)
+            try:
+                writer.write_table(table)
+            except pa.ArrowException as error:
+                raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
             count += batch.num_rows
     return count
+
+
+def _require_parquet_types(schema: pa.Schema) -> None:
+    """Name the column whose type Parquet does not have."""
+    for field in schema:
+        try:
+            pq.write_metadata(pa.schema([field]), io.BytesIO())
+        except pa.ArrowException as error:
+            raise pa.ArrowInvalid(f"the column {field.name!r} of type {field.type}: {error}") from error
+
+
+def _culprit(table: pa.Table) -> str:
+    for name in table.schema.names:
+        try:
+            pq.write_table(table.select([name]), io.BytesIO())
+        except pa.ArrowException:
+            return str(name)
+    return "?"
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
@@ -657,7 +679,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
     for field in schema:
         at = batch.schema.get_field_index(field.name)
         array = pa.nulls(batch.num_rows, field.type) if at < 0 else batch.column(at)
-        if at >= 0 and is_json_column(batch.schema.field(at)) and field.name not in JSON_COLUMNS:
+        if at >= 0 and is_json_column(batch.schema.field(at)):
             array = as_text(array)
         arrays.append(array.cast(field.type))
     return pa.Table.from_arrays(arrays, schema=pa.schema([f.remove_metadata() for f in schema]))
