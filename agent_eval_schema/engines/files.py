@@ -412,6 +412,8 @@ def _records(stream: IO[bytes], path: str) -> Iterator[_Record]:
             continue
         if fields is None:
             return
+        if lines.nul and fields:
+            fields = [f.replace(_NUL, "\0") for f in fields]
         if fields:
             yield _Record(start, fields, "".join(lines.taken), "")
 
@@ -423,6 +425,7 @@ class _TextLines:
         # newline="": a quoted newline stays as it is, and only \n, \r and \r\n end a line
         self._lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
         self.number = 0
+        self.nul = False
         self.taken: list[str] = []
 
     def __iter__(self) -> _TextLines:
@@ -434,7 +437,14 @@ class _TextLines:
             raise StopIteration
         self.number += 1
         self.taken.append(line)
+        if "\0" in line:  # which the csv module of Python 3.10 refuses
+            self.nul = True
+            return line.replace("\0", _NUL)
         return line
+
+
+_NUL = "\U0010fffe"
+"""Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
 
 
 def _csv_batch(header: list[str], records: list[_Record]) -> pa.RecordBatch:
