@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.files import require_writable
+    from agent_eval_schema.engines.writing import require_writable
 
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
@@ -120,7 +120,7 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 
 def _from_traces(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.files import require_writable
+    from agent_eval_schema.engines.writing import require_writable
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)

@@ -32,7 +32,7 @@ from hypothesis import strategies as st
 from agent_eval_schema import EvalSetError, Report, check, frames, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.engines import files
-from agent_eval_schema.rows import STEPS
+from agent_eval_schema.steps import STEPS
 
 GOOD = {"request": "Hi", "response": "Hello"}
 LINE = json.dumps(GOOD) + "\n"

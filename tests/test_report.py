@@ -17,8 +17,8 @@ from agent_eval_schema import (
     InvalidEvalSet,
     Issue,
     Severity,
+    fold,
     normalize_eval_set,
-    report,
     validate_eval_set,
 )
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
@@ -189,7 +189,7 @@ def _plain(value: Any) -> Any:
 def test_a_report_on_a_file_keeps_no_cells_and_reads_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(report, "ISSUES_KEPT", 3)
+    monkeypatch.setattr(fold, "ISSUES_KEPT", 3)
     rows = [{"request_id": str(i % 7), "request": "", "response": "x"} for i in range(10)]
     found = validate_eval_set(as_jsonl(rows, tmp_path))
     everything = validate_eval_set(rows)

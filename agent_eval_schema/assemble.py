@@ -1,0 +1,257 @@
+"""Judged rows → a checked batch: the verdict on each row and, if the plan asks, the normalised columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden
+from agent_eval_schema.decoding import FAILED, Values
+from agent_eval_schema.documents import DocumentColumn
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.issues import IssueLog, Severity
+from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.model import COLUMNS, JSON_COLUMNS, ROW_SCHEMA, ToolCall
+from agent_eval_schema.plan import Plan
+from agent_eval_schema.request import canonical_request, request_key
+from agent_eval_schema.rows import Rows
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.uris import nearness
+from agent_eval_schema.verdict import VERDICT
+
+
+def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
+    log, truths = _switched_off(rows.log, plan.codes), _truths(rows)
+    valid = np.ones(rows.size, bool)
+    valid[list(log.failed)] = False
+    nearness_of, pairs = nearness(rows.column("expected_retrieved_context"), rows.column("retrieved_context"))
+    verdict = [
+        pa.array(valid),
+        log.to_arrow(),
+        pa.array(_presence(rows), pa.uint32()),
+        pa.array([v if isinstance(v, str) else None for v in rows.column("request_id")], pa.string()),
+        _hashes(_asked(rows, truths)),
+        _hashes(truths),
+        pa.array(_copied(rows), pa.bool_()),
+        pa.array(nearness_of, pa.int8()),
+        pa.array(pairs, pa.list_(pa.string())),
+        pa.array(rows.filled, pa.uint32()),
+    ]
+    fields = list(VERDICT)
+    if plan.columns:
+        for name in COLUMNS:
+            verdict.append(_column(name, rows))
+            fields.append(pa.field(name, ROW_SCHEMA.field(name).type, metadata=_METADATA.get(name)))
+        for field, array in zip(rows.batch.schema, rows.batch.columns, strict=True):
+            if field.name not in COLUMNS and not is_hidden(field):
+                verdict.append(array)
+                fields.append(field)
+    batch = pa.RecordBatch.from_arrays(verdict, schema=pa.schema(fields))
+    return batch.replace_schema_metadata({"columns": json.dumps(_column_names(rows, plan))})
+
+
+def _column_names(rows: Rows, plan: Plan) -> list[str]:
+    """The columns that the data set has. A frame of search_traces has columns of its own, which are no surprise."""
+    known = find_format(plan.format).own_columns
+    return [f.name for f in rows.batch.schema if not is_hidden(f) and f.name not in known]
+
+
+def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
+    """The log without the rules that are off."""
+    if len(codes) == len(RULES) or not log.rows:
+        return log
+    kept = IssueLog(log.size)
+    for row, note in zip(log.rows, log.notes, strict=True):
+        if note[0] in codes:
+            kept.rows.append(row)
+            kept.notes.append(note)
+            if RULES[note[0]].severity is Severity.ERROR:
+                kept.failed.add(row)
+    return kept
+
+
+def _hashes(texts: list[str | None]) -> pa.Array:
+    """A stable 64-bit hash of each text (null stays null): the same in every process and on every machine."""
+    absent = np.array([t is None for t in texts], bool)
+    objects = np.array(texts, dtype=object)
+    objects[absent] = ""
+    return pa.array(pd.util.hash_array(objects, categorize=False), pa.uint64(), mask=absent)
+
+
+def _asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
+    """The canonical request of each row that has a ground truth (the others have nothing to disagree about)."""
+    pairs = zip(rows.column("request"), truths, strict=True)
+    return [None if v is None or t is None or v is FAILED else request_key(v) for v, t in pairs]
+
+
+def _truths(rows: Rows) -> list[str | None]:
+    """The ground truth of each row as one text to compare."""
+    texts: list[str | None] = [v if isinstance(v, str) else None for v in rows.column("expected_response")]
+    for row, facts in enumerate(rows.values.get("expected_facts", ())):
+        if facts and facts is not FAILED:
+            texts[row] = jsontext.encode(facts).decode()
+    return texts
+
+
+def _copied(rows: Rows) -> list[bool | None]:
+    """Whether the ground truth is the response (null: one of the two is absent)."""
+    pairs = zip(rows.column("expected_response"), rows.column("response"), strict=True)
+    return [t == r if t.__class__ is str and r.__class__ is str else None for t, r in pairs]
+
+
+def _presence(rows: Rows) -> np.ndarray[Any, Any]:
+    """One bit per field of the metric catalogue that the row holds."""
+    masks = np.zeros(rows.size, np.uint32)
+    for field, name, holds in _PRESENCE:
+        if name in rows.values:
+            masks |= np.array(holds(rows.values[name]), np.uint32) * np.uint32(BIT[field])
+    if rows.derived is not None:
+        retrieves = [d is not None and d.has_retriever for d in rows.derived]
+        masks |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
+    return masks
+
+
+Column = Values | DocumentColumn
+Flags = list[bool] | np.ndarray[Any, Any]
+
+
+def _given(values: Column) -> Flags:
+    return [v is not None and v is not FAILED for v in values]
+
+
+def _filled(values: Column) -> Flags:
+    if isinstance(values, DocumentColumn):
+        return values.filled()
+    return [v is not FAILED and bool(v) for v in values]
+
+
+def _not_blank(values: Column) -> Flags:
+    return [v.__class__ is str and v != "" and not v.isspace() for v in values]
+
+
+def _with_content(values: Column) -> Flags:
+    if isinstance(values, DocumentColumn):
+        return values.with_content()
+    return [bool(v) and v is not FAILED and any([d.content for d in v]) for v in values]
+
+
+def _with_uri(values: Column) -> Flags:
+    """Documents that were looked for and not found (an empty list) have a recall, so they count."""
+    if isinstance(values, DocumentColumn):
+        return values.given()
+    return [v is not None and v is not FAILED and (not v or any([d.doc_uri for d in v])) for v in values]
+
+
+_PRESENCE: tuple[tuple[str, str, Callable[[Column], Flags]], ...] = (
+    ("request", "request", _given),
+    ("response", "response", _not_blank),
+    ("retrieved_content", "retrieved_context", _with_content),
+    ("retrieved_uri", "retrieved_context", _with_uri),
+    ("expected_uri", "expected_retrieved_context", _filled),
+    ("expected_response", "expected_response", _given),
+    ("expected_facts", "expected_facts", _filled),
+    ("guidelines", "guidelines", _filled),
+    ("trace", "trace", _given),
+    ("input_tokens", "input_token_count", _given),
+    ("output_tokens", "output_token_count", _given),
+    ("total_tokens", "total_token_count", _given),
+    ("latency", "latency_seconds", _given),
+    ("session", "session_id", _filled),
+    ("failure", "failure", _given),
+    ("predicted_trajectory", "predicted_trajectory", _filled),
+    ("reference_trajectory", "reference_trajectory", _filled),
+)
+"""A field of the metric catalogue, the column that holds it, and which of its cells count."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# normalised columns
+
+
+_METADATA = {
+    **dict.fromkeys(JSON_COLUMNS, JSON_CELLS),
+    **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), CANONICAL_CELLS),
+}
+
+
+def _column(name: str, rows: Rows) -> pa.Array:
+    kind = ROW_SCHEMA.field(name).type
+    if name not in rows.values:
+        return pa.nulls(rows.size, kind)
+    given = rows.values[name]
+    if isinstance(given, DocumentColumn):
+        return given.array
+    values = [None if v is FAILED else v for v in given]
+    try:
+        return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        # A cell that Arrow cannot hold costs that cell, never the row.
+        return pa.concat_arrays([_cell(name, value, kind) for value in values])
+
+
+def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(_ARROW_FORMS.get(name, _as_it_is)([value]), kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return pa.nulls(1, kind)
+
+
+def _as_it_is(values: list[Any]) -> list[Any]:
+    return values
+
+
+def _requests(values: list[Any]) -> list[Any]:
+    return [None if v is None else canonical_request(v).decode() for v in values]
+
+
+def _documents(values: list[Any]) -> list[Any]:
+    return [None if v is None else [{"doc_uri": d.doc_uri, "content": d.content} for d in v] for v in values]
+
+
+def _calls(values: list[Any]) -> list[Any]:
+    return [None if v is None else [_call(c) for c in v] for v in values]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    given = {} if call.tool_input is None else call.tool_input
+    return {"tool_name": call.tool_name, "tool_input": jsontext.encode(given).decode()}
+
+
+def _guidelines(values: list[Any]) -> list[Any]:
+    named = [{"guidelines": v} if isinstance(v, list) else v for v in values]
+    return [None if v is None else list(v.items()) for v in named]
+
+
+def _tags(values: list[Any]) -> list[Any]:
+    return [None if v is None else [(k, _tag(t)) for k, t in v.items()] for v in values]
+
+
+def _tag(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def _objects(values: list[Any]) -> list[Any]:
+    return [None if v is None else jsontext.encode(v).decode() for v in values]
+
+
+def _texts(values: list[Any]) -> list[Any]:
+    return [v if v is None or isinstance(v, str) else bytes(v).decode("utf-8", "replace") for v in values]
+
+
+_ARROW_FORMS: dict[str, Callable[[list[Any]], list[Any]]] = {
+    "request": _requests,
+    "expected_retrieved_context": _documents,
+    "retrieved_context": _documents,
+    "predicted_trajectory": _calls,
+    "reference_trajectory": _calls,
+    "guidelines": _guidelines,
+    "tags": _tags,
+    "custom_expected": _objects,
+    "trace": _texts,
+}

@@ -1,0 +1,149 @@
+"""CSV after RFC 4180 → batches; every cell is text, a blank one is absent. What is wrong names the file's own line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from typing import IO, NamedTuple
+
+import pyarrow as pa
+
+from agent_eval_schema.cells import (
+    Problem,
+    make_batch,
+)
+from agent_eval_schema.engines.streams import TEXT_BATCH_BYTES, opened
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.rules import reading
+
+
+class _Record(NamedTuple):
+    """One record of a CSV file: the line where it starts, its fields, its text, and what is wrong with it."""
+
+    line: int
+    fields: list[str]
+    text: str
+    error: str
+
+
+def csv_batches(path: str) -> Iterator[pa.RecordBatch]:
+    with opened(path) as stream:
+        records = _records(stream, path)
+        header = _header(path, records)
+        rows: list[_Record] = []
+        size = 0
+        for record in records:
+            rows.append(record)
+            size += len(record.text)
+            if size >= TEXT_BATCH_BYTES or len(rows) >= 8192:
+                yield _csv_batch(header, rows)
+                rows, size = [], 0
+        if rows:
+            yield _csv_batch(header, rows)
+
+
+def csv_columns(path: str) -> list[str]:
+    with opened(path) as stream:
+        return _header(path, _records(stream, path))
+
+
+def _header(path: str, records: Iterator[_Record]) -> list[str]:
+    first = next(records, _Record(1, [], "", ""))
+    if first.error:
+        raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
+    wrong = _wrong_byte(first.text)
+    if wrong:
+        raise EvalSetError(
+            f"{path}: line 1: expected UTF-8 in the header, got the byte {wrong}: save the file as UTF-8"
+        )
+    return [n.strip() for n in first.fields]
+
+
+def _records(stream: IO[bytes], path: str) -> Iterator[_Record]:
+    """The records one by one. Blank lines are no records."""
+    csv.field_size_limit(1 << 30)
+    lines = _TextLines(stream)
+    reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.lower() else ",", strict=True)
+    while True:
+        lines.taken.clear()
+        start = lines.number + 1
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            yield _Record(start, [], "".join(lines.taken), str(error))
+            continue
+        if fields is None:
+            return
+        if lines.nul and fields:
+            fields = [f.replace(_NUL, "\0") for f in fields]
+        if fields:
+            yield _Record(start, fields, "".join(lines.taken), "")
+
+
+class _TextLines:
+    """The lines of a byte stream as text, remembered for error messages; a wrong byte stays visible as a surrogate."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        # newline="": a quoted newline stays as it is, and only \n, \r and \r\n end a line
+        self._lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+        self.number = 0
+        self.nul = False
+        self.taken: list[str] = []
+
+    def __iter__(self) -> _TextLines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._lines.readline()
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self.taken.append(line)
+        if "\0" in line:  # which the csv module of Python 3.10 refuses
+            self.nul = True
+            return line.replace("\0", _NUL)
+        return line
+
+
+_NUL = "\U0010fffe"
+"""Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
+
+
+def _csv_batch(header: list[str], records: list[_Record]) -> pa.RecordBatch:
+    problems: dict[int, list[Problem]] = {}
+    rows: list[list[str]] = []
+    lines: dict[int, str] = {}
+    for i, record in enumerate(records):
+        problem = _record_problem(header, record)
+        if problem is not None:
+            problems[i] = [problem]
+            lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
+        rows.append(record.fields if problem is None else [""] * len(header))
+    places = {n: c for c, n in reversed(list(enumerate(header)))}
+    columns = {n: (_texts(row[places[n]] for row in rows), False) for n in dict.fromkeys(header)}
+    return make_batch(columns, problems, len(rows), lines)
+
+
+def _texts(cells: Iterable[str]) -> pa.Array:
+    return pa.array([c or None for c in cells], pa.string())
+
+
+def _record_problem(header: list[str], record: _Record) -> Problem | None:
+    where = f"line {record.line}"
+    if record.error:
+        return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"
+    if len(record.fields) != len(header):
+        message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
+        return None, reading.MALFORMED_ROW.code, message
+    for name, field in zip(header, record.fields, strict=True):
+        wrong = _wrong_byte(field)
+        if wrong:
+            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got the byte {wrong}"
+    return None
+
+
+def _wrong_byte(text: str) -> str:
+    """The first byte that was not UTF-8, which Python keeps as a surrogate."""
+    wrong = next((c for c in text if "\udc80" <= c <= "\udcff"), None) if not text.isascii() else None
+    return f"0x{ord(wrong) - 0xDC00:02X}" if wrong else ""

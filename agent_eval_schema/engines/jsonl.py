@@ -1,0 +1,117 @@
+"""JSON Lines, one object a line → batches; each cell keeps its JSON text: nothing is parsed twice."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+
+import msgspec
+import pyarrow as pa
+from msgspec import Raw
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import (
+    Problem,
+    make_batch,
+)
+from agent_eval_schema.diagnose import describe
+from agent_eval_schema.engines.streams import CHUNK, TEXT_BATCH_BYTES, opened
+from agent_eval_schema.rules import reading
+
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
+    builder = CellBuilder()
+    for number, line in enumerate(_lines(path), start=1):
+        if not line or line.isspace():
+            continue
+        builder.add(line, f"line {number}")
+        if builder.full:
+            yield builder.take()
+    if builder.size:
+        yield builder.take()
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    """The lines of a file without their ends; a BOM and CRLF are no part of a line."""
+    with opened(path) as stream:
+        rest, first = [b""], True
+        while chunk := stream.read(CHUNK):
+            if first:
+                chunk, first = chunk.removeprefix(codecs.BOM_UTF8), False
+            head, newline, tail = chunk.rpartition(b"\n")
+            if newline:
+                rest.append(head)
+                yield from b"".join(rest).split(b"\n")
+                rest = [tail]
+            else:
+                rest.append(chunk)
+        if last := b"".join(rest):
+            yield last
+
+
+class CellBuilder:
+    """Objects as JSON text, one after the other → a batch whose cells are the texts of their values."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.size = 0
+        self._bytes = 0
+        self._cells: dict[str, list[bytes | None]] = {}
+        self._problems: dict[int, list[Problem]] = {}
+        self._lines: dict[int, str] = {}
+
+    @property
+    def full(self) -> bool:
+        return self._bytes >= TEXT_BATCH_BYTES or self.size >= 8192
+
+    def add(self, text: bytes, where: str, problem: str = "") -> None:
+        """Take the next object; with a `problem`, the text is no row, and that is why."""
+        row: dict[str, Raw] = {}
+        try:
+            if problem:
+                raise _NoRow(problem)
+            text.isascii() or text.decode()
+            row = _decode_object(text)
+        except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
+            self._problems[self.size] = [_row_problem(text, where, error)]
+            self._lines[self.size] = text.decode("utf-8", "replace")
+        for name, raw in row.items():
+            column = self._cells.get(name)
+            if column is None:
+                column = self._cells[name] = [None] * self.size
+            cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
+            column.append(None if cell == b"null" else cell)
+        self.size += 1
+        self._bytes += len(text)
+        if len(row) < len(self._cells):
+            for column in self._cells.values():
+                if len(column) < self.size:
+                    column.append(None)
+
+    def take(self) -> pa.RecordBatch:
+        columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
+        batch = make_batch(columns, self._problems, self.size, self._lines)
+        self._clear()
+        return batch
+
+
+class _NoRow(Exception):
+    pass
+
+
+def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
+    """Why a line is not a row, with its number (and the byte in it)."""
+    if isinstance(error, _NoRow):
+        return None, reading.MALFORMED_ROW.code, f"{where}: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
+        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got the byte {byte}"
+    value = jsontext.parse(text)
+    if isinstance(value, jsontext.Malformed):
+        rule = reading.MALFORMED_ROW if value.rule is reading.MALFORMED_JSON else value.rule
+        return None, rule.code, f"{where}: {value.message}"
+    return None, reading.NOT_A_ROW.code, f"{where}: expected an object with columns, got {describe(value)}"

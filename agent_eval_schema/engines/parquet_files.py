@@ -1,0 +1,42 @@
+"""Parquet → batches, one page at a time: memory does not grow with the row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agent_eval_schema.cells import (
+    without_marks,
+)
+from agent_eval_schema.engines.streams import CHUNK
+from agent_eval_schema.frames import rows_per_batch
+from agent_eval_schema.issues import EvalSetError
+
+
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    try:
+        # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
+        with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=CHUNK, pre_buffer=False) as table:
+            yield table
+    except (OSError, pa.ArrowException) as error:
+        raise EvalSetError(f"{path}: cannot be read as Parquet: {error}") from error
+
+
+def parquet_batches(path: str) -> Iterator[pa.RecordBatch]:
+    with _parquet(path) as file:
+        metadata = file.metadata
+        per_row = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
+        step = rows_per_batch(per_row / max(metadata.num_rows, 1))
+        if metadata.num_rows == 0:
+            yield without_marks(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
+        for batch in file.iter_batches(batch_size=step):
+            yield without_marks(batch)
+
+
+def parquet_columns(path: str) -> list[str]:
+    with _parquet(path) as file:
+        return list(file.schema_arrow.names)

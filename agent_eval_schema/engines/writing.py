@@ -1,0 +1,162 @@
+"""Rows and reports → files, written whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import (
+    is_json_column,
+)
+from agent_eval_schema.frames import canonical_values
+from agent_eval_schema.issues import EvalSetError
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[str]:
+    """A temporary name beside `path` that takes its place when the block ends well: the old file or the new one, never
+    half of one. Raises EvalSetError if the place cannot be written."""
+    folder = os.path.dirname(os.path.abspath(path))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
+    except OSError as error:
+        raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
+    os.close(handle)
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
+    except pa.ArrowException as error:  # a type that the format does not have
+        raise EvalSetError(f"{path}: cannot be written: {error}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_text(path: str, text: str) -> None:
+    with replacing(path) as temporary:
+        Path(temporary).write_text(text, encoding="utf-8")
+
+
+def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Stream rows into a JSONL or Parquet file, by its ending. Returns the number of rows.
+
+    `schema` names all columns: a batch may lack some, and then they are null.
+    """
+    require_writable(path)
+    with replacing(path) as temporary:
+        return _WRITERS[_written_ending(path)](temporary, batches, schema)
+
+
+def require_writable(path: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
+    if _written_ending(path) not in _WRITERS:
+        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {' or '.join(_WRITERS)}")
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise EvalSetError(f"{path}: cannot be written: there is no folder {folder}")
+    if not os.access(folder, os.W_OK) or os.path.isdir(path):
+        raise EvalSetError(f"{path}: cannot be written")
+
+
+def _written_ending(path: str) -> str:
+    return os.path.splitext(path.lower())[1]
+
+
+def _write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    count = 0
+    with open(path, "wb") as file:
+        for batch in batches:
+            names = [n for n in schema.names if n in batch.schema.names]
+            keys = [jsontext.encode(n) + b":" for n in names]
+            columns = [_json_texts(batch, n) for n in names]
+            for cells in zip(*columns, strict=True):
+                given = [k + c for k, c in zip(keys, cells, strict=True) if c is not None]
+                file.write(b"{" + b",".join(given) + b"}\n")
+            count += batch.num_rows
+    return count
+
+
+def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
+    """Each cell as JSON; a cell that is JSON already goes out as it came in."""
+    at = batch.schema.get_field_index(name)
+    if is_json_column(batch.schema.field(at)):
+        return [None if v is None else v.encode() for v in batch.column(at).to_pylist()]
+    values = canonical_values(batch.column(at), batch.schema.field(at))
+    return [None if v is None else _encode(v) for v in values]
+
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    schema = pa.schema([f.remove_metadata() for f in schema])
+    _require_parquet_types(schema)
+    count = 0
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            table = fitted(batch, schema)
+            try:
+                writer.write_table(table)
+            except pa.ArrowException as error:
+                raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
+            count += batch.num_rows
+    return count
+
+
+def _require_parquet_types(schema: pa.Schema) -> None:
+    """Name the column whose type Parquet does not have."""
+    for field in schema:
+        try:
+            pq.write_metadata(pa.schema([field]), io.BytesIO())
+        except pa.ArrowException as error:
+            raise pa.ArrowInvalid(f"the column {field.name!r} of type {field.type}: {error}") from error
+
+
+def _culprit(table: pa.Table) -> str:
+    for name in table.schema.names:
+        try:
+            pq.write_table(table.select([name]), io.BytesIO())
+        except pa.ArrowException:
+            return str(name)
+    return "?"
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+    """The batch with all columns of the schema, those of native values as text."""
+    arrays = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        array = pa.nulls(batch.num_rows, field.type) if at < 0 else batch.column(at)
+        if at >= 0 and is_json_column(batch.schema.field(at)):
+            array = as_text(array)
+        arrays.append(array.cast(field.type))
+    return pa.Table.from_arrays(arrays, schema=pa.schema([f.remove_metadata() for f in schema]))
+
+
+def as_text(array: pa.Array) -> pa.Array:
+    """JSON cells as text: a JSON string becomes the text that it says, anything else stays JSON."""
+    texts = [jsontext.parse_leniently(t) if t is not None and t[:1] == '"' else t for t in array.to_pylist()]
+    return pa.array(texts, pa.string())
+
+
+_WRITERS = {".jsonl": _write_jsonl, ".ndjson": _write_jsonl, ".parquet": _write_parquet, ".pq": _write_parquet}

@@ -1,0 +1,122 @@
+"""Rules that look at several cells of a row."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.decoding import (
+    FAILED,
+    Values,
+)
+from agent_eval_schema.diagnose import excerpt
+from agent_eval_schema.documents import DocumentColumn
+from agent_eval_schema.rows import Rows
+from agent_eval_schema.rules import expectations, requests, retrieval, tools
+
+
+def note_empty_lists(rows: Rows) -> None:
+    """Lists that are there and say nothing where something was expected."""
+    for name, rule, noun in _EMPTY:
+        values = rows.values.get(name, ())
+        if isinstance(values, DocumentColumn):
+            empty = np.flatnonzero(values.given() & ~values.filled()).tolist()
+        else:
+            empty = [row for row, v in enumerate(values) if v is not None and v is not FAILED and not v]
+        for row in empty:
+            rows.log.add(rule, row, name, f"expected at least one {noun}, got an empty list")
+
+
+_EMPTY = (
+    ("expected_retrieved_context", retrieval.EMPTY_EXPECTED_CONTEXT, "document"),
+    ("predicted_trajectory", tools.EMPTY_TRAJECTORY, "call"),
+    ("reference_trajectory", tools.EMPTY_TRAJECTORY, "call"),
+)
+
+
+def require_request_and_output(rows: Rows) -> None:
+    """Every row needs a request; with outputs provided it needs a response or a trace."""
+    traced = rows.column("trace")
+    for row in _absent(rows.column("request")):
+        if row not in rows.unread and traced[row] is not FAILED:
+            _note_missing(rows, row, ("request",), requests.MISSING_REQUEST, "expected a request, got none")
+    for row in _absent(rows.column("response")) if rows.outputs == "provided" else ():
+        if traced[row] is None and row not in rows.unread:
+            message = "expected a response or a trace, got neither"
+            _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
+
+
+def _absent(values: Values | DocumentColumn) -> list[int]:
+    return [row for row, v in enumerate(values) if v is None]
+
+
+def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Any, message: str) -> None:
+    """A misspelt column absorbs the "missing" that it causes: one cause, one issue."""
+    wrong = next((rows.misspelt[n] for n in names if n in rows.misspelt), None)
+    hint = f"rename the column `{wrong}`: did you mean `{_meant(rows, wrong)}`?" if wrong else ""
+    rows.log.add(rule, row, names[0], message, hint=hint)
+
+
+def _meant(rows: Rows, wrong: str) -> str:
+    return next(right for right, w in rows.misspelt.items() if w == wrong)
+
+
+def forbid_two_truths(rows: Rows) -> None:
+    """expected_response and expected_facts: at most one."""
+    if "expected_response" in rows.values and "expected_facts" in rows.values:
+        pairs = zip(rows.values["expected_response"], rows.values["expected_facts"], strict=True)
+        for row, (response, facts) in enumerate(pairs):
+            if response is not None and facts and response is not FAILED and facts is not FAILED:
+                message = "expected at most one of expected_response and expected_facts, got both"
+                rows.log.add(expectations.BOTH_RESPONSE_AND_FACTS, row, "expected_response", message)
+
+
+COPY_LENGTH = 60
+"""From this many characters on, the same text is taken for a copy; short answers are rightly the same."""
+OPENINGS = ("hi", "hello", "hey", "dear", "thank you", "thanks for", "great question", "sure", "certainly", "of course")
+CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free to", "happy to help", "best regards")
+_POLITE = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}|({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
+
+
+def look_at_ground_truth(rows: Rows) -> None:
+    """The signs of seed 003 that expected_response was copied rather than written."""
+    if "expected_response" not in rows.values:
+        return
+    truths, answers = _texts(rows.column("expected_response")), _texts(rows.column("response"))
+    size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
+    long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
+    signs: dict[int, list[str]] = {}
+    for row in _rows_where(pc.and_(pc.equal(truths, answers), pc.greater_equal(size, COPY_LENGTH))):
+        signs.setdefault(row, []).append("it is identical to the response")
+    for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
+        times = size[row].as_py() // max(answer_size[row].as_py(), 1)
+        signs.setdefault(row, []).append(f"it is {times} times as long as the response")
+    for row in _found_in_documents(rows, long):
+        signs.setdefault(row, []).append("it stands word for word in a retrieved document")
+    for row in _rows_where(pc.match_substring_regex(truths, _POLITE)):
+        signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
+    for row, found in sorted(signs.items()):
+        message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(found)}"
+        rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
+
+
+def _texts(values: Values | DocumentColumn) -> pa.Array:
+    return pa.array([v if v.__class__ is str else None for v in values], pa.string())
+
+
+def _rows_where(mask: pa.Array) -> list[int]:
+    found: list[int] = np.flatnonzero(np.asarray(mask.fill_null(False))).tolist()
+    return found
+
+
+def _found_in_documents(rows: Rows, candidates: list[int]) -> list[int]:
+    """The rows whose ground truth is a passage of a retrieved document."""
+    truths, contexts = rows.column("expected_response"), rows.column("retrieved_context")
+    wanted: list[Any] = [None] * rows.size
+    for row in candidates:
+        wanted[row] = truths[row]
+    if isinstance(contexts, DocumentColumn):
+        return contexts.rows_holding(wanted)
+    given = [row for row in candidates if contexts[row] and contexts[row] is not FAILED]
+    return [row for row in given if any([d.content and wanted[row] in d.content for d in contexts[row] or ()])]

@@ -1,0 +1,92 @@
+"""STEPS: what is done to the rows of a batch, in order.
+
+Each step takes the rows and writes issues or values into them: decode the cells, fill them from the traces, judge what
+stands side by side. A rule whose input did not decode (`FAILED`) is not run.
+"""
+
+from collections.abc import Callable
+
+from agent_eval_schema import request as requests_
+from agent_eval_schema.cells import Cells, read_cells, reading_problems, simplified
+from agent_eval_schema.decoding import (
+    FAILED,
+    TEXT_COLUMNS,
+    Values,
+    decode_column,
+    decode_response,
+    decode_text,
+)
+from agent_eval_schema.documents import DocumentColumn
+from agent_eval_schema.filling import fill_from_traces, read_traces
+from agent_eval_schema.judging import (
+    forbid_two_truths,
+    look_at_ground_truth,
+    note_empty_lists,
+    require_request_and_output,
+)
+from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.rows import Rows, merge
+from agent_eval_schema.rules import RULES, reading
+
+
+def note_reading_problems(rows: Rows) -> None:
+    """What the reader of the file or frame could not read; a row that is no row is not judged further."""
+    for row, problems in enumerate(reading_problems(rows.batch)):
+        for column, code, message in problems:
+            rows.log.add(RULES[code], row, column, message)
+            if column is None:
+                rows.unread.add(row)
+            elif column in COLUMNS:
+                rows.writable(column)[row] = FAILED
+
+
+def read_columns(rows: Rows) -> None:
+    """Decode every column that we know."""
+    for name in COLUMNS:
+        cells = None if name in ("trace", *_CONTEXTS) else read_cells(rows.batch, name)
+        if cells is not None:
+            values = _decode(name, cells, rows)
+            for row, message in cells.unreadable.items():
+                rows.log.add(reading.NOT_UTF8, row, name, message)
+                values[row] = FAILED
+            merge(rows, name, values)
+    for name in _CONTEXTS:
+        _read_context(rows, name)
+
+
+_CONTEXTS = ("expected_retrieved_context", "retrieved_context")
+
+
+def _decode(name: str, cells: Cells, rows: Rows) -> Values:
+    if name == "request":
+        return requests_.decode_requests(cells, rows.nests, rows.log)
+    if name == "response":
+        return decode_response(cells, rows.log)
+    if name in TEXT_COLUMNS:
+        return decode_text(name, cells, rows.log)
+    return decode_column(name, cells, rows.log)
+
+
+def _read_context(rows: Rows, name: str) -> None:
+    at = rows.batch.schema.get_field_index(name)
+    if at < 0:
+        return
+    documents = DocumentColumn.of(simplified(rows.batch.column(at)))
+    if documents is not None:
+        rows.values[name] = documents
+        return
+    cells = read_cells(rows.batch, name)
+    assert cells is not None
+    merge(rows, name, decode_column(name, cells, rows.log))
+
+
+STEPS: tuple[Callable[[Rows], None], ...] = (
+    note_reading_problems,
+    read_columns,
+    note_empty_lists,
+    read_traces,
+    fill_from_traces,
+    require_request_and_output,
+    forbid_two_truths,
+    look_at_ground_truth,
+)
