@@ -9,12 +9,10 @@ mapInArrow. What needs the whole data set runs in the fold (report.py).
 from __future__ import annotations
 
 import gc
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
-from multiprocessing import get_context
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.assemble import assemble
+from agent_eval_schema.engines.workers import check_with_workers, worth_workers
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.frames import Source, is_absent, one_batch, open_source
@@ -140,15 +139,21 @@ def check_source(
     outputs: str = "auto",
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
-    jobs: int = 1,
+    jobs: int = 0,
 ) -> Report:
-    """The report on a source; with `jobs`, batches are checked in that many processes."""
+    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large)."""
     plan = make_plan(source, format, outputs, select, ignore)
     fold = Fold(plan.codes, plan.outputs, source)
-    batches = source.batches()
-    for checked in check_stream(batches, plan) if jobs <= 1 else check_in_processes(batches, plan, jobs):
+    for checked in _checked(source, plan, jobs):
         fold.add(checked)
     return Report(source, plan, fold)
+
+
+def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
+    workers = jobs or worth_workers(source.name)
+    if source.name is None or workers == 1:
+        return check_stream(source.batches(), plan)
+    return check_with_workers(source, source.name, plan, workers)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -194,19 +199,6 @@ def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.R
             yield check_batch(batch, plan)
 
 
-def check_in_processes(batches: Iterable[pa.RecordBatch], plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
-    """The same in several processes: batches go out ahead of the results, which come back in order."""
-    # spawn: Arrow's threads do not survive a fork
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting: deque[Future[pa.RecordBatch]] = deque()
-        for batch in batches:
-            waiting.append(pool.submit(check_batch, batch, plan))
-            if len(waiting) > 2 * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
 def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     """Check the rows of a batch: a row-aligned batch of verdicts (and, if the plan asks, of normalised columns).
 
@@ -240,7 +232,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _read_rows(batch: pa.RecordBatch, plan: Plan) -> Rows:
-    return Rows(find_format(plan.format).read(batch), plan.format, plan.outputs, plan.nests)
+    return Rows(find_format(plan.format).read(batch), plan)
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

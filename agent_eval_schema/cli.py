@@ -237,7 +237,9 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
-    command.add_argument("--jobs", metavar="N", type=_positive, default=1, help="processes (1)")
+    command.add_argument(
+        "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
+    )
 
 
 def _positive(text: str) -> int:

@@ -38,7 +38,7 @@ def read_traces(rows: Rows) -> None:
         if cell is not None:
             trace = decode_trace(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace)
+                rows.derived[row] = derive(trace, rows.columns)
             else:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED

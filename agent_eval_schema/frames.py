@@ -41,6 +41,9 @@ BATCH_BYTES = 8 << 20
 
 MAX_BATCH_ROWS = 8_192
 
+HEAD_START_BYTES = 128 << 20
+"""What a process checks, about, in the half second that another one takes to start."""
+
 
 class Source(Struct, frozen=True):
     """Something that can be checked.
@@ -57,6 +60,21 @@ class Source(Struct, frozen=True):
     nests: bool = True
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None
+    shares: Callable[[int, int], Iterator[tuple[int, pa.RecordBatch]]] | None = None
+
+    def units(self, worker: int, workers: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The batches that one of several workers checks, with the number of the unit that each belongs to. A unit is
+        a batch, unless the kind of file has larger parts (`shares`)."""
+        if self.shares is not None:
+            return self.shares(worker, workers)
+        batches = enumerate(self.batches())
+        return ((i, batch) for i, batch in batches if owner(i, workers, BATCH_BYTES) == worker)
+
+
+def owner(unit: int, workers: int, unit_bytes: float) -> int:
+    """Which worker checks a unit: in turn, after a head start of number 0 while the others are starting."""
+    head_start = int(HEAD_START_BYTES / max(unit_bytes, 1))
+    return 0 if unit < head_start else unit % workers
 
 
 def open_source(data: Any) -> Source:

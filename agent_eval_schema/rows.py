@@ -13,6 +13,7 @@ from agent_eval_schema.diagnose import match_names
 from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.plan import Plan
 from agent_eval_schema.traces.derive import Derived
 
 BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
@@ -22,12 +23,13 @@ BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
 class Rows:
     """A batch of rows. `values[column]` has one entry a row; a column that the batch lacks has no entry."""
 
-    def __init__(self, batch: pa.RecordBatch, format: str, outputs: str, nests: bool) -> None:
+    def __init__(self, batch: pa.RecordBatch, plan: Plan) -> None:
         self.batch = batch
         self.size = batch.num_rows
-        self.format = format
-        self.outputs = outputs
-        self.nests = nests
+        self.format = plan.format
+        self.outputs = plan.outputs
+        self.nests = plan.nests
+        self.columns = plan.columns
         self.log = IssueLog(self.size)
         self.values: dict[str, Values | DocumentColumn] = {}
         self.derived: list[Derived | None] | None = None

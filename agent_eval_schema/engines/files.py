@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.engines.csv_files import csv_batches, csv_columns
 from agent_eval_schema.engines.json_array import json_batches
 from agent_eval_schema.engines.jsonl import jsonl_batches
-from agent_eval_schema.engines.parquet_files import parquet_batches, parquet_columns
+from agent_eval_schema.engines.parquet_files import parquet_batches, parquet_columns, parquet_shares
 from agent_eval_schema.engines.streams import COMPRESSIONS, opened
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError
@@ -51,6 +52,7 @@ def open_file(path: str) -> Source:
         name=path,
         nests=kind in ("jsonl", "json"),
         repeated_columns=repeated(names),
+        shares=partial(parquet_shares, path) if kind == "parquet" else None,
     )
 
 

@@ -12,7 +12,7 @@ from agent_eval_schema.cells import (
     without_marks,
 )
 from agent_eval_schema.engines.streams import CHUNK
-from agent_eval_schema.frames import rows_per_batch
+from agent_eval_schema.frames import BATCH_BYTES, owner, rows_per_batch
 from agent_eval_schema.issues import EvalSetError
 
 
@@ -28,13 +28,32 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
 
 def parquet_batches(path: str) -> Iterator[pa.RecordBatch]:
     with _parquet(path) as file:
-        metadata = file.metadata
-        per_row = sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
-        step = rows_per_batch(per_row / max(metadata.num_rows, 1))
-        if metadata.num_rows == 0:
+        if file.metadata.num_rows == 0:
             yield without_marks(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
-        for batch in file.iter_batches(batch_size=step):
+        for batch in file.iter_batches(batch_size=_step(file)):
             yield without_marks(batch)
+
+
+def parquet_shares(path: str, worker: int, workers: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Every row group is a unit, so that a worker only reads its own; a file of few groups is shared batch by batch."""
+    with _parquet(path) as file:
+        groups = file.metadata.num_row_groups
+        if groups < 4 * workers:
+            units = enumerate(parquet_batches(path))
+            yield from ((i, b) for i, b in units if owner(i, workers, BATCH_BYTES) == worker)
+            return
+        for group in range(groups):
+            if owner(group, workers, _bytes(file) / groups) == worker:
+                for batch in file.iter_batches(batch_size=_step(file), row_groups=[group]):
+                    yield group, without_marks(batch)
+
+
+def _bytes(file: pq.ParquetFile) -> int:
+    return sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
+
+
+def _step(file: pq.ParquetFile) -> int:
+    return rows_per_batch(_bytes(file) / max(file.metadata.num_rows, 1))
 
 
 def parquet_columns(path: str) -> list[str]:

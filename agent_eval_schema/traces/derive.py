@@ -71,10 +71,19 @@ class Derived(Struct, gc=False):
 
 
 class Reading:
-    """One trace while it is being read: its root, its spans by type, and the notes of the readers."""
+    """One trace while it is being read: its root, its spans by type, and the notes of the readers.
 
-    def __init__(self, trace: Trace) -> None:
+    Without `values` only the verdict matters: a reader may say that there is something by giving a part of it.
+    """
+
+    __slots__ = (
+        *("trace", "values", "notes", "retrievers", "tools", "models", "failed"),
+        *("root", "inputs", "outputs", "metadata", "state", "_by_id"),
+    )
+
+    def __init__(self, trace: Trace, values: bool = True) -> None:
         self.trace = trace
+        self.values = values
         self.notes: list[Note] = trace.notes
         self.retrievers: list[Span] = []
         self.tools: list[Span] = []
@@ -133,9 +142,9 @@ def _start(span: Span) -> int:
     return span.start or 0
 
 
-def derive(trace: Trace) -> Derived:
-    """Everything that the trace says about its row."""
-    reading = Reading(trace)
+def derive(trace: Trace, values: bool = True) -> Derived:
+    """Everything that the trace says about its row; without `values`, long fields may hold a part of what it says."""
+    reading = Reading(trace, values)
     if trace.is_truncated or (reading.metadata and _is_true(value_of(reading.metadata.is_truncated))):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
@@ -287,11 +296,16 @@ def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
 
 def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
+    if reading.tools and not reading.values:
+        return _SOME_CALLS
     if reading.tools:
         return [_tool_call(span) for span in sorted(reading.tools, key=_start)]
     asked = {s: calls for s in sorted(reading.models, key=_start) if (calls := _asked_calls(attributes(s).outputs))}
     # A span around a model repeats the model's calls: they count once, as its tokens do.
     return [ToolCall(*call) for span in reading.outermost(list(asked)) for call in asked[span]] or None
+
+
+_SOME_CALLS = [ToolCall("?")]
 
 
 def _tool_call(span: Span) -> ToolCall:
@@ -334,6 +348,12 @@ _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 def _tokens(reading: Reading) -> Tokens | None:
     """The models' usage, but for what lies below a counted span (mlflow#24307); else the trace's, else the root's."""
+    if not reading.values and reading.models and (first := _span_tokens(attributes(reading.models[0]))):
+        return first if None not in first else _all_tokens(reading)
+    return _all_tokens(reading)
+
+
+def _all_tokens(reading: Reading) -> Tokens | None:
     used = {s: tokens for s in reading.models if (tokens := _span_tokens(attributes(s))) is not None}
     if used:
         inputs, outputs, totals = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
