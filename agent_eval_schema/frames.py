@@ -39,7 +39,7 @@ from agent_eval_schema.visible import visible
 BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
 
-MAX_BATCH_ROWS = 8_192
+MAX_BATCH_ROWS = 4_096
 
 HEAD_START_BYTES = 128 << 20
 """What a process checks, about, in the half second that another one takes to start."""
@@ -60,21 +60,28 @@ class Source(Struct, frozen=True):
     nests: bool = True
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None
-    shares: Callable[[int, int], Iterator[tuple[int, pa.RecordBatch]]] | None = None
+    shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
 
-    def units(self, worker: int, workers: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The batches that one of several workers checks, with the number of the unit that each belongs to. A unit is
-        a batch, unless the kind of file has larger parts (`shares`)."""
+    def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
+        unless the kind of file has larger parts (`shares`)."""
         if self.shares is not None:
-            return self.shares(worker, workers)
-        batches = enumerate(self.batches())
-        return ((i, batch) for i, batch in batches if owner(i, workers, BATCH_BYTES) == worker)
+            return self.shares(share)
+        return ((i, batch) for i, batch in enumerate(self.batches()) if share.has(i, BATCH_BYTES))
 
 
-def owner(unit: int, workers: int, unit_bytes: float) -> int:
-    """Which worker checks a unit: in turn, after a head start of number 0 while the others are starting."""
-    head_start = int(HEAD_START_BYTES / max(unit_bytes, 1))
-    return 0 if unit < head_start else unit % workers
+class Share(Struct, frozen=True):
+    """What one of several workers checks: the units in turn, after a head start (in bytes) of number 0, which need not
+    wait for the others to start."""
+
+    worker: int
+    workers: int
+    head_start: int = HEAD_START_BYTES
+
+    def has(self, unit: int, unit_bytes: float) -> bool:
+        """Whether a unit of about this size belongs to the share."""
+        first = unit < int(self.head_start / max(unit_bytes, 1))
+        return self.worker == (0 if first else unit % self.workers)
 
 
 def open_source(data: Any) -> Source:

@@ -12,7 +12,7 @@ from agent_eval_schema.cells import (
     without_marks,
 )
 from agent_eval_schema.engines.streams import CHUNK
-from agent_eval_schema.frames import BATCH_BYTES, owner, rows_per_batch
+from agent_eval_schema.frames import BATCH_BYTES, Share, rows_per_batch
 from agent_eval_schema.issues import EvalSetError
 
 
@@ -34,16 +34,16 @@ def parquet_batches(path: str) -> Iterator[pa.RecordBatch]:
             yield without_marks(batch)
 
 
-def parquet_shares(path: str, worker: int, workers: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Every row group is a unit, so that a worker only reads its own; a file of few groups is shared batch by batch."""
     with _parquet(path) as file:
         groups = file.metadata.num_row_groups
-        if groups < 4 * workers:
+        if groups < 4 * share.workers:
             units = enumerate(parquet_batches(path))
-            yield from ((i, b) for i, b in units if owner(i, workers, BATCH_BYTES) == worker)
+            yield from ((i, b) for i, b in units if share.has(i, BATCH_BYTES))
             return
         for group in range(groups):
-            if owner(group, workers, _bytes(file) / groups) == worker:
+            if share.has(group, _bytes(file) / groups):
                 for batch in file.iter_batches(batch_size=_step(file), row_groups=[group]):
                     yield group, without_marks(batch)
 

@@ -26,7 +26,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.frames import Source
+from agent_eval_schema.frames import HEAD_START_BYTES, Share, Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.plan import Plan
 
@@ -45,8 +45,7 @@ class Job(Struct, frozen=True):
 
     path: str
     plan: Plan
-    worker: int
-    workers: int
+    share: Share
 
 
 class Part(NamedTuple):
@@ -69,12 +68,15 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def check_with_workers(source: Source, path: str, plan: Plan, workers: int) -> Iterator[pa.RecordBatch]:
+def check_with_workers(
+    source: Source, path: str, plan: Plan, workers: int, head_start: int = HEAD_START_BYTES
+) -> Iterator[pa.RecordBatch]:
     """The checked batches of a file, in order. Raises EvalSetError if a worker could not do its share."""
     from agent_eval_schema.check import check_batch
 
-    others = [_Worker(Job(path, plan, k, workers)) for k in range(1, workers)]
-    own = ((unit, check_batch(batch, plan)) for unit, batch in source.units(0, workers))
+    first, *rest = (Share(k, workers, head_start) for k in range(workers))
+    others = [_Worker(Job(path, plan, share)) for share in rest]
+    own = ((unit, check_batch(batch, plan)) for unit, batch in source.units(first))
     shares = [own, *(worker.parts() for worker in others)]
     try:
         waiting = {k: part for k, share in enumerate(shares) if (part := next(share, None)) is not None}
@@ -149,7 +151,7 @@ def work() -> None:
     out = sys.stdout.buffer
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
     try:
-        for unit, batch in open_file(job.path).units(job.worker, job.workers):
+        for unit, batch in open_file(job.path).units(job.share):
             _send(out, unit, _message(check_batch(batch, job.plan)))
         _send(out, _END, b"")
     except EvalSetError as error:

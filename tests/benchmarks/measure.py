@@ -71,18 +71,17 @@ def mlflow_extraction(path: Path) -> Result:
 
 
 def mlflow_fields(text: str) -> dict[str, Any]:
-    from mlflow.entities import SpanType, Trace
+    """mlflow's own extraction of what validation derives; its functions for scorers, where it has them."""
+    from mlflow.entities import Trace
+    from mlflow.genai.utils import trace_utils
 
     trace = Trace.from_json(text)
-    root = next(span for span in trace.data.spans if span.parent_id is None)
-    kinds: tuple[Any, Any] = (SpanType.RETRIEVER, SpanType.TOOL)  # plain strings, annotated as SpanType upstream
-    retrievers, tools = (trace.search_spans(span_type=kind) for kind in kinds)
-    documents = [one for span in retrievers for one in span.outputs]
     return {
-        "request": root.inputs,
-        "response": root.outputs,
-        "retrieved_context": [(one["metadata"].get("doc_uri"), one["page_content"]) for one in documents],
-        "trajectory": [(span.name, span.inputs) for span in tools],
+        "request": trace_utils.extract_request_from_trace(trace),
+        "response": trace_utils.extract_response_from_trace(trace),
+        "retrieved_context": trace_utils.extract_retrieval_context_from_trace(trace),
+        "trajectory": trace_utils.extract_tools_called_from_trace(trace),
+        "expectations": trace_utils.extract_expectations_from_trace(trace),
         "usage": trace.info.token_usage,
     }
 
