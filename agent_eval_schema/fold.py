@@ -132,7 +132,7 @@ class Fold:
         present = np.flatnonzero(np.asarray(ids.is_valid()))
         texts = np.asarray(ids.to_pylist(), dtype=object)[present]
         hashes = pd.util.hash_array(texts, categorize=False)
-        firsts, _ = self._ids.add(hashes, present + start, hashes)
+        firsts, _ = self._ids.add(hashes, present + start, np.zeros(len(present), np.uint32))
         repeated = []
         for at in np.flatnonzero(firsts >= 0).tolist():
             row, text = int(present[at]) + start, str(texts[at])
@@ -151,7 +151,7 @@ class Fold:
         both = np.flatnonzero(np.asarray(requests.is_valid()) & np.asarray(truths.is_valid()))
         if dataset.CONFLICTING_TRUTH.code not in self.codes or not len(both):
             return
-        own = np.asarray(truths.fill_null(0))[both]
+        own = (np.asarray(truths.fill_null(0))[both] >> np.uint64(32)).astype(np.uint32)
         firsts, theirs = self._truths.add(np.asarray(requests.fill_null(0))[both], both + start, own)
         for at in np.flatnonzero((firsts >= 0) & (theirs != own)).tolist():
             row = int(both[at]) + start

@@ -1,6 +1,6 @@
 """Which keys were seen before, at a few bytes a key: sorted runs of 64-bit hashes that are merged as they grow.
 
-A dict of a hundred million ids would take ten gigabytes; this takes 24 bytes an id, and a batch is looked up with a few
+A dict of a hundred million ids would take ten gigabytes; this takes 16 bytes an id, and a batch is looked up with a few
 binary searches.
 """
 
@@ -12,13 +12,13 @@ Array = np.ndarray[Any, Any]
 
 
 class _Run(NamedTuple):
-    keys: Array  # sorted, unique
-    rows: Array
-    payloads: Array
+    keys: Array  # uint64, sorted, unique
+    rows: Array  # uint32 (4 billion rows)
+    payloads: Array  # uint32
 
 
 class FirstSeen:
-    """For each key the row where it was first seen, and a payload of that row."""
+    """For each key the row where it was first seen, and 32 bits that were noted there."""
 
     def __init__(self) -> None:
         self._runs: list[_Run] = []
@@ -33,12 +33,12 @@ class FirstSeen:
         new = found < 0
         home = np.where(new, rows[first], found)
         their_payload = np.where(new, payloads[first], theirs)
-        self._push(_Run(unique[new], rows[first][new], payloads[first][new]))
+        self._push(_Run(unique[new], rows[first][new].astype(np.uint32), payloads[first][new].astype(np.uint32)))
         earlier, payload = home[inverse], their_payload[inverse]
         return np.where(earlier == rows, -1, earlier), payload
 
     def _look_up(self, keys: Array) -> tuple[Array, Array]:
-        rows, payloads = np.full(len(keys), -1, np.int64), np.zeros(len(keys), np.uint64)
+        rows, payloads = np.full(len(keys), -1, np.int64), np.zeros(len(keys), np.uint32)
         for run in self._runs:
             at = np.minimum(np.searchsorted(run.keys, keys), len(run.keys) - 1)
             hit = run.keys[at] == keys
@@ -50,12 +50,13 @@ class FirstSeen:
         if not len(run.keys):
             return
         while self._runs and len(self._runs[-1].keys) <= 2 * len(run.keys):
-            last = self._runs.pop()
-            keys = np.concatenate([last.keys, run.keys])
-            order = np.argsort(keys, kind="stable")
-            run = _Run(
-                keys[order],
-                np.concatenate([last.rows, run.rows])[order],
-                np.concatenate([last.payloads, run.payloads])[order],
-            )
+            run = _merged(self._runs.pop(), run)
         self._runs.append(run)
+
+
+def _merged(one: _Run, other: _Run) -> _Run:
+    keys = np.concatenate([one.keys, other.keys])
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]  # one column after the other: no more than one is in memory twice
+    rows = np.concatenate([one.rows, other.rows])[order]
+    return _Run(keys, rows, np.concatenate([one.payloads, other.payloads])[order])

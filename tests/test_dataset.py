@@ -161,7 +161,7 @@ def test_first_seen_is_a_dict_that_forgets_nothing(batches: list[list[int]]) -> 
     seen, known, start = FirstSeen(), dict[int, int](), 0
     for batch in batches:
         rows = np.arange(start, start + len(batch))
-        firsts, payloads = seen.add(np.array(batch, np.uint64), rows, rows.astype(np.uint64) * 10)
+        firsts, payloads = seen.add(np.array(batch, np.uint64), rows, rows.astype(np.uint32) * 10)
         for key, at, first, payload in zip(batch, rows.tolist(), firsts.tolist(), payloads.tolist(), strict=True):
             assert first == known.get(key, -1)
             assert payload == 10 * known.setdefault(key, at)
