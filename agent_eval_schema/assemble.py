@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema import jsontext
+from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn, TextColumn
 from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden
 from agent_eval_schema.decoding import FAILED, Values
-from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import IssueLog, Severity
 from agent_eval_schema.metrics.catalog import BIT
@@ -38,7 +39,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         pa.array([v if isinstance(v, str) else None for v in rows.column("request_id")], pa.string()),
         _hashes(_asked(rows, truths)),
         _hashes(truths),
-        pa.array(_copied(rows), pa.bool_()),
+        _copied(rows),
         pa.array(nearness_of, pa.int8()),
         pa.array(pairs, pa.list_(pa.string())),
         pa.array(rows.filled, pa.uint32()),
@@ -92,17 +93,20 @@ def _asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
 
 def _truths(rows: Rows) -> list[str | None]:
     """The ground truth of each row as one text to compare."""
-    texts: list[str | None] = [v if isinstance(v, str) else None for v in rows.column("expected_response")]
+    texts: list[str | None] = [v if v.__class__ is str else None for v in rows.column("expected_response")]
     for row, facts in enumerate(rows.values.get("expected_facts", ())):
         if facts and facts is not FAILED:
             texts[row] = jsontext.encode(facts).decode()
     return texts
 
 
-def _copied(rows: Rows) -> list[bool | None]:
+def _copied(rows: Rows) -> pa.Array:
     """Whether the ground truth is the response (null: one of the two is absent)."""
-    pairs = zip(rows.column("expected_response"), rows.column("response"), strict=True)
-    return [t == r if t.__class__ is str and r.__class__ is str else None for t, r in pairs]
+    truths, answers = rows.column("expected_response"), rows.column("response")
+    if isinstance(truths, TextColumn) and isinstance(answers, TextColumn):
+        return pc.equal(truths.array, answers.array)
+    pairs = zip(truths, answers, strict=True)
+    return pa.array([t == r if t.__class__ is str and r.__class__ is str else None for t, r in pairs], pa.bool_())
 
 
 def _presence(rows: Rows) -> np.ndarray[Any, Any]:
@@ -117,11 +121,13 @@ def _presence(rows: Rows) -> np.ndarray[Any, Any]:
     return masks
 
 
-Column = Values | DocumentColumn
+Column = Values | ArrowColumn
 Flags = list[bool] | np.ndarray[Any, Any]
 
 
 def _given(values: Column) -> Flags:
+    if isinstance(values, ArrowColumn):
+        return values.given()
     return [v is not None and v is not FAILED for v in values]
 
 
@@ -132,18 +138,20 @@ def _filled(values: Column) -> Flags:
 
 
 def _not_blank(values: Column) -> Flags:
+    if isinstance(values, TextColumn):
+        return values.given()
     return [v.__class__ is str and v != "" and not v.isspace() for v in values]
 
 
 def _with_content(values: Column) -> Flags:
-    if isinstance(values, DocumentColumn):
-        return values.with_content()
+    if isinstance(values, ArrowColumn):
+        return values.with_content() if isinstance(values, DocumentColumn) else values.given()
     return [bool(v) and v is not FAILED and any([d.content for d in v]) for v in values]
 
 
 def _with_uri(values: Column) -> Flags:
     """Documents that were looked for and not found (an empty list) have a recall, so they count."""
-    if isinstance(values, DocumentColumn):
+    if isinstance(values, ArrowColumn):
         return values.given()
     return [v is not None and v is not FAILED and (not v or any([d.doc_uri for d in v])) for v in values]
 
@@ -185,8 +193,8 @@ def _column(name: str, rows: Rows) -> pa.Array:
     if name not in rows.values:
         return pa.nulls(rows.size, kind)
     given = rows.values[name]
-    if isinstance(given, DocumentColumn):
-        return given.array
+    if isinstance(given, ArrowColumn):
+        return given.array.cast(kind)
     values = [None if v is FAILED else v for v in given]
     try:
         return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)

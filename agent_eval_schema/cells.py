@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 
 from agent_eval_schema import jsontext
 
@@ -42,15 +41,32 @@ Problem = tuple[str | None, str, str]
 """What a reader says of a row: the column (None: the whole row), the code of the rule, the message."""
 
 
-class Cells(Struct):
-    """The cells of one column. A cell is None where it is absent; `nul` says that some text holds a NUL character,
-    `unreadable` which cells are there but are not UTF-8."""
+class Cells:
+    """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
-    texts: Sequence[str | None]
-    json: bool
-    nul: bool = False
-    array: pa.Array | None = None
-    unreadable: dict[int, str] = {}
+    `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
+    `array` is there if every cell can be read; the Python texts are only made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str | None] | None,
+        json: bool,
+        nul: bool = False,
+        array: pa.Array | None = None,
+        unreadable: dict[int, str] | None = None,
+    ) -> None:
+        self.json = json
+        self.nul = nul
+        self.array = array
+        self.unreadable = unreadable or {}
+        self._texts = texts
+
+    @property
+    def texts(self) -> Sequence[str | None]:
+        if self._texts is None:
+            self._texts = self.array.to_pylist() if self.array is not None else []
+        return self._texts
 
     def suspects(self) -> list[int]:
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
@@ -71,17 +87,20 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_json_column(batch.schema.field(at)):
         return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
     if is_text(array.type):
+        nul = _holds(array, b"\0")
         texts, unreadable = _decoded(array)
-        return Cells(texts, False, _holds(array, b"\0"), None if unreadable else array, unreadable)
+        return Cells(texts, False, nul, None if unreadable else array, unreadable)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
 
 
-def _decoded(array: pa.Array) -> tuple[list[str | None], dict[int, str]]:
-    """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given."""
+def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
+    """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given. Where all is
+    well there are no texts yet."""
     try:
-        return array.to_pylist(), {}
-    except UnicodeDecodeError:
+        array.validate(full=True)
+        return None, {}
+    except pa.ArrowInvalid:
         pass
     texts: list[str | None] = []
     unreadable: dict[int, str] = {}
@@ -95,9 +114,26 @@ def _decoded(array: pa.Array) -> tuple[list[str | None], dict[int, str]]:
 
 
 def _holds(array: pa.Array, what: bytes) -> bool:
-    """Whether any of the strings holds these bytes: one search over the buffer that they share."""
+    """Whether any of the strings holds these bytes: one search over what they share."""
+    return text_bytes(array)[0].find(what) >= 0
+
+
+def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
+    """The UTF-8 of all strings in one piece, and where each begins (and the last ends)."""
+    bounds = _offsets(array)
     data = array.buffers()[2]
-    return data is not None and data.to_pybytes().find(what) >= 0
+    if data is None or not len(array):
+        return b"", [0] * (len(array) + 1)
+    piece = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))  # of a slice of a large array, only its part
+    return piece.to_pybytes(), (bounds - bounds[0]).tolist()
+
+
+def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
+    wide = pa.types.is_large_string(array.type)
+    offsets = array.buffers()[1]
+    if offsets is None or not len(array):
+        return np.zeros(len(array) + 1, np.int64)
+    return np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
 
 
 def is_json_column(field: pa.Field) -> bool:
@@ -197,10 +233,8 @@ def text_views(array: pa.Array) -> list[memoryview | None]:
     """The UTF-8 bytes of each string, without copying them: traces are large, and most of one is skipped."""
     if len(array) == 0:
         return []
-    wide = pa.types.is_large_string(array.type)
-    _, offsets, data = array.buffers()
-    numbers = np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
-    view, bounds = memoryview(data) if data is not None else memoryview(b""), numbers.tolist()
+    data = array.buffers()[2]
+    view, bounds = memoryview(data) if data is not None else memoryview(b""), _offsets(array).tolist()
     slices: list[memoryview | None] = [view[a:b] for a, b in itertools.pairwise(bounds)]
     if array.null_count:
         for i in np.flatnonzero(np.asarray(array.is_null())):

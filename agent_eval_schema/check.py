@@ -3,7 +3,7 @@
     data ──open_source──▶ batches of cells ──check_batch──▶ checked batches ──Fold──▶ Report
 
 `check_batch` is pure and picklable: the same function serves a frame in a notebook, a file of any size and Spark's
-mapInArrow. What needs the whole data set runs in the fold (report.py).
+mapInArrow. What needs the whole data set runs in the fold (fold.py).
 """
 
 from __future__ import annotations
@@ -204,9 +204,10 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 
     A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
     """
-    rows = _read_rows(batch, plan)
+    rows: Rows | None = None
     try:
         with _without_collector():
+            rows = Rows(find_format(plan.format).read(batch), plan)
             for step in STEPS:
                 step(rows)
             return assemble(rows, plan)
@@ -215,7 +216,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             half = batch.num_rows // 2
             parts = [check_batch(batch.slice(0, half), plan), check_batch(batch.slice(half), plan)]
             return _joined(parts)
-        return _broken(rows, plan, error)
+        return _broken(rows or Rows(batch, plan), plan, error)
 
 
 @contextmanager
@@ -229,10 +230,6 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _read_rows(batch: pa.RecordBatch, plan: Plan) -> Rows:
-    return Rows(find_format(plan.format).read(batch), plan)
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema import chat, jsontext
+from agent_eval_schema.arrow_columns import TextColumn
 from agent_eval_schema.cells import Cells
 from agent_eval_schema.diagnose import describe, diagnose
 from agent_eval_schema.issues import IssueLog, Rule, Severity
@@ -173,8 +174,10 @@ def value_of_cell(text: str, is_json: bool) -> Any:
 # plain text
 
 
-def decode_text(name: str, cells: Cells, log: IssueLog) -> Values:
+def decode_text(name: str, cells: Cells, log: IssueLog) -> Values | TextColumn:
     """The texts of a column of TEXT_COLUMNS."""
+    if plain := _plain(cells):
+        return plain
     if not cells.json:
         values: Values = list(cells.texts)
     else:
@@ -200,6 +203,11 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
     return FAILED
 
 
+def _plain(cells: Cells) -> TextColumn | None:
+    """The column as it stands in Arrow, if nothing about it needs a closer look."""
+    return TextColumn(cells.array) if cells.array is not None and not cells.nul and not cells.suspects() else None
+
+
 def _drop_blank(values: Values, suspects: Iterable[int], log: IssueLog) -> None:
     """Blank ground truth counts as none."""
     for row in suspects:
@@ -222,8 +230,10 @@ def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
 # response
 
 
-def decode_response(cells: Cells, log: IssueLog) -> Values:
+def decode_response(cells: Cells, log: IssueLog) -> Values | TextColumn:
     """The answers' texts. A chat object is accepted, as a value or as JSON text."""
+    if plain := _plain(cells):
+        return plain
     values: Values = list(cells.texts)
     if cells.json:
         for row, text in enumerate(cells.texts):

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,9 +26,6 @@ from agent_eval_schema.rows import misspelt_columns
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.uris import EXACT, NEAR, rewrite
 from agent_eval_schema.verdict import verdict
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = 20
 """Examples of a code that a report shows; counts are always exact."""
@@ -76,7 +73,8 @@ class Fold:
             valid[row - start] = False
         self._conflicting_truths(checked, ids, start)
         self._valid.append(valid)
-        self._masks.append(np.asarray(verdict(checked, "presence")))
+        # a copy: a view would keep the whole batch in memory
+        self._masks.append(np.asarray(verdict(checked, "presence")).copy())
         self._count(checked)
         self.row_count += size
 

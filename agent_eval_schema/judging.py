@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn, TextColumn
 from agent_eval_schema.decoding import (
     FAILED,
     Values,
 )
 from agent_eval_schema.diagnose import excerpt
-from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import expectations, requests, retrieval, tools
 
@@ -47,7 +47,9 @@ def require_request_and_output(rows: Rows) -> None:
             _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
 
 
-def _absent(values: Values | DocumentColumn) -> list[int]:
+def _absent(values: Values | ArrowColumn) -> list[int]:
+    if isinstance(values, ArrowColumn):
+        return np.flatnonzero(~values.given()).tolist()
     return [row for row, v in enumerate(values) if v is None]
 
 
@@ -101,7 +103,9 @@ def look_at_ground_truth(rows: Rows) -> None:
         rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
 
 
-def _texts(values: Values | DocumentColumn) -> pa.Array:
+def _texts(values: Values | ArrowColumn) -> pa.Array:
+    if isinstance(values, TextColumn):
+        return values.array
     return pa.array([v if v.__class__ is str else None for v in values], pa.string())
 
 
@@ -118,5 +122,6 @@ def _found_in_documents(rows: Rows, candidates: list[int]) -> list[int]:
         wanted[row] = truths[row]
     if isinstance(contexts, DocumentColumn):
         return contexts.rows_holding(wanted)
-    given = [row for row in candidates if contexts[row] and contexts[row] is not FAILED]
-    return [row for row in given if any([d.content and wanted[row] in d.content for d in contexts[row] or ()])]
+    documents: Values = list(contexts)
+    given = [row for row in candidates if documents[row] and documents[row] is not FAILED]
+    return [row for row in given if any([d.content and wanted[row] in d.content for d in documents[row]])]

@@ -5,12 +5,12 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from agent_eval_schema.arrow_columns import ArrowColumn
 from agent_eval_schema.decoding import (
     FAILED,
     Values,
 )
 from agent_eval_schema.diagnose import match_names
-from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.plan import Plan
@@ -31,13 +31,13 @@ class Rows:
         self.nests = plan.nests
         self.columns = plan.columns
         self.log = IssueLog(self.size)
-        self.values: dict[str, Values | DocumentColumn] = {}
+        self.values: dict[str, Values | ArrowColumn] = {}
         self.derived: list[Derived | None] | None = None
         self.unread: set[int] = set()
         self.filled = np.zeros(self.size, np.uint32)
         self.misspelt = {right: wrong for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
 
-    def column(self, name: str) -> Values | DocumentColumn:
+    def column(self, name: str) -> Values | ArrowColumn:
         """The decoded column, all None if there is none."""
         values = self.values.get(name)
         return [None] * self.size if values is None else values
@@ -60,9 +60,11 @@ def misspelt_columns(names: tuple[str, ...]) -> dict[str, str]:
     return {wrong: meant[wrong] for wrong, meant in found.items() if meant}
 
 
-def merge(rows: Rows, name: str, values: Values) -> None:
+def merge(rows: Rows, name: str, values: Values | ArrowColumn) -> None:
     """Keep what the reader already said of a cell."""
-    for row, value in enumerate(rows.values.get(name, ())):
-        if value is FAILED:
+    said = [row for row, value in enumerate(rows.values.get(name, ())) if value is FAILED]
+    if said:
+        values = list(values)
+        for row in said:
             values[row] = FAILED
     rows.values[name] = values

@@ -7,6 +7,7 @@ stands side by side. A rule whose input did not decode (`FAILED`) is not run.
 from collections.abc import Callable
 
 from agent_eval_schema import request as requests_
+from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn
 from agent_eval_schema.cells import Cells, read_cells, reading_problems, simplified
 from agent_eval_schema.decoding import (
     FAILED,
@@ -16,7 +17,6 @@ from agent_eval_schema.decoding import (
     decode_response,
     decode_text,
 )
-from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.filling import fill_from_traces, read_traces
 from agent_eval_schema.judging import (
     forbid_two_truths,
@@ -45,11 +45,10 @@ def read_columns(rows: Rows) -> None:
     for name in COLUMNS:
         cells = None if name in ("trace", *_CONTEXTS) else read_cells(rows.batch, name)
         if cells is not None:
-            values = _decode(name, cells, rows)
+            merge(rows, name, _decode(name, cells, rows))
             for row, message in cells.unreadable.items():
                 rows.log.add(reading.NOT_UTF8, row, name, message)
-                values[row] = FAILED
-            merge(rows, name, values)
+                rows.writable(name)[row] = FAILED
     for name in _CONTEXTS:
         _read_context(rows, name)
 
@@ -57,7 +56,7 @@ def read_columns(rows: Rows) -> None:
 _CONTEXTS = ("expected_retrieved_context", "retrieved_context")
 
 
-def _decode(name: str, cells: Cells, rows: Rows) -> Values:
+def _decode(name: str, cells: Cells, rows: Rows) -> Values | ArrowColumn:
     if name == "request":
         return requests_.decode_requests(cells, rows.nests, rows.log)
     if name == "response":

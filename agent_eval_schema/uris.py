@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from agent_eval_schema.arrow_columns import ArrowColumn
 from agent_eval_schema.decoding import FAILED, Values
-from agent_eval_schema.documents import DocumentColumn
 from agent_eval_schema.model import Document
 
-Column = Values | DocumentColumn
+Column = Values | ArrowColumn
 
 NONE, EXACT, NEAR = 0, 1, 2
 

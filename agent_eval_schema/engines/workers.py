@@ -57,7 +57,7 @@ class Part(NamedTuple):
 
 def worth_workers(path: str | None) -> int:
     """How many processes a file deserves: one a core if it is large (AGENT_EVAL_SCHEMA_JOBS sets how many)."""
-    if path is None or os.path.getsize(path) < WORTH_IT:
+    if path is None or os.path.getsize(path) < WORTH_IT or not sys.executable:  # no interpreter: Python is embedded
         return 1
     given = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
     return max(int(given), 1) if given.isdecimal() else _cores()

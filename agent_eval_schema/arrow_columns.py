@@ -1,7 +1,7 @@
-"""A column of documents that stays in Arrow: its cells are right throughout, so few need be looked at one by one.
+"""Columns that stay in Arrow: their cells are right throughout, so few need be looked at one by one.
 
-A list<struct<doc_uri, content>> column needs no JSON and, row by row, no Python objects: what most rules ask (is there
-content, is the list empty) is answered for the whole column at once.
+What most rules ask (is there a text, is there content, is the list empty) is answered for the whole column at once; a
+Python object is made when a rule asks for a row.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.cells import text_bytes
 from agent_eval_schema.model import DOCUMENT, Document
 
 Mask = np.ndarray[Any, Any]
@@ -62,9 +63,11 @@ class DocumentColumn:
 
     def rows_holding(self, wanted: list[str | None]) -> list[int]:
         """The rows that have a document whose content holds the row's wanted text (None: nothing is wanted)."""
+        data, bounds = text_bytes(self._contents)
         parents = np.repeat(np.arange(len(self)), self._lengths).tolist()
-        pairs = zip(parents, self._content_list, strict=True)
-        found = [row for row, text in pairs if text is not None and (want := wanted[row]) is not None and want in text]
+        needles = [None if want is None else want.encode() for want in wanted]
+        pieces = zip(parents, bounds, bounds[1:], strict=False)
+        found = [row for row, start, end in pieces if (n := needles[row]) is not None and data.find(n, start, end) >= 0]
         return list(dict.fromkeys(found))
 
     def given(self) -> Mask:
@@ -81,3 +84,31 @@ class DocumentColumn:
         total = np.concatenate([[0], np.cumsum(has)])
         bounds = np.asarray(self._bounds)
         return np.asarray(total[bounds[1:]] > total[bounds[:-1]])
+
+
+class TextColumn:
+    """A sequence of texts or None. No text is blank or could be JSON."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, row: int) -> str | None:
+        return self.texts[row]
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self.texts)
+
+    @cached_property
+    def texts(self) -> list[str | None]:
+        found: list[str | None] = self.array.to_pylist()
+        return found
+
+    def given(self) -> Mask:
+        """For each row whether there is a text."""
+        return np.asarray(self.array.is_valid())
+
+
+ArrowColumn = DocumentColumn | TextColumn
