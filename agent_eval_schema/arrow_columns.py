@@ -61,14 +61,24 @@ class DocumentColumn:
         found: list[str | None] = self._contents.to_pylist()
         return found
 
-    def rows_holding(self, wanted: list[str | None]) -> list[int]:
-        """The rows that have a document whose content holds the row's wanted text (None: nothing is wanted)."""
-        data, bounds = text_bytes(self._contents)
-        parents = np.repeat(np.arange(len(self)), self._lengths).tolist()
-        needles = [None if want is None else want.encode() for want in wanted]
-        pieces = zip(parents, bounds, bounds[1:], strict=False)
-        found = [row for row, start, end in pieces if (n := needles[row]) is not None and data.find(n, start, end) >= 0]
-        return list(dict.fromkeys(found))
+    def uris(self, row: int) -> list[str]:
+        """The doc_uris of a row's documents; a few rows are read without reading all."""
+        start, end = self._bounds[row], self._bounds[row + 1]
+        found: list[str] = self._uris.slice(start, end - start).to_pylist()
+        return found
+
+    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
+        """The candidates that have a document whose content holds the text which `wanted` has for their row."""
+        texts, starts = text_bytes(self._contents)
+        needles, places = text_bytes(wanted)
+        found = []
+        for row in candidates:
+            needle = needles[places[row] : places[row + 1]]
+            for i in range(self._bounds[row], self._bounds[row + 1]):
+                if texts.find(needle, starts[i], starts[i + 1]) >= 0:
+                    found.append(row)
+                    break
+        return found
 
     def given(self) -> Mask:
         """For each row whether there is a list."""

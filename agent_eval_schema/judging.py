@@ -94,7 +94,7 @@ def look_at_ground_truth(rows: Rows) -> None:
     for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
         times = size[row].as_py() // max(answer_size[row].as_py(), 1)
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
-    for row in _found_in_documents(rows, long):
+    for row in _found_in_documents(truths, rows.column("retrieved_context"), long):
         signs.setdefault(row, []).append("it stands word for word in a retrieved document")
     for row in _rows_where(pc.match_substring_regex(truths, _POLITE)):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
@@ -114,14 +114,11 @@ def _rows_where(mask: pa.Array) -> list[int]:
     return found
 
 
-def _found_in_documents(rows: Rows, candidates: list[int]) -> list[int]:
+def _found_in_documents(truths: pa.Array, contexts: Values | ArrowColumn, candidates: list[int]) -> list[int]:
     """The rows whose ground truth is a passage of a retrieved document."""
-    truths, contexts = rows.column("expected_response"), rows.column("retrieved_context")
-    wanted: list[Any] = [None] * rows.size
-    for row in candidates:
-        wanted[row] = truths[row]
     if isinstance(contexts, DocumentColumn):
-        return contexts.rows_holding(wanted)
+        return contexts.rows_holding(truths, candidates)
     documents: Values = list(contexts)
     given = [row for row in candidates if documents[row] and documents[row] is not FAILED]
-    return [row for row in given if any([d.content and wanted[row] in d.content for d in documents[row]])]
+    texts = {row: truths[row].as_py() for row in given}
+    return [row for row in given if any([d.content and texts[row] in d.content for d in documents[row]])]

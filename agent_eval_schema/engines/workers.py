@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -100,7 +101,7 @@ class _Worker:
         self._parts: queue.Queue[Part] = queue.Queue(AHEAD)
         self._stopped = False
         assert self._process.stdin is not None
-        with self._process.stdin as stdin:
+        with suppress(BrokenPipeError), self._process.stdin as stdin:  # a dead worker is told by its missing parts
             stdin.write(msgspec.msgpack.encode(job))
         threading.Thread(target=self._receive, daemon=True).start()
 

@@ -1,6 +1,21 @@
 """AE6: MLflow traces: what could not be read, and what was derived by a guess."""
 
+from typing import Any
+
 from agent_eval_schema.issues import Rule, Severity
+
+_SPAN = {
+    "name": "agent",
+    "span_id": "1",
+    "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
+}
+
+
+def _trace(*spans: Any) -> dict[str, Any]:
+    return {"trace": {"info": {"trace_id": "t"}, "data": {"spans": list(spans)}}}
+
+
+_OK = ({"request": "Hi", "response": "Hello"},)
 
 MALFORMED_TRACE = Rule(
     "AE601",
@@ -29,24 +44,8 @@ ODD_TRACE = Rule(
     Severity.WARNING,
     "nothing to do if the rest of the row is right; the part that is named was left out",
     "A part of a trace could not be read and was left out.",
-    bad=(
-        {
-            "trace": {
-                "info": {"trace_id": "t"},
-                "data": {
-                    "spans": [
-                        {
-                            "name": "a",
-                            "span_id": "1",
-                            "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
-                        },
-                        17,
-                    ]
-                },
-            }
-        },
-    ),
-    good=({"request": "Hi", "response": "Hello"},),
+    bad=(_trace(_SPAN, 17),),
+    good=_OK,
 )
 
 EMPTY_TRACE = Rule(
@@ -54,11 +53,10 @@ EMPTY_TRACE = Rule(
     "trace-without-spans",
     Severity.WARNING,
     "download the whole trace (mlflow.get_trace), not only its info",
-    "A trace has no spans, so nothing can be derived from it.\n\nThe previews in a trace's info are cut short "
-    "and are never "
-    "read as content.",
-    bad=({"request": "Hi", "response": "Hello", "trace": {"info": {"trace_id": "t"}, "data": {"spans": []}}},),
-    good=({"request": "Hi", "response": "Hello"},),
+    "A trace has no spans, so nothing can be derived from it.\n\nThe previews in a trace's info are cut short and are "
+    "never read as content.",
+    bad=({"request": "Hi", "response": "Hello", **_trace()},),
+    good=_OK,
 )
 
 TRACE_DISAGREES = Rule(
@@ -68,25 +66,8 @@ TRACE_DISAGREES = Rule(
     "check that the trace belongs to this row; the column wins",
     "A column says something else than the row's trace.\n\nA trace joined to the wrong row is scored without "
     "complaint.",
-    bad=(
-        {
-            "request": "Hi",
-            "response": "Goodbye",
-            "trace": {
-                "info": {"trace_id": "t"},
-                "data": {
-                    "spans": [
-                        {
-                            "name": "a",
-                            "span_id": "1",
-                            "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
-                        }
-                    ]
-                },
-            },
-        },
-    ),
-    good=({"request": "Hi", "response": "Hello"},),
+    bad=({"request": "Hi", "response": "Goodbye", **_trace(_SPAN)},),
+    good=_OK,
 )
 
 REQUEST_DERIVED = Rule(
@@ -95,23 +76,8 @@ REQUEST_DERIVED = Rule(
     Severity.INFO,
     "nothing to do: the inputs of the trace's root span are the request",
     "The request is absent and was taken from the trace.",
-    bad=(
-        {
-            "trace": {
-                "info": {"trace_id": "t"},
-                "data": {
-                    "spans": [
-                        {
-                            "name": "a",
-                            "span_id": "1",
-                            "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
-                        }
-                    ]
-                },
-            }
-        },
-    ),
-    good=({"request": "Hi", "response": "Hello"},),
+    bad=(_trace(_SPAN),),
+    good=_OK,
 )
 
 REQUEST_AS_JSON = Rule(
