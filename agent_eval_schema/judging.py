@@ -78,7 +78,10 @@ COPY_LENGTH = 60
 """From this many characters on, the same text is taken for a copy; short answers are rightly the same."""
 OPENINGS = ("hi", "hello", "hey", "dear", "thank you", "thanks for", "great question", "sure", "certainly", "of course")
 CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free to", "happy to help", "best regards")
-_POLITE = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}|({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
+_OPENS = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}"
+_CLOSES = rf"(?i)({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
+_END = 120
+"""A closing phrase stands in the last so many bytes."""
 
 
 def look_at_ground_truth(rows: Rows) -> None:
@@ -96,11 +99,17 @@ def look_at_ground_truth(rows: Rows) -> None:
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
     for row in _found_in_documents(truths, rows.column("retrieved_context"), long):
         signs.setdefault(row, []).append("it stands word for word in a retrieved document")
-    for row in _rows_where(pc.match_substring_regex(truths, _POLITE)):
+    for row in _rows_where(_polite(truths)):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
     for row, found in sorted(signs.items()):
         message = f"expected the minimal facts, got {excerpt(truths[row].as_py())}: {'; '.join(found)}"
         rows.log.add(expectations.NOT_MINIMAL, row, "expected_response", message)
+
+
+def _polite(truths: pa.Array) -> pa.Array:
+    """Which texts open with a greeting or close with a phrase: Arrow's regex engine, and only on the two ends."""
+    ends = pc.binary_slice(truths.cast(pa.large_binary()), -_END)
+    return pc.or_(pc.match_substring_regex(truths, _OPENS), pc.match_substring_regex(ends, _CLOSES))
 
 
 def _texts(values: Values | ArrowColumn) -> pa.Array:

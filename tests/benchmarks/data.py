@@ -40,7 +40,6 @@ DOCUMENTS = pa.list_(pa.struct([("doc_uri", pa.string()), ("content", pa.string(
 TRACE_SCHEMA = pa.schema([("request_id", pa.string()), ("trace", pa.string())])
 PLAIN_SCHEMA = pa.schema(
     [
-        ("request_id", pa.string()),
         ("request", pa.string()),
         ("response", pa.string()),
         ("expected_response", pa.string()),
@@ -117,7 +116,6 @@ def plain_row(rng: random.Random, number: int) -> Row:
     wanted = retrieved[0] if rng.random() < 0.8 else document(rng, doc_uri(rng))
     expected = [wanted, document(rng, doc_uri(rng))][: 1 + number // 2 % 2]
     return {
-        "request_id": f"req-{number:08}",
         "request": f"Case {number}: {prose(rng, rng.randint(50, 180))}",
         "response": f"On case {number}: {prose(rng, rng.randint(110, 180))}",
         "expected_response": f"For case {number}, {prose(rng, rng.randint(40, 100))}",
