@@ -71,13 +71,15 @@ class DocumentColumn:
         """The candidates that have a document whose content holds the text which `wanted` has for their row."""
         texts, starts = text_bytes(self._contents)
         needles, places = text_bytes(wanted)
-        found = []
+        find, bounds, found = texts.find, self._bounds, []
         for row in candidates:
-            needle = needles[places[row] : places[row + 1]]
-            for i in range(self._bounds[row], self._bounds[row + 1]):
-                if texts.find(needle, starts[i], starts[i + 1]) >= 0:
-                    found.append(row)
-                    break
+            place, start = places[row], bounds[row]
+            # The first letters alone are looked for faster than the whole, and are hardly ever there.
+            if find(needles[place : place + 24], starts[start], starts[bounds[row + 1]]) < 0:
+                continue
+            needle = needles[place : places[row + 1]]
+            if any(find(needle, starts[i], starts[i + 1]) >= 0 for i in range(start, bounds[row + 1])):
+                found.append(row)
         return found
 
     def given(self) -> Mask:

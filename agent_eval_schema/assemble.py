@@ -79,24 +79,30 @@ def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
 
 def _hashes(texts: list[str | None]) -> pa.Array:
     """A stable 64-bit hash of each text (null stays null): the same in every process and on every machine."""
-    absent = np.array([t is None for t in texts], bool)
-    objects = np.array(texts, dtype=object)
-    objects[absent] = ""
+    objects, absent = np.array(texts, dtype=object), None
+    if None in texts:
+        absent = np.array([t is None for t in texts], bool)
+        objects[absent] = ""
     return pa.array(pd.util.hash_array(objects, categorize=False), pa.uint64(), mask=absent)
 
 
 def _asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
-    """The canonical request of each row that has a ground truth (the others have nothing to disagree about)."""
+    """The key of each request that has a ground truth (the others have nothing to disagree about)."""
     pairs = zip(rows.column("request"), truths, strict=True)
-    return [None if v is None or t is None or v is FAILED else request_key(v) for v, t in pairs]
+    return [None if t is None else v if v.__class__ is str else _key(v) for v, t in pairs]
+
+
+def _key(request: Any) -> str | None:
+    return None if request is None or request is FAILED else request_key(request)
 
 
 def _truths(rows: Rows) -> list[str | None]:
     """The ground truth of each row as one text to compare."""
-    texts: list[str | None] = [v if v.__class__ is str else None for v in rows.column("expected_response")]
-    for row, facts in enumerate(rows.values.get("expected_facts", ())):
-        if facts and facts is not FAILED:
-            texts[row] = jsontext.encode(facts).decode()
+    given, facts = rows.column("expected_response"), rows.values.get("expected_facts", ())
+    texts = list(given.texts) if isinstance(given, TextColumn) else [v if v.__class__ is str else None for v in given]
+    for row, found in enumerate(facts):
+        if found and found is not FAILED:
+            texts[row] = jsontext.encode(found).decode()
     return texts
 
 
