@@ -36,12 +36,12 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         pa.array(valid),
         log.to_arrow(),
         pa.array(_presence(rows), pa.uint32()),
-        pa.array([v if isinstance(v, str) else None for v in rows.column("request_id")], pa.string()),
+        _ids(rows),
         _hashes(_asked(rows, truths)),
         _hashes(truths),
         _copied(rows),
         pa.array(nearness_of, pa.int8()),
-        pa.array(pairs, pa.list_(pa.string())),
+        pa.array(pairs, pa.list_(pa.string())) if any(pairs) else pa.nulls(rows.size, pa.list_(pa.string())),
         pa.array(rows.filled, pa.uint32()),
     ]
     fields = list(VERDICT)
@@ -75,6 +75,12 @@ def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
             if RULES[note[0]].severity is Severity.ERROR:
                 kept.failed.add(row)
     return kept
+
+
+def _ids(rows: Rows) -> pa.Array:
+    if "request_id" not in rows.values:
+        return pa.nulls(rows.size, pa.string())
+    return pa.array([v if v.__class__ is str else None for v in rows.values["request_id"]], pa.string())
 
 
 def _hashes(texts: list[str | None]) -> pa.Array:
@@ -120,7 +126,7 @@ def _presence(rows: Rows) -> np.ndarray[Any, Any]:
     masks = np.zeros(rows.size, np.uint32)
     for field, name, holds in _PRESENCE:
         if name in rows.values:
-            masks |= np.array(holds(rows.values[name]), np.uint32) * np.uint32(BIT[field])
+            masks |= np.asarray(holds(rows.values[name]), bool) * np.uint32(BIT[field])
     if rows.derived is not None:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         masks |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])

@@ -39,7 +39,7 @@ from agent_eval_schema.visible import visible
 BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
 
-MAX_BATCH_ROWS = 4_096
+MAX_BATCH_ROWS = 8_192
 
 HEAD_START_BYTES = 128 << 20
 """What a process checks, about, in the half second that another one takes to start."""
