@@ -1336,3 +1336,11 @@ def test_no_traces_at_all(tmp_path: Path) -> None:
         eval_set_from_traces(pd.DataFrame({"request": ["Hi"], "response": ["Hello"]}))
     with pytest.raises(EvalSetError, match="no-such-file"):
         eval_set_from_traces(tmp_path / "no-such-file.jsonl")
+
+
+@pytest.mark.parametrize("text", ['{"info": null, "data": {}, "spans": false}', '{"data": {"spans": 3}, "spans": [2]}'])
+def test_spans_that_are_no_list_are_left_out_wherever_they_stand(text: str) -> None:
+    trace = decode_trace(text)
+    assert isinstance(trace, Trace)
+    assert [rule.code for rule, *_ in trace.notes] == ["AE603"] * len(trace.notes) != []
+    assert trace.spans == []

@@ -21,6 +21,7 @@ from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.reading import TOO_DEEP
+from agent_eval_schema.visible import visible
 
 Note = tuple[Rule, str, str]
 """A rule, the path inside the trace, and the message."""
@@ -250,6 +251,8 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
         trace = _assemble(_document(jsontext.encode(value)))
     except RecursionError:
         return [(TOO_DEEP, "", "expected a trace of ordinary depth, got one nested too deep to read")]
+    except msgspec.MsgspecError as error:  # a part that the mending does not know
+        return [(rules.NOT_A_TRACE, "", f"expected a trace, got one that cannot be read: {visible(error)}")]
     if isinstance(trace, Trace):
         trace.notes[:0] = notes
     return trace
@@ -257,25 +260,24 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
 
 def _mend_parts(value: dict[str, Any], notes: list[Note]) -> None:
     """Make every part fit its type by leaving out what does not, and note it."""
-    home = value["data"] if isinstance(value.get("data"), dict) else value
-    _require(value, "info", dict, "", notes)
-    _require(value, "data", dict, "", notes)
-    if home.get("spans") is not None and not isinstance(home["spans"], list):
-        notes.append((rules.ODD_TRACE, "spans", f"expected a list, got {describe(home.pop('spans'))}"))
+    _require(value, "info", dict, notes)
+    _require(value, "data", dict, notes)
+    _require(value, "is_truncated", bool, notes)
     for key in ("start_timestamp", "end_timestamp"):
-        _require(value, key, str, "", notes)
-    _require(value, "is_truncated", bool, "", notes)
-    if isinstance(value.get("info"), dict):
+        _require(value, key, str, notes)
+    if value.get("info") is not None:
         value["info"] = _mend_struct(value["info"], Info, "info", notes)
-    path = "data.spans" if home is not value else "spans"
-    if isinstance(home.get("spans"), list):
-        spans = [_mend_span(s, f"{path}[{i}]", notes) for i, s in enumerate(home["spans"])]
-        home["spans"] = [s for s in spans if s is not None]
+    for home, path in ((value, "spans"), (value.get("data") or {}, "data.spans")):
+        if home.get("spans") is not None and not isinstance(home["spans"], list):
+            notes.append((rules.ODD_TRACE, path, f"expected a list, got {describe(home.pop('spans'))}"))
+        spans = [_mend_span(s, f"{path}[{i}]", notes) for i, s in enumerate(home.get("spans") or ())]
+        if spans:
+            home["spans"] = [s for s in spans if s is not None]
 
 
-def _require(value: dict[str, Any], key: str, kind: type, path: str, notes: list[Note]) -> None:
+def _require(value: dict[str, Any], key: str, kind: type, notes: list[Note]) -> None:
     if value.get(key) is not None and not isinstance(value[key], kind):
-        notes.append((rules.ODD_TRACE, f"{path}{key}", f"left out: got {describe(value.pop(key))}"))
+        notes.append((rules.ODD_TRACE, key, f"left out: got {describe(value.pop(key))}"))
 
 
 def _mend_span(span: Any, path: str, notes: list[Note]) -> Any:
