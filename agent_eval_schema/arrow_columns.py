@@ -78,7 +78,9 @@ class DocumentColumn:
             if find(needles[place : place + 24], starts[start], starts[bounds[row + 1]]) < 0:
                 continue
             needle = needles[place : places[row + 1]]
-            if any(find(needle, starts[i], starts[i + 1]) >= 0 for i in range(start, bounds[row + 1])):
+            documents = range(start, bounds[row + 1])
+            # Arrow may have bytes behind a null, which are nobody's content.
+            if any(find(needle, starts[i], starts[i + 1]) >= 0 and self._contents[i].is_valid for i in documents):
                 found.append(row)
         return found
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,3 +180,15 @@ def test_the_same_verdict_from_every_kind_of_input(every_input: Callable[[list[d
     report = validate_eval_set(every_input(rows))
     assert report.counts == {"AE102": 1, "AE402": 1, "AE901": 1, "AE902": 2, "AE903": 1}
     assert codes(report) == [(1, "AE901"), (1, "AE902"), (2, "AE902"), (4, "AE402"), (None, "AE102"), (None, "AE903")]
+
+
+@pytest.mark.parametrize(("validity", "counts"), [(b"\x01", {"AE306": 1}), (b"\x00", {})], ids=["content", "null"])
+def test_bytes_that_arrow_keeps_behind_a_null_are_no_content(validity: bytes, counts: dict[str, int]) -> None:
+    size = len(LONG.encode())
+    buffers = [pa.py_buffer(validity), pa.py_buffer(np.array([0, size], np.int32)), pa.py_buffer(LONG.encode())]
+    content = pa.Array.from_buffers(pa.string(), 1, buffers)
+    documents = pa.StructArray.from_arrays([pa.array(["a.md"]), content], names=["doc_uri", "content"])
+    contexts = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), documents)
+    columns = {"request": ["Hi"], "response": ["Hello"], "expected_response": [LONG], "retrieved_context": contexts}
+    report = validate_eval_set(pa.table(columns), ignore=["AE904"])
+    assert report.counts == counts
