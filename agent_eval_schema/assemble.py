@@ -43,6 +43,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         pa.array(nearness_of, pa.int8()),
         pa.array(pairs, pa.list_(pa.string())) if any(pairs) else pa.nulls(rows.size, pa.list_(pa.string())),
         pa.array(rows.filled, pa.uint32()),
+        _numbers(rows, "latency_seconds", _number),
+        _numbers(rows, "total_token_count", _number),
+        _numbers(rows, "predicted_trajectory", _length),
     ]
     fields = list(VERDICT)
     if plan.columns:
@@ -75,6 +78,23 @@ def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
             if RULES[note[0]].severity is Severity.ERROR:
                 kept.failed.add(row)
     return kept
+
+
+def _numbers(rows: Rows, name: str, read: Callable[[Any], float | None]) -> pa.Array:
+    if name not in rows.values:
+        return pa.nulls(rows.size, pa.float64())
+    return pa.array([None if v is None or v is FAILED else read(v) for v in rows.values[name]], pa.float64())
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if abs(value) < _HUGE else None
+
+
+_HUGE = 1 << 63
+
+
+def _length(calls: list[Any]) -> float:
+    return float(len(calls))
 
 
 def _ids(rows: Rows) -> pa.Array:

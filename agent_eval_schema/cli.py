@@ -49,13 +49,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_writable
+    from agent_eval_schema.engines.writing import require_place, require_writable
 
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
     for target in (arguments.write_normalized, arguments.write_invalid):
         if target:
             require_writable(target)
+    if arguments.html:
+        if len(arguments.files) > 1:
+            raise EvalSetError("--html takes one FILE at a time")
+        require_place(arguments.html)
     reports = []
     for i, path in enumerate(arguments.files):
         reports.append(_check(path, arguments))
@@ -92,6 +96,11 @@ def _found(report: Report, fail_on: str) -> bool:
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
+    if arguments.html:
+        from agent_eval_schema.engines.writing import write_text
+
+        write_text(arguments.html, report.to_html())
+        _note(f"the report as a page written to {arguments.html}")
     if arguments.write_normalized:
         count = report.write_normalized(arguments.write_normalized)
         _note(f"{count:,} normalised rows written to {arguments.write_normalized}")
@@ -230,6 +239,7 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument("files", metavar="FILE", nargs="+", help="JSONL, JSON, CSV or Parquet")
     _add_reading(command)
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the report (text)")
+    command.add_argument("--html", metavar="PATH", help="write the report as a page to look at")
     command.add_argument("--select", metavar="CODES", action="append", default=[], help="only these: AE2,AE401")
     command.add_argument("--ignore", metavar="CODES", action="append", default=[], help="not these")
     command.add_argument(

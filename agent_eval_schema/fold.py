@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.figures import FIGURES, Distribution
 from agent_eval_schema.frames import Source
 from agent_eval_schema.hashes import FirstSeen
 from agent_eval_schema.issues import Issue, Rule
@@ -60,6 +61,7 @@ class Fold:
         self._near: Counter[int] = Counter()
         self._near_pair: list[str] | None = None
         self._copied: Counter[bool] = Counter()
+        self.distributions = {name: Distribution() for name in FIGURES}
         self._finished = False
 
     def add(self, checked: pa.RecordBatch) -> None:
@@ -162,6 +164,10 @@ class Fold:
                 counter[entry["values"]] += entry["counts"]
         if self._near_pair is None:
             self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
+        for name, distribution in self.distributions.items():
+            numbers = verdict(checked, name)
+            if numbers.null_count < len(numbers):
+                distribution.add(np.asarray(numbers.drop_null()))
         masks = np.asarray(verdict(checked, "derived"))
         for bit, name in enumerate(COLUMNS):
             found = int(np.count_nonzero(masks & (1 << bit)))

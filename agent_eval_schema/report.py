@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from agent_eval_schema.cells import LINE, filtered, is_hidden, own_columns
 from agent_eval_schema.engines.writing import fitted, write_batches, write_text
+from agent_eval_schema.excerpts import Excerpt, Place, excerpts
+from agent_eval_schema.figures import Distribution, Presence, presence
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source, to_columns, to_pandas
 from agent_eval_schema.issues import NOTE, InvalidEvalSet, Issue, Severity
@@ -64,6 +66,11 @@ class Report:
         return len(RULES) - len(self._plan.codes)
 
     @property
+    def codes_off(self) -> list[str]:
+        """The codes of the rules that were switched off."""
+        return [code for code in RULES if code not in self._plan.codes]
+
+    @property
     def format(self) -> str:
         return self._plan.format
 
@@ -108,6 +115,22 @@ class Report:
     def examples(self) -> dict[str, list[Issue]]:
         """At most 20 issues of each code."""
         return dict(sorted(self._fold.examples.items()))
+
+    @cached_property
+    def excerpts(self) -> dict[Place, Excerpt]:
+        """The cells around what the examples are about, by (row, column, path); of a file they are read again."""
+        shown = [issue for issues in self._fold.examples.values() for issue in issues]
+        return excerpts(shown, map(find_format(self.format).read, self._source.batches()))
+
+    @property
+    def presence(self) -> list[Presence]:
+        """Where in the data set which field is there, valid rows first; see figures.py."""
+        return presence(self._fold.masks, self._fold.valid)
+
+    @property
+    def distributions(self) -> dict[str, Distribution]:
+        """The distributions of latency, tokens and tool calls, as far as there are any."""
+        return {name: d for name, d in self._fold.distributions.items() if d.count}
 
     @property
     def name(self) -> str | None:
@@ -265,9 +288,22 @@ class Report:
 
         return report_json(self)
 
+    def to_html(self) -> str:
+        """The report as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
+        from agent_eval_schema.render.html import report_page
+
+        return report_page(self)
+
+    def _repr_html_(self) -> str:
+        from agent_eval_schema.render.html import report_inline
+
+        return report_inline(self)
+
     def save(self, path: str | Path) -> None:
-        """Write the report: JSON for `.json`, text otherwise. Raises EvalSetError if the file cannot be written."""
-        write_text(str(path), self.to_json() if str(path).endswith(".json") else self.to_text())
+        """Write the report: HTML for `.html`, JSON for `.json`, text otherwise. Raises EvalSetError if the file cannot
+        be written."""
+        forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
+        write_text(str(path), forms.get(Path(path).suffix.lower(), self.to_text)())
 
     def write_normalized(self, path: str, *, carry: bool = True) -> int:
         """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the

@@ -19,6 +19,9 @@ VERDICT = pa.schema(
         ("nearness", pa.int8()),  # of expected and retrieved doc_uris, see uris.py
         ("near_pair", pa.list_(pa.string())),
         ("derived", pa.uint32()),  # one bit per canonical column that was taken from the trace
+        ("latency_seconds", pa.float64()),  # these three for the distributions that a report shows
+        ("total_token_count", pa.float64()),
+        ("tool_calls", pa.float64()),
     ]
 )
 

@@ -84,7 +84,7 @@ def _print_verdict(console: Console, report: Report) -> None:
     )
     console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
     if report.rules_off:
-        console.print(f"{_plural(report.rules_off, 'rule')} switched off", style="yellow")
+        console.print(f"{plural(report.rules_off, 'rule')} switched off", style="yellow")
     if report.derived:
         fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
         console.print(f"Taken from traces (rows): {fields}", style="dim")
@@ -101,10 +101,11 @@ def verdict(report: Report) -> str:
         head = f"✗ All {report.row_count:,} rows are valid, but the data set is not"
     else:
         head = f"✓ All {report.row_count:,} rows are valid" if report.row_count > 1 else "✓ The row is valid"
-    return f"{head}: {_plural(errors, 'error')}, {_plural(warnings, 'warning')}." if errors or warnings else f"{head}."
+    return f"{head}: {plural(errors, 'error')}, {plural(warnings, 'warning')}." if errors or warnings else f"{head}."
 
 
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
+    """`1 row`, `1,000 rows`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
@@ -154,7 +155,7 @@ def _print_metrics(console: Console, support: list[Support], system: str, output
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold", ratio=1)
     for line in support:
-        table.add_row(line.metric, _bar(line), f"{line.supported:,}/{line.total:,}", _advice(line))
+        table.add_row(line.metric, _bar(line), f"{line.supported:,}/{line.total:,}", Text(advice(line), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -167,8 +168,9 @@ def _bar(line: Support) -> Text:
     return bar
 
 
-def _advice(line: Support) -> Text:
+def advice(line: Support) -> str:
+    """What the support of a metric depends on, and what would give it more rows."""
     parts = [line.condition] if line.condition and line.supported else []
     if line.unlock:
         parts.append(f"+{line.unlock_rows:,} with {line.unlock}")
-    return Text("; ".join(parts), style="dim")
+    return "; ".join(parts)

@@ -297,7 +297,7 @@ def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
 def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
     if reading.tools and not reading.values:
-        return _SOME_CALLS
+        return _SOME_CALLS * len(reading.tools)
     if reading.tools:
         return [_tool_call(span) for span in sorted(reading.tools, key=_start)]
     asked = {s: calls for s in sorted(reading.models, key=_start) if (calls := _asked_calls(attributes(s).outputs))}
@@ -348,12 +348,6 @@ _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 def _tokens(reading: Reading) -> Tokens | None:
     """The models' usage, but for what lies below a counted span (mlflow#24307); else the trace's, else the root's."""
-    if not reading.values and reading.models and (first := _span_tokens(attributes(reading.models[0]))):
-        return first if None not in first else _all_tokens(reading)
-    return _all_tokens(reading)
-
-
-def _all_tokens(reading: Reading) -> Tokens | None:
     used = {s: tokens for s in reading.models if (tokens := _span_tokens(attributes(s))) is not None}
     if used:
         inputs, outputs, totals = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
