@@ -62,7 +62,7 @@ def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | No
         return None
     text, is_json = _inner(*cell)
     start, end = _offending(text, is_json, _steps(path or "", column or ""))
-    return _cut(text, start, end)
+    return _cut(text, start, end, is_json)
 
 
 def _line(batch: pa.RecordBatch, row: int) -> tuple[str, bool] | None:
@@ -110,11 +110,11 @@ def _offending(text: str, is_json: bool, steps: list[str | int]) -> tuple[int, i
         return whole
     try:
         jsontext.decode(text)
+        return _follow(text, steps) or whole
     except (msgspec.DecodeError, ValueError) as error:
         return _stopped(text, str(error)) or whole
     except RecursionError:
         return whole
-    return _follow(text, steps) or whole
 
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -167,10 +167,20 @@ def _skip(text: str, at: int) -> int:
     return found.end() if found else at
 
 
-def _cut(text: str, start: int, end: int) -> Excerpt:
+def _cut(text: str, start: int, end: int, is_json: bool) -> Excerpt:
     """The part from `start` to `end` with what stands around it, each no longer than is shown of it."""
-    first, last = max(start - BEFORE, 0), min(end + AFTER, len(text))
-    before = ("…" if first else "") + text[first:start]
-    marked = text[start:end] if end - start <= MARKED else text[start : start + MARKED] + "…"
-    after = text[end:last] + ("…" if last < len(text) else "") if end - start <= MARKED else ""
-    return Excerpt(before, marked, after)
+    before = _on_one_line(text[max(start - 4 * BEFORE, 0) : start], is_json)
+    marked = _on_one_line(text[start : min(end, start + 4 * MARKED)], is_json)
+    after = _on_one_line(text[end : end + 4 * AFTER], is_json)
+    before = before if len(before) <= BEFORE else "…" + before[-BEFORE:]
+    if len(marked) > MARKED:
+        return Excerpt(before, marked[:MARKED] + "…", "")
+    return Excerpt(before, marked, after if len(after) <= AFTER else after[:AFTER] + "…")
+
+
+_INDENT = re.compile(r"\s*\n\s*")
+
+
+def _on_one_line(text: str, is_json: bool) -> str:
+    """JSON without its indentation; in a text, a new line is part of what it says."""
+    return _INDENT.sub(" ", text) if is_json else text

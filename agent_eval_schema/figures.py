@@ -95,7 +95,12 @@ class Distribution:
         return [Bar(a, b, n) for a, b, n in zip(edges[:-1].tolist(), tops, sums, strict=True)]
 
 
+_SMALLEST = 1e-9
+"""A nanosecond; what is less is nothing."""
+
+
 def _three_digits(values: Numbers) -> Numbers:
+    values = np.where(values < _SMALLEST, 0.0, values)
     scale = np.floor(np.log10(np.where(values > 0, values, 1.0))) - 2
     # dividing by a whole power of ten is exact where multiplying by its inverse is not: 0.3 stays 0.3
     large, small = 10.0 ** np.maximum(scale, 0), 10.0 ** np.maximum(-scale, 0)
