@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import __version__, validate_eval_set
 from agent_eval_schema.rules import RULES
 from tests.test_render import GOLDEN, compare, report_on
 
@@ -66,7 +66,8 @@ def hostile_rows() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl"])
 def test_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    compare(GOLDEN / f"{name}.html", report_on(name, monkeypatch).to_html())
+    page = report_on(name, monkeypatch).to_html().replace(f"agent-eval-schema {__version__}", "agent-eval-schema VERSION")
+    compare(GOLDEN / f"{name}.html", page)
 
 
 @pytest.mark.parametrize("form", ["to_html", "_repr_html_"])
