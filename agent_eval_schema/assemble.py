@@ -28,7 +28,7 @@ from agent_eval_schema.verdict import VERDICT
 
 
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
-    log, truths = _switched_off(rows.log, plan.codes), _truths(rows)
+    log, truths = _named(_switched_off(rows.log, plan.codes), find_format(plan.format).origins), _truths(rows)
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     nearness_of, pairs = nearness(rows.column("expected_retrieved_context"), rows.column("retrieved_context"))
@@ -78,6 +78,18 @@ def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:
             if RULES[note[0]].severity is Severity.ERROR:
                 kept.failed.add(row)
     return kept
+
+
+def _named(log: IssueLog, origins: dict[str, str]) -> IssueLog:
+    """The log with the names that the columns have in the user's table."""
+    if not origins:
+        return log
+    for i, (code, column, path, message, hint) in enumerate(log.notes):
+        origin = origins.get(column or "")
+        if origin is not None:
+            rest = (path or "").removeprefix(column or "")
+            log.notes[i] = (code, origin.partition(".")[0], origin + rest, message, hint)
+    return log
 
 
 def _numbers(rows: Rows, name: str, read: Callable[[Any], float | None]) -> pa.Array:

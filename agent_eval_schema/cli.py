@@ -115,12 +115,17 @@ def _metrics(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.text import metrics_text
 
-    metrics_of(arguments.system)  # a wrong name is told before the file is read
+    metrics_of(arguments.system or "all")  # a wrong name is told before the file is read
     report = check_source(open_source(arguments.file), format=arguments.format, outputs=arguments.outputs)
     if arguments.output == "json":
         import msgspec
 
-        _print(msgspec.json.format(msgspec.json.encode(report.support(arguments.system)), indent=2).decode() + "\n")
+        _print(
+            msgspec.json.format(
+                msgspec.json.encode(report.support(arguments.system or report.system)), indent=2
+            ).decode()
+            + "\n"
+        )
     else:
         _print(metrics_text(report, color=_in_color(), system=arguments.system))
     if report.invalid_count:
@@ -262,7 +267,7 @@ def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = _add(commands, "metrics", _metrics, "show which metrics the rows can support")
     command.add_argument("file", metavar="FILE", help="JSONL, JSON, CSV or Parquet")
     _add_reading(command)
-    command.add_argument("--system", default="databricks", help="databricks (default), mlflow, vertex or all")
+    command.add_argument("--system", help="databricks, mlflow, vertex or all (that of the format)")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the table (text)")
 
 

@@ -8,7 +8,7 @@ The cells of the examples that a report shows are read from the source once more
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from json import JSONDecoder
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import NamedTuple
@@ -36,8 +36,12 @@ class Excerpt(NamedTuple):
     after: str
 
 
-def excerpts(issues: Iterable[Issue], batches: Iterable[pa.RecordBatch]) -> dict[Place, Excerpt]:
+def excerpts(
+    issues: Iterable[Issue], batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> dict[Place, Excerpt]:
     """The excerpts of the cells that the issues are about; an issue whose cell is absent has none.
+
+    A cell is looked for in the batch as its format reads it, then in the batch as it came.
 
     Reads `batches` (in the order of the rows) no further than to the last row that is asked for.
     """
@@ -45,9 +49,13 @@ def excerpts(issues: Iterable[Issue], batches: Iterable[pa.RecordBatch]) -> dict
     found: dict[Place, Excerpt] = {}
     start = at = 0
     for batch in batches if wanted else ():
+        ours: pa.RecordBatch | None = None
         while at < len(wanted) and wanted[at][0] < start + batch.num_rows:
             place = wanted[at]
-            if (excerpt := _excerpt(batch, place[0] - start, place[1], place[2])) is not None:
+            ours = ours or read(batch)
+            row = place[0] - start
+            excerpt = _excerpt(ours, row, *place[1:]) or _excerpt(batch, row, *place[1:])
+            if excerpt is not None:
                 found[place] = excerpt
             at += 1
         start += batch.num_rows

@@ -5,7 +5,7 @@ What would be large on a file (rows, valid, invalid, a long list of issues) is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -120,7 +120,7 @@ class Report:
     def excerpts(self) -> dict[Place, Excerpt]:
         """The cells around what the examples are about, by (row, column, path); of a file they are read again."""
         shown = [issue for issues in self._fold.examples.values() for issue in issues]
-        return excerpts(shown, map(find_format(self.format).read, self._source.batches()))
+        return excerpts(shown, self._source.batches(), find_format(self.format).read)
 
     @property
     def presence(self) -> list[Presence]:
@@ -194,9 +194,12 @@ class Report:
 
     @cached_property
     def source_schema(self) -> pa.Schema:
-        """The columns of the input as Arrow has them; a file of JSON is read through once, as any line may "
-        "bring more."""
-        batches: Iterator[pa.RecordBatch] = map(find_format(self.format).read, self._source.batches())
+        """The columns of the input as its format reads them; a file of JSON is read through once, as any line may bring
+        more."""
+        return self._schema(find_format(self.format).read)
+
+    def _schema(self, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
+        batches: Iterator[pa.RecordBatch] = map(read, self._source.batches())
         if self._source.kind not in ("jsonl", "json", "list", "pandas"):
             batches = islice(batches, 1)
         schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in batches]
@@ -276,11 +279,16 @@ class Report:
             raise InvalidEvalSet(self)
         return self
 
-    def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
+    @property
+    def system(self) -> str:
+        """The system whose metrics the users of this format ask about first."""
+        return find_format(self.format).system
+
+    def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
         """The report as it is printed in a terminal."""
         from agent_eval_schema.render.text import report_text
 
-        return report_text(self, color=color, width=width, system=system)
+        return report_text(self, color=color, width=width, system=system or self.system)
 
     def to_json(self) -> str:
         """The report as versioned JSON (see render/json.py)."""
@@ -312,7 +320,7 @@ class Report:
 
     def write_invalid(self, path: str) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
-        given = [f for f in self.source_schema if f.name not in (ISSUES, LINE)]
+        given = [f for f in self._schema(lambda batch: batch) if f.name not in (ISSUES, LINE)]
         schema = pa.schema([*given, pa.field(LINE, pa.string()), pa.field(ISSUES, pa.list_(NOTE))])
         return write_batches(path, self._invalid_batches(), schema)
 

@@ -66,7 +66,9 @@ def hostile_rows() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl"])
 def test_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = report_on(name, monkeypatch).to_html().replace(f"agent-eval-schema {__version__}", "agent-eval-schema VERSION")
+    page = (
+        report_on(name, monkeypatch).to_html().replace(f"agent-eval-schema {__version__}", "agent-eval-schema VERSION")
+    )
     compare(GOLDEN / f"{name}.html", page)
 
 

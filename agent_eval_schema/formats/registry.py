@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import JSON_CELLS, Cells, is_hidden, read_cells
+from agent_eval_schema.formats.mlflow import ORIGINS, detect_mlflow, read_mlflow
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS
 
@@ -18,6 +19,8 @@ class Format(Struct, frozen=True):
     """A form of evaluation data. `detect` gives the reason why the columns are of this form, or None.
 
     `own_columns` are the columns that belong to the form beside ours: they are carried along without a word.
+    `origins` names the places of our columns in a table of the form, where they have other names there. `system` is
+    the one whose metrics its users ask about first.
     """
 
     name: str
@@ -25,6 +28,8 @@ class Format(Struct, frozen=True):
     detect: Callable[[Sequence[str]], str | None]
     read: Callable[[pa.RecordBatch], pa.RecordBatch]
     own_columns: frozenset[str] = frozenset()
+    origins: dict[str, str] = {}
+    system: str = "databricks"
 
 
 def _detect_traces(names: Sequence[str]) -> str | None:
@@ -96,6 +101,14 @@ FORMATS: tuple[Format, ...] = (
         _detect_search_traces,
         _read_search_traces,
         _SEARCH_TRACES_COLUMNS,
+    ),
+    Format(
+        "mlflow",
+        "what mlflow.genai.evaluate takes: inputs, outputs, expectations",
+        detect_mlflow,
+        read_mlflow,
+        origins=ORIGINS,
+        system="mlflow",
     ),
     Format("databricks", "the Databricks Agent Evaluation schema, which is ours too", _detect_databricks, _same),
 )

@@ -94,7 +94,7 @@ def report_page(report: Report) -> str:
 
 def report_inline(report: Report) -> str:
     """The report for the output cell of a notebook."""
-    return inline("report.html", **_drawn(report, EXAMPLES_INLINE, "databricks", inline=True))
+    return inline("report.html", **_drawn(report, EXAMPLES_INLINE, report.system, inline=True))
 
 
 def _title(report: Report) -> str:
@@ -186,7 +186,7 @@ def _system(report: Report, system: str, inline: bool) -> dict[str, Any]:
     return {
         "name": system,
         "summary": f"{full} of {len(lines)} metrics can score at least one row",
-        "open": inline or system == SYSTEMS[0],
+        "open": inline or system == report.system,
         "lines": [_metric(line) for line in lines],
     }
 

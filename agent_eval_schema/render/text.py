@@ -38,9 +38,9 @@ def report_text(report: Report, *, color: bool, width: int | None, system: str) 
     return _drawn(lambda console: print_report(console, report, system), color, width)
 
 
-def metrics_text(report: Report, *, color: bool, width: int | None = None, system: str = "databricks") -> str:
+def metrics_text(report: Report, *, color: bool, width: int | None = None, system: str | None = None) -> str:
     """Only the part of the report that says what can be measured, a block a system."""
-    systems = SYSTEMS if system == "all" else (system,)
+    systems = SYSTEMS if system == "all" else (system or report.system,)
 
     def draw(console: Console) -> None:
         for name in systems:
@@ -65,8 +65,9 @@ def _drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> s
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def print_report(console: Console, report: Report, system: str = "databricks") -> None:
+def print_report(console: Console, report: Report, system: str | None = None) -> None:
     """Draw the report on a console that reads no markup."""
+    system = system or report.system
     _print_verdict(console, report)
     for severity in Severity:
         _print_issues(console, report, severity)

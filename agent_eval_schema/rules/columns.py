@@ -69,3 +69,14 @@ CELL_TYPE = Rule(
     bad=({"request": "Hi", "response": "Hello", "total_token_count": "many"},),
     good=({"request": "Hi", "response": "Hello", "total_token_count": 12},),
 )
+
+EXPECTATIONS_SHAPE = Rule(
+    "AE110",
+    "expectations-shape",
+    Severity.ERROR,
+    'give an object: {"expected_response": "...", "expected_facts": ["..."]}',
+    "expectations is not an object.\n\nmlflow.genai.evaluate takes a dict a row; anything else, NaN included, ends the "
+    "whole run.",
+    bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": "Hello"},),
+    good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
+)

@@ -80,3 +80,14 @@ CUSTOM_EXPECTED_SHAPE = Rule(
     bad=({**_ROW, "custom_expected": "strict"},),
     good=({**_ROW, "custom_expected": {"mode": "strict"}},),
 )
+
+MISSPELT_EXPECTATION = Rule(
+    "AE308",
+    "misspelt-expectation",
+    Severity.WARNING,
+    "rename the key",
+    "A key of expectations is nearly one that a metric reads.\n\nmlflow keeps it as a custom expectation, and the "
+    "metrics that need it silently score nothing.",
+    bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_respones": "Hello"}},),
+    good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
+)

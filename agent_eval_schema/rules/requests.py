@@ -205,3 +205,34 @@ MISSING_OUTPUT = Rule(
     bad=(*_OK, {"request": "Hello?", "response": None}),
     good=_OK,
 )
+
+INPUTS_NOT_OBJECT = Rule(
+    "AE216",
+    "inputs-not-object",
+    Severity.WARNING,
+    'give an object: {"question": "..."} or {"messages": [...]}; prepare_for_evaluate does it for you',
+    "inputs is not an object.\n\nmlflow.genai.evaluate calls predict_fn(**inputs) and refuses anything but a dict, "
+    "though it looks at the first row only.",
+    bad=({"inputs": "What is RAG?", "outputs": "Retrieval, then generation."},),
+    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
+)
+
+INPUTS_AS_JSON = Rule(
+    "AE217",
+    "inputs-as-json",
+    Severity.INFO,
+    'nothing to do if this is what your app takes; judges read the JSON: {"question": "..."} reads better',
+    "inputs has no known request format; its JSON text is the request.",
+    bad=({"inputs": {"topic": "RAG", "tone": "brief"}, "outputs": "Retrieval, then generation."},),
+    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
+)
+
+OUTPUTS_AS_JSON = Rule(
+    "AE224",
+    "outputs-as-json",
+    Severity.INFO,
+    "nothing to do if this is what your app returns; judges read the JSON",
+    "outputs has no known answer format; its JSON text is the response.",
+    bad=({"inputs": {"question": "What is RAG?"}, "outputs": {"a": 1, "b": 2}},),
+    good=({"inputs": {"question": "What is RAG?"}, "outputs": {"response": "Retrieval, then generation."}},),
+)

@@ -1,0 +1,197 @@
+"""The MLflow 3 form of an evaluation set → our columns.
+
+    inputs        {"messages": [...]}, {"query", "history"}, {"question": "..."} …   →  request
+    outputs       text, or an object of any API                                      →  response
+    expectations  {"expected_response": …, "expected_tool_calls": …, other: …}       →  a column each, custom_expected
+    session                                                                          →  session_id
+    trace, tags                                                                      as they are
+
+What `inputs` and `outputs` look like is settled by the shapes that traces have (chat.py), since mlflow logs the same
+values there. The columns that a row holds beside these are ours, or carried along. Source: mlflow.md, measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from msgspec import Raw
+
+from agent_eval_schema import chat, jsontext
+from agent_eval_schema.cells import Cells, Problem, is_hidden, make_batch, read_cells, reading_problems
+from agent_eval_schema.diagnose import describe, match_names
+from agent_eval_schema.rules import columns, expectations, requests
+
+MLFLOW_COLUMNS = ("inputs", "outputs", "expectations")
+
+TOOL_CALLS = "expected_tool_calls"
+EXPECTATIONS = {
+    "expected_response": "expected_response",
+    "expected_facts": "expected_facts",
+    "guidelines": "guidelines",
+    "expected_retrieved_context": "expected_retrieved_context",
+    TOOL_CALLS: "reference_trajectory",
+    "reference_trajectory": "reference_trajectory",
+}
+"""The expectations that a metric reads, and our columns for them; all others are custom_expected."""
+
+ORIGINS = {
+    "request": "inputs",
+    "response": "outputs",
+    "session_id": "session",
+    "custom_expected": "expectations",
+    **{column: f"expectations.{name}" for name, column in reversed(EXPECTATIONS.items())},
+}
+"""Our columns, and where a frame of this form holds them: what a message has to say."""
+
+
+def detect_mlflow(names: Sequence[str]) -> str | None:
+    found = [n for n in MLFLOW_COLUMNS if n in names]
+    return f"the columns {', '.join(found)} of mlflow.genai.evaluate" if found and "request" not in names else None
+
+
+def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with our columns in the place of mlflow's."""
+    size = batch.num_rows
+    problems: dict[int, list[Problem]] = {i: p for i, p in enumerate(reading_problems(batch)) if p}
+    unreadable = {(i, c) for i, found in problems.items() for c, _, _ in found}
+    made: dict[str, tuple[pa.Array, bool]] = {}
+    for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
+        cells = read_cells(batch, name)
+        if cells is not None:
+            texts = [
+                None if t is None or (i, name) in unreadable else read(t, cells.json, i, problems)
+                for i, t in enumerate(cells.texts)
+            ]
+            made[column] = (pa.array(texts, pa.string()), True)
+    expected = read_cells(batch, "expectations")
+    if expected is not None:
+        for column, texts in _expectations(expected, size, problems).items():
+            made[column] = (pa.array(texts, pa.string()), True)
+    return _with(batch, made, problems)
+
+
+def _with(
+    batch: pa.RecordBatch, made: dict[str, tuple[pa.Array, bool]], problems: dict[int, list[Problem]]
+) -> pa.RecordBatch:
+    """The made columns, then the others; of two for the same, the one that mlflow reads."""
+    ours = make_batch(made, problems, batch.num_rows)
+    arrays, fields = list(ours.columns), list(ours.schema)
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        name = "session_id" if field.name == "session" and "session_id" not in batch.schema.names else field.name
+        reader_s = is_hidden(field) and pa.types.is_list(field.type)  # the problems, which `ours` has already
+        if name not in MLFLOW_COLUMNS and name not in made and not reader_s:
+            arrays.append(array)
+            fields.append(field.with_name(name))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+Notes = dict[int, list[Problem]]
+
+
+def _request(text: str, is_json: bool, row: int, problems: Notes) -> str | None:
+    """A request cell: an object with messages or query for its reader to judge; other shapes are translated."""
+    value = _parsed(text, is_json)
+    if isinstance(value, jsontext.Malformed):
+        return text if is_json else _encoded(text)
+    if not isinstance(value, dict):
+        _note(problems, row, "inputs", requests.INPUTS_NOT_OBJECT.code, f"expected an object, got {describe(value)}")
+        found = chat.read_messages(value) if isinstance(value, list) else None
+        return _encoded({"messages": found} if found else value)
+    own = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
+    if "messages" in own or "query" in own:
+        return _encoded(own)  # the others are arguments of the app, not part of what is asked
+    found = chat.read_messages(value)
+    if found is not None or not value:
+        return _encoded({"messages": found} if found else value)
+    meant = "".join(f"; did you mean `{right}`?" for right in match_names(value, ("messages", "query"), 0.85).values())
+    message = f"got {describe(value)}; its JSON text is taken{meant}"
+    _note(problems, row, "inputs", requests.INPUTS_AS_JSON.code, message)
+    return _encoded({"messages": chat.user_message(_encoded(value))})
+
+
+def _response(text: str, is_json: bool, row: int, problems: Notes) -> str | None:
+    """A response cell: the text of the answer; of an object of no known API, its JSON text."""
+    if not is_json:
+        return _encoded(text)
+    value = jsontext.parse(text)
+    if isinstance(value, jsontext.Malformed):
+        return text
+    answer, known = chat.read_answer(value)
+    if not known and value not in ({}, []):
+        _note(problems, row, "outputs", requests.OUTPUTS_AS_JSON.code, f"got {describe(value)}; its JSON text is taken")
+        return _encoded(_encoded(value))
+    return None if answer is None else _encoded(answer)
+
+
+_objects = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def _expectations(cells: Cells, size: int, problems: Notes) -> dict[str, list[str | None]]:
+    """Each expectation as a column of JSON texts."""
+    made: dict[str, list[str | None]] = {}
+    for row, text in enumerate(cells.texts):
+        if text is None or text == "null":
+            continue
+        parts = _parts(text, cells.json)
+        if not isinstance(parts, dict):
+            message = f"expected an object with a key for each expectation, got {parts}"
+            _note(problems, row, "expectations", columns.EXPECTATIONS_SHAPE.code, message)
+            continue
+        custom = {k: Raw(v) for k, v in parts.items() if k not in EXPECTATIONS and bytes(v) != b"null"}
+        for wrong, right in match_names(custom, EXPECTATIONS, cutoff=0.85).items():
+            message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
+            _note(problems, row, "expectations", expectations.MISSPELT_EXPECTATION.code, message)
+        if custom:
+            made.setdefault("custom_expected", [None] * size)[row] = _encoded(custom)
+        for name, column in EXPECTATIONS.items():
+            value = bytes(parts.get(name, b"null"))
+            if value != b"null":
+                cell = _calls(value) if name == TOOL_CALLS else value.decode()
+                made.setdefault(column, [None] * size)[row] = cell
+    return made
+
+
+def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
+    """The expectations of a cell, or what it holds instead."""
+    if is_json and text.startswith('"'):
+        inner = jsontext.parse_leniently(text)
+        text = inner if isinstance(inner, str) else text
+    try:
+        return _objects(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        value = jsontext.parse(text)
+        return describe(text) if isinstance(value, jsontext.Malformed) else describe(value)
+
+
+def _calls(text: bytes) -> str:
+    """mlflow's {name, arguments} as {tool_name, tool_input}; what is neither is left for its reader to explain."""
+    value = jsontext.decode(text)
+    if isinstance(value, list):
+        value = [_call(c) if isinstance(c, dict) and "tool_name" not in c else c for c in value]
+    return _encoded(value)
+
+
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    return {_CALL_KEYS.get(key, key): value for key, value in call.items()}
+
+
+_CALL_KEYS = {"name": "tool_name", "arguments": "tool_input"}
+
+
+def _parsed(text: str, is_json: bool) -> Any:
+    """A cell's value; in a column of texts, of what begins like an object or a list."""
+    if is_json:
+        value = jsontext.parse(text)
+        return _parsed(value, False) if isinstance(value, str) else value
+    return jsontext.parse(text) if text.lstrip()[:1] in ("{", "[") else text
+
+
+def _encoded(value: Any) -> str:
+    return jsontext.encode(value).decode()
+
+
+def _note(problems: Notes, row: int, column: str, code: str, message: str) -> None:
+    problems.setdefault(row, []).append((column, code, message))

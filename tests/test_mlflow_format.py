@@ -1,0 +1,165 @@
+"""The MLflow 3 form: inputs, outputs, expectations are read as mlflow logs them, and issues name the user's columns."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agent_eval_schema import eval_set_from_traces, metric_support, validate_eval_set
+from tests.conftest import SAMPLES, Row
+
+
+def row_of(data: Any) -> Row:
+    report = validate_eval_set(data)
+    assert report.format == "mlflow"
+    return next(report.iter_rows())
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}]}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "request_"),
+    [
+        (user("Hi"), user("Hi")),
+        ({"messages": [{"role": "user", "content": "Hi"}], "thread": 7}, user("Hi")),
+        ({"query": "Hi", "history": []}, user("Hi")),
+        ({"question": "Hi"}, user("Hi")),
+        ({"input": "Hi"}, user("Hi")),
+        ({"input": [{"role": "user", "content": "Hi"}]}, user("Hi")),
+        ({"request": {"query": "Hi"}}, user("Hi")),
+        ({"topic": "RAG", "n": 1}, user('{"topic":"RAG","n":1}')),
+        ("Hi", user("Hi")),
+        ([{"role": "user", "content": "Hi"}], user("Hi")),
+    ],
+)
+def test_inputs(inputs: Any, request_: Row, every_input: Callable[[list[Row]], Any]) -> None:
+    assert row_of(every_input([{"inputs": inputs, "outputs": "x"}]))["request"] == request_
+
+
+@pytest.mark.parametrize(
+    ("outputs", "response"),
+    [
+        ("Hello", "Hello"),
+        ({"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}, "Hello"),
+        ({"response": "Hello"}, "Hello"),
+        (["Hello"], "Hello"),
+        ({"a": 1, "b": [2]}, '{"a":1,"b":[2]}'),
+        (4.5, "4.5"),
+        (None, None),
+    ],
+)
+def test_outputs(outputs: Any, response: str | None) -> None:
+    assert row_of([{"inputs": user("Hi"), "outputs": outputs}])["response"] == response
+
+
+def test_expectations_become_columns(every_input: Callable[[list[Row]], Any]) -> None:
+    expectations = {
+        "expected_facts": ["a"],
+        "guidelines": ["be brief"],
+        "expected_retrieved_context": [{"doc_uri": "u"}],
+        "expected_tool_calls": [{"name": "f", "arguments": {"x": 1}}, {"name": "g"}],
+        "tone": "kind",
+        "absent": None,
+    }
+    row = row_of(every_input([{"inputs": user("Hi"), "outputs": "x", "expectations": expectations}]))
+    assert row["expected_facts"] == ["a"]
+    assert row["guidelines"] == {"guidelines": ["be brief"]}
+    assert row["expected_retrieved_context"] == [{"doc_uri": "u", "content": None}]
+    assert row["reference_trajectory"] == [
+        {"tool_name": "f", "tool_input": {"x": 1}},
+        {"tool_name": "g", "tool_input": {}},
+    ]
+    assert row["custom_expected"] == {"tone": "kind"}
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan"), pd.NA, pd.NaT])
+def test_absent_expectations_are_no_issue(nothing: Any) -> None:
+    report = validate_eval_set(pd.DataFrame({"inputs": [user("Hi")], "outputs": ["x"], "expectations": [nothing]}))
+    assert report.counts == {}
+
+
+def test_sessions_tags_traces_and_other_columns_come_along() -> None:
+    trace = json.loads((SAMPLES / "search_traces.jsonl").read_text(encoding="utf-8").splitlines()[0])["trace"]
+    data = [{"inputs": user("Hi"), "trace": trace, "tags": {"team": "a"}, "session": "s1", "note": 3}]
+    row = row_of(data)
+    assert (row["session_id"], row["tags"], row["note"]) == ("s1", {"team": "a"}, 3)
+    assert row["response"] == eval_set_from_traces([trace])["response"][0]
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "column", "path"),
+    [
+        ({"inputs": {"messages": [{"role": "usr", "content": "x"}]}}, "AE206", "inputs", "inputs.messages[0].role"),
+        ({"inputs": None}, "AE201", "inputs", "inputs"),
+        ({"inputs": {}}, "AE205", "inputs", "inputs"),
+        ({"expectations": {"expected_facts": "x"}}, "AE303", "expectations", "expectations.expected_facts"),
+        (
+            {"expectations": {"expected_tool_calls": [{"arguments": {}}]}},
+            "AE502",
+            "expectations",
+            "expectations.expected_tool_calls[0]",
+        ),
+        ({"expectations": "x"}, "AE110", "expectations", "expectations"),
+        ({"outputs": None}, "AE223", "outputs", "outputs"),
+    ],
+)
+def test_an_issue_names_what_the_user_wrote(row: Row, code: str, column: str, path: str) -> None:
+    other = {"inputs": user("Hi"), "outputs": "x"}
+    report = validate_eval_set([other, {**other, **row}])
+    (issue,) = report.examples[code]
+    assert (issue.row, issue.column, issue.path) == (1, column, path)
+    if row.get(column):
+        assert (1, column, path) in report.excerpts
+
+
+def test_malformed_json_in_a_csv_cell_is_told_with_its_byte(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text('inputs,outputs\n"{""messages"": [",x\nHi,y\n')
+    report = validate_eval_set(path)
+    assert report.format == "mlflow"
+    assert list(report.valid_mask) == [False, True]
+    (issue,) = report.examples["AE002"]
+    assert issue.column == "inputs"
+    assert "byte" in issue.message
+
+
+def test_the_report_asks_about_mlflow_first() -> None:
+    report = validate_eval_set([{"inputs": user("Hi"), "outputs": "x"}])
+    assert "What can be measured (mlflow)" in report.to_text()
+    assert metric_support([{"inputs": user("Hi"), "outputs": "x"}], system="mlflow")["RelevanceToQuery"].tolist() == [
+        True
+    ]
+
+
+def test_numpy_in_cells_and_the_caller_s_frame() -> None:
+    cell = {"messages": np.array([{"role": "user", "content": "Hi"}], object)}
+    frame = pd.DataFrame({"inputs": [cell], "expectations": [{"expected_facts": np.array(["a"])}], "outputs": ["x"]})
+    report = validate_eval_set(frame)
+    assert report.counts == {}
+    assert frame["inputs"][0] is cell
+    assert report.rows["expected_facts"][0] == ["a"]
+
+
+def test_invalid_rows_are_written_with_the_cells_as_they_came(tmp_path: Path) -> None:
+    bad = {"inputs": {"messages": [{"role": "usr", "content": "x"}]}, "outputs": {"a": 1}, "expectations": {"k": 1}}
+    validate_eval_set([bad, {"inputs": user("Hi"), "outputs": "x"}]).write_invalid(str(tmp_path / "bad.jsonl"))
+    (line,) = (tmp_path / "bad.jsonl").read_text(encoding="utf-8").splitlines()
+    written = json.loads(line)
+    assert {k: written[k] for k in bad} == bad
+    assert {n["path"] for n in written["_issues"]} == {"inputs.messages[0].role", "outputs"}
+
+
+def test_invalid_traces_are_written_as_they_came(tmp_path: Path) -> None:
+    bad = {"info": {"trace_id": "t"}, "data": {"spans": []}}
+    report = validate_eval_set([bad])
+    assert report.format == "traces"
+    assert not report.ok
+    report.write_invalid(str(tmp_path / "bad.jsonl"))
+    written = json.loads((tmp_path / "bad.jsonl").read_text(encoding="utf-8"))
+    assert {k: written[k] for k in bad} == bad
