@@ -52,6 +52,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         for name in COLUMNS:
             verdict.append(_column(name, rows))
             fields.append(pa.field(name, ROW_SCHEMA.field(name).type, metadata=_METADATA.get(name)))
+        if plan.beside_traces:
+            verdict.append(pa.array(rows.trace_states or [None] * rows.size, pa.bool_()))
+            fields.append(pa.field(TRACE_STATE, pa.bool_()))
         for field, array in zip(rows.batch.schema, rows.batch.columns, strict=True):
             if field.name not in COLUMNS and not is_hidden(field):
                 verdict.append(array)
@@ -239,12 +242,23 @@ def _column(name: str, rows: Rows) -> pa.Array:
     given = rows.values[name]
     if isinstance(given, ArrowColumn):
         return given.array.cast(kind)
+    if rows.beside_traces and name in _LEFT_TO_TRACES:
+        if name == "trace":
+            return pa.nulls(rows.size, kind)
+        states = rows.trace_states or [None] * rows.size
+        given = [v if s is None else None for v, s in zip(given, states, strict=True)]
     values = [None if v is FAILED else v for v in given]
     try:
         return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         # A cell that Arrow cannot hold costs that cell, never the row.
         return pa.concat_arrays([_cell(name, value, kind) for value in values])
+
+
+TRACE_STATE = "__trace__"
+"""Of a row with a trace: whether mlflow reads it as it is."""
+
+_LEFT_TO_TRACES = ("trace", "retrieved_context", "predicted_trajectory")
 
 
 def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:

@@ -23,6 +23,7 @@ from agent_eval_schema.rows import BIT_OF, Rows, merge
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.plain import decode_for_mlflow
 
 
 def read_traces(rows: Rows) -> None:
@@ -34,15 +35,28 @@ def read_traces(rows: Rows) -> None:
     cells = _trace_texts(rows.batch, column, at)
     rows.derived = [None] * rows.size
     values: Values = [None] * rows.size
+    states: list[bool | None] = [None] * rows.size
+    decode = decode_for_mlflow if rows.beside_traces else decode_trace
     for row, cell in enumerate(cells):
         if cell is not None:
-            trace = decode_trace(cell)
+            trace = decode(cell)
             if isinstance(trace, Trace):
                 rows.derived[row] = derive(trace, rows.columns)
             else:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
+            states[row] = trace.plain if isinstance(trace, Trace) else None
+    rows.trace_states = states
     merge(rows, "trace", values)
+
+
+def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
+    """The traces' JSON texts of a batch."""
+    at = batch.schema.get_field_index("trace")
+    if at < 0:
+        return [None] * batch.num_rows
+    found = _trace_texts(batch, simplified(batch.column(at)), at)
+    return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in found]
 
 
 def _trace_texts(batch: pa.RecordBatch, column: pa.Array, at: int) -> Sequence[str | memoryview | None]:

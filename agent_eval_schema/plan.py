@@ -8,7 +8,9 @@ from msgspec import Struct
 class Plan(Struct, frozen=True):
     """How a data set is checked: names only, so that it can be pickled.
 
-    `columns` asks for the normalised columns too; without them a check only gives verdicts.
+    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` asks for
+    less: the trace itself stays where it is, what only its reader needs is left there, and a column TRACE_STATE says
+    whether mlflow can read it.
     """
 
     format: str
@@ -17,3 +19,4 @@ class Plan(Struct, frozen=True):
     codes: frozenset[str]
     columns: bool = False
     reason: str = ""
+    beside_traces: bool = False

@@ -29,10 +29,12 @@ class Rows:
         self.format = plan.format
         self.outputs = plan.outputs
         self.nests = plan.nests
-        self.columns = plan.columns
+        self.columns = plan.columns and not plan.beside_traces
+        self.beside_traces = plan.beside_traces
         self.log = IssueLog(self.size)
         self.values: dict[str, Values | ArrowColumn] = {}
         self.derived: list[Derived | None] | None = None
+        self.trace_states: list[bool | None] = []
         self.unread: set[int] = set()
         self.filled = np.zeros(self.size, np.uint32)
         self.misspelt = {right: wrong for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}

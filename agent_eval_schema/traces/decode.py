@@ -137,7 +137,7 @@ class Data(Struct, gc=False):
     response: Raw = NOTHING
 
 
-class _Document(Struct, gc=False):
+class Document(Struct, gc=False):
     """The whole text of a trace in any encoding."""
 
     info: Info | None = None
@@ -158,9 +158,10 @@ class Trace(Struct):
     response: Raw = NOTHING
     is_truncated: bool = False
     notes: list[Note] = field(default_factory=list)
+    plain: bool = False
 
 
-_document = msgspec.json.Decoder(_Document).decode
+_document = msgspec.json.Decoder(Document).decode
 _attributes = msgspec.json.Decoder(Attributes).decode
 _span = msgspec.json.Decoder(Span).decode
 _info = msgspec.json.Decoder(Info).decode
@@ -170,12 +171,12 @@ _raw_text = msgspec.json.Decoder(str).decode
 def decode_trace(text: str | bytes | memoryview) -> Trace | list[Note]:
     """The trace that JSON text holds, or the notes that say why there is none (never an exception)."""
     try:
-        return _assemble(_document(text))
+        return assemble(_document(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _mend(text)
 
 
-def _assemble(document: _Document) -> Trace | list[Note]:
+def assemble(document: Document) -> Trace | list[Note]:
     if document.data is not None or document.info is not None:
         data, info = document.data or Data(), document.info or Info()
         trace = Trace(info, data.spans or [], data.request, data.response)
@@ -185,7 +186,7 @@ def _assemble(document: _Document) -> Trace | list[Note]:
         return _from_steps(document)
     else:
         return [(rules.NOT_A_TRACE, "", "expected an object with `info` and `data`, got neither")]
-    if not all([span.attributes.__class__ is Attributes for span in trace.spans]):
+    if not all([isinstance(span.attributes, Attributes) for span in trace.spans]):
         for i, span in enumerate(trace.spans):
             if not isinstance(span.attributes, Attributes):
                 span.attributes = _read_attributes(span.attributes, i, trace.notes)
@@ -248,7 +249,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
         return [(rules.NOT_A_TRACE, "", f"expected an object with `info` and `data`, got {describe(value)}")]
     _mend_parts(value, notes)
     try:
-        trace = _assemble(_document(jsontext.encode(value)))
+        trace = assemble(_document(jsontext.encode(value)))
     except RecursionError:
         return [(TOO_DEEP, "", "expected a trace of ordinary depth, got one nested too deep to read")]
     except msgspec.MsgspecError as error:  # a part that the mending does not know
@@ -321,7 +322,7 @@ def _nanoseconds(value: int | str | None) -> int | None:
 # v1: steps instead of spans.
 
 
-def _from_steps(document: _Document) -> Trace:
+def _from_steps(document: Document) -> Trace:
     """The steps as spans below a root that holds the last generated text. v1 does not say what was asked."""
     root = Span(name="root", span_id="root")
     root.start_time, root.end_time = _instant(document.start_timestamp), _instant(document.end_timestamp)

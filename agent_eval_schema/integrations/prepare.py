@@ -1,0 +1,328 @@
+"""An evaluation set in any form → exactly the frame that an evaluator takes.
+
+    mlflow.genai       inputs (what predict_fn takes), outputs, expectations, trace, tags        mlflow.genai.evaluate
+    databricks-agent   the canonical columns that have a value                                   mlflow.evaluate
+    vertex             prompt, reference, response, reference_trajectory, predicted_trajectory   EvalTask
+
+Nothing that kills an evaluator is left: every cell is plain Python (no numpy, no NaN), every object is an object,
+expectations hold only the keys that are there, traces are what mlflow reads. Needs no mlflow. Pitfalls: mlflow.md.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema import chat, jsontext
+from agent_eval_schema.assemble import TRACE_STATE
+from agent_eval_schema.cells import read_cells
+from agent_eval_schema.check import Outputs, check_stream, make_plan
+from agent_eval_schema.filling import trace_texts
+from agent_eval_schema.fold import Fold
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.frames import Source, canonical_values, open_source
+from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
+from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.report import Report
+from agent_eval_schema.traces.encode import made_of, rewritten
+from agent_eval_schema.verdict import rows_of
+
+Target = Literal["mlflow.genai", "databricks-agent", "vertex"]
+Inputs = Literal["auto", "messages", "query", "question"]
+
+TARGETS: tuple[Target, ...] = ("mlflow.genai", "databricks-agent", "vertex")
+
+
+class RowsSetAside(UserWarning):
+    """Invalid rows were left out of a prepared frame; the report on the data says why."""
+
+
+class Prepared(Struct, frozen=True):
+    """A frame for an evaluator, whose index holds the 0-based positions of the rows in the input; the report on all of
+    the input; and the positions of the rows that are not in the frame."""
+
+    frame: pd.DataFrame
+    report: Report
+    set_aside: list[int]
+
+
+def prepare_for_evaluate(
+    data: Any,
+    *,
+    target: Target = "mlflow.genai",
+    inputs: Inputs = "auto",
+    on_invalid: Literal["set_aside", "raise"] = "set_aside",
+    format: str = "auto",
+    outputs: Outputs = "auto",
+) -> pd.DataFrame:
+    """The rows of an evaluation set as the frame that an evaluator takes.
+
+    Parameters
+    ----------
+    data
+        Anything that `validate_eval_set` takes. It is not changed.
+    target
+        `"mlflow.genai"` for mlflow.genai.evaluate, `"databricks-agent"` for
+        `mlflow.evaluate(model_type="databricks-agent")`, `"vertex"` for the trajectory metrics.
+    inputs
+        What `inputs` of mlflow.genai hold, which is how predict_fn is called: `"messages"` for
+        `{"messages": [...]}`, `"query"` for `{"query": ..., "history": [...]}`, `"question"` for
+        `{"question": ...}`. `"auto"` keeps the objects of a frame that has `inputs`, else messages.
+    on_invalid
+        Invalid rows are left out, which a RowsSetAside warning says (`"set_aside"`), or InvalidEvalSet is raised.
+    format, outputs
+        As in `validate_eval_set`. With outputs `"generated"` the frame has neither outputs nor traces.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One line a valid row, in order; the index holds the positions of the rows in the input.
+
+    Raises
+    ------
+    EvalSetError
+        An unknown target or option, or no valid row at all.
+    InvalidEvalSet
+        There are invalid rows, and `on_invalid="raise"`.
+    """
+    if on_invalid not in ("set_aside", "raise"):
+        raise EvalSetError(f"on_invalid must be set_aside or raise, got {on_invalid!r}")
+    prepared = prepare(data, target=target, inputs=inputs, format=format, outputs=outputs)
+    if on_invalid == "raise" and not prepared.report.ok:
+        raise InvalidEvalSet(prepared.report)
+    if prepared.set_aside:
+        message = (
+            f"{len(prepared.set_aside):,} of {prepared.report.row_count:,} rows are invalid and left out, the first at "
+            f"position {prepared.set_aside[0]}: validate_eval_set(data) says why"
+        )
+        warnings.warn(message, RowsSetAside, stacklevel=2)
+    return prepared.frame
+
+
+def prepare(
+    data: Any,
+    *,
+    target: Target = "mlflow.genai",
+    inputs: Inputs = "auto",
+    format: str = "auto",
+    outputs: Outputs = "auto",
+) -> Prepared:
+    """As `prepare_for_evaluate`, with the report and the positions of the rows that were left out. One pass."""
+    if target not in TARGETS:
+        raise EvalSetError(f"no target {target!r}: use one of {', '.join(TARGETS)}")
+    if inputs not in _INPUTS:
+        raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
+    source = open_source(data)
+    plan = make_plan(source, format, outputs)
+    fold = Fold(plan.codes, plan.outputs, source)
+    batches: list[pa.RecordBatch] = []
+    beside = target == "mlflow.genai"
+    for checked in check_stream(source.batches(), replace(plan, columns=True, beside_traces=beside)):
+        fold.add(checked)
+        batches.append(rows_of(checked))
+    report = Report(source, plan, fold)
+    valid = report.valid_mask
+    if not valid.any():
+        raise EvalSetError(f"there is no row to evaluate: {report.invalid_count:,} of {report.row_count:,} are invalid")
+    columns = _columns(batches, valid)
+    if beside and columns[TRACE_STATE].count(None) < len(columns[TRACE_STATE]):
+        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid)
+    given = _given_inputs(source, valid) if inputs == "auto" and report.format == "mlflow" else None
+    frame = _DRAW[target](columns, plan.outputs, inputs, given)
+    frame.index = pd.Index(np.flatnonzero(valid), name="row")
+    return Prepared(frame, report, np.flatnonzero(~valid).tolist())
+
+
+Columns = dict[str, list[Any]]
+Flags = np.ndarray[Any, Any]
+
+
+def _columns(batches: list[pa.RecordBatch], valid: Flags) -> Columns:
+    """The canonical columns of the valid rows as Python values; a column without any value is not there."""
+    columns: Columns = {}
+    everything = valid.all()
+    states = [v for b in batches if TRACE_STATE in b.schema.names for v in b.column(TRACE_STATE).to_pylist()]
+    for name in COLUMNS:
+        values: list[Any] = []
+        empty = True
+        for batch in batches:
+            at = batch.schema.get_field_index(name)
+            array = batch.column(at)
+            empty = empty and array.null_count == len(array)
+            values.extend([None] * len(array) if empty else canonical_values(array, batch.schema.field(at)))
+        if not empty:
+            kept = values if everything else [v for v, good in zip(values, valid.tolist(), strict=True) if good]
+            columns[name] = [None if v is None or v != v else v for v in kept]
+    found = {n: v for n, v in columns.items() if v.count(None) < len(v)}
+    if states:
+        found[TRACE_STATE] = [s for s, good in zip(states, valid.tolist(), strict=True) if good]
+    return found
+
+
+def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags) -> list[Any]:
+    """The JSON texts of the traces; the very texts of a frame, which are not copied."""
+    given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
+    texts = list(given) if given is not None else []
+    if not all(t.__class__ is str for t in texts) or not texts:
+        texts = [t for b in source.batches() for t in trace_texts(read(b))]
+    return [t for t, good in zip(texts, valid.tolist(), strict=True) if good]
+
+
+def _given_inputs(source: Source, valid: Flags) -> list[Any]:
+    """The objects in a column `inputs`, as they came; None where it holds something else."""
+    found: list[Any] = []
+    for batch in source.batches():
+        cells = read_cells(batch, "inputs")
+        texts = cells.texts if cells is not None else [None] * batch.num_rows
+        found.extend(None if t is None else _object(t) for t in texts)
+    return [v for v, good in zip(found, valid.tolist(), strict=True) if good]
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    value = jsontext.parse_leniently(text)
+    value = jsontext.parse_leniently(value) if isinstance(value, str) else value
+    return value if isinstance(value, dict) and value else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# mlflow.genai
+
+
+def _for_genai(columns: Columns, outputs: str, inputs: Inputs, given: list[Any] | None) -> pd.DataFrame:
+    requests = columns["request"]
+    shape = _INPUTS[inputs]
+    made = [shape(r) for r in requests]
+    frame: Columns = {"inputs": made if given is None else [g or m for g, m in zip(given, made, strict=True)]}
+    if outputs == "provided":
+        frame["outputs"] = columns.get("response", [None] * len(requests))
+    expectations = list(_expectations(columns, len(requests)))
+    if any(expectations):
+        frame["expectations"] = expectations
+    if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
+        frame["trace"] = list(_traces(columns, len(requests)))
+    if "tags" in columns:
+        frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
+    if "request_id" in columns and None not in columns["request_id"]:
+        frame["request_id"] = columns["request_id"]
+    return _frame(frame)
+
+
+def _messages(request: dict[str, Any]) -> dict[str, Any]:
+    return request
+
+
+def _query(request: dict[str, Any]) -> dict[str, Any]:
+    *history, last = request["messages"]
+    return {"query": chat.join_text(last.get("content")), "history": history}
+
+
+def _question(request: dict[str, Any]) -> dict[str, Any]:
+    """The newest question alone; a chat that led to it has no place here."""
+    return {"question": _query(request)["query"]}
+
+
+_INPUTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "auto": _messages,
+    "messages": _messages,
+    "query": _query,
+    "question": _question,
+}
+
+_NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id")
+"""Columns that the scorers of mlflow look for in a trace only."""
+
+
+def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
+    """Only the keys that are there: mlflow takes a key with None for an expectation."""
+    for row in range(size):
+        given = dict((columns["custom_expected"][row] if "custom_expected" in columns else None) or {})
+        for name, (column, shape) in _EXPECTATIONS.items():
+            value = columns[column][row] if column in columns else None
+            if value is not None:
+                given[name] = shape(value)
+        yield given
+
+
+def _guidelines(value: dict[str, list[str]]) -> list[str]:
+    """mlflow's scorer takes a list; the names of groups have no place there."""
+    return [text for texts in value.values() for text in texts]
+
+
+def _calls(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"name": c["tool_name"], "arguments": c["tool_input"]} for c in value]
+
+
+def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in d.items() if v is not None} for d in value]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_EXPECTATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "expected_response": ("expected_response", _as_it_is),
+    "expected_facts": ("expected_facts", _as_it_is),
+    "guidelines": ("guidelines", _guidelines),
+    "expected_retrieved_context": ("expected_retrieved_context", _documents),
+    "expected_tool_calls": ("reference_trajectory", _calls),
+}
+
+
+def _traces(columns: Columns, size: int) -> Iterator[str]:
+    """A trace for every row, as mlflow reads it: all have one, or evaluate dies."""
+    start = time.time_ns()
+    given = columns.get("trace", [None] * size)
+    for row, (text, plain) in enumerate(zip(given, columns[TRACE_STATE], strict=True)):
+        if text is not None and plain:
+            yield text
+            continue
+        found = rewritten(text) if text is not None else None
+        yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the others
+
+_AGENT_COLUMNS = (
+    *("request_id", "request", "response", "expected_response", "expected_facts", "guidelines"),
+    *("expected_retrieved_context", "retrieved_context", "trace", "custom_expected"),
+)
+_OUTPUTS = ("response", "retrieved_context", "trace")
+
+
+def _for_databricks_agent(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
+    """The documented input columns, those that have a value; what the app will make is left out."""
+    names = [n for n in _AGENT_COLUMNS if n in columns and not (outputs == "generated" and n in _OUTPUTS)]
+    return _frame({n: columns[n] for n in names})
+
+
+def _for_vertex(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
+    renamed = {"response": "response", "expected_response": "reference"}
+    frame: Columns = {"prompt": [_query(r)["query"] for r in columns["request"]]}
+    frame.update({name: columns[column] for column, name in renamed.items() if column in columns})
+    for name in ("reference_trajectory", "predicted_trajectory"):
+        if name in columns:
+            frame[name] = columns[name]
+    made = ("response", "predicted_trajectory") if outputs == "generated" else ()
+    return _frame({n: v for n, v in frame.items() if n not in made})
+
+
+_DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame]] = {
+    "mlflow.genai": _for_genai,
+    "databricks-agent": _for_databricks_agent,
+    "vertex": _for_vertex,
+}
+
+
+def _frame(columns: Columns) -> pd.DataFrame:
+    """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
+    return pd.DataFrame({n: pd.Series(v, dtype="object") for n, v in columns.items()})

@@ -1,0 +1,197 @@
+"""What is known of a row → a trace that mlflow can read.
+
+mlflow's reader rejects a whole trace for one unknown key or one span without its trace id and does not know the older
+encodings, and `mlflow.genai.evaluate` dies of a row without a trace beside rows with one. So a trace that is not
+plainly what MLflow 3 writes is written anew, and a row without one gets one made of its columns (both tagged MADE).
+
+    rewritten       the spans of any encoding, in today's
+    made_of         request, response, retrieved documents and tool calls as spans
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from datetime import datetime, timezone
+from typing import Any
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.traces.decode import Attributes, Span, Trace, decode_trace, text_of
+from agent_eval_schema.traces.derive import derive
+
+MADE = "agent_eval_schema.made"
+"""The tag of a trace that was made of a row's columns or written anew; its value says which."""
+
+
+def rewritten(text: str) -> str | None:
+    """Any trace in the encoding of today, or None if it cannot be read. The spans keep all their attributes, the trace
+    its tags and metadata."""
+    trace = decode_trace(text)
+    if not isinstance(trace, Trace):
+        return None
+    given = jsontext.parse_leniently(text)
+    given = jsontext.parse_leniently(given) if isinstance(given, str) else given
+    given = given if isinstance(given, dict) else {}
+    home = given["data"] if isinstance(given.get("data"), dict) else given
+    spans = home["spans"] if isinstance(home.get("spans"), list) else []
+    attributes = [_attributes_of(s) for s in spans] if len(spans) == len(trace.spans) else [{}] * len(trace.spans)
+    derived = derive(trace)
+    root = next((s for s in trace.spans if s.parent is None), None)
+    drawn = [
+        _drawn(span.name, span.id, span.parent if span is not root else None, span.start, span.end, span.code, own)
+        for span, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
+    ]
+    if root is None:
+        message = {"messages": derived.request} if derived.request else None
+        drawn.insert(
+            0, _drawn("root", "root", None, None, None, None, _texts(inputs=message, outputs=derived.response))
+        )
+        for span in drawn[1:]:
+            span["parent"] = span["parent"] or "root"
+    info: dict[str, Any] = given["info"] if isinstance(given.get("info"), dict) else {}
+    identity = trace.info.trace_id or trace.info.request_id or text
+    return _trace(
+        drawn,
+        identity,
+        "ERROR" if derived.failure else "OK",
+        derived.latency_seconds,
+        trace.info.client_request_id,
+        {**_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
+        {**_strings(info.get("tags")), MADE: "written anew"},
+    )
+
+
+def made_of(row: dict[str, Any], identity: str, start: int) -> str:
+    """A trace of a row without one: a root span with request and response, its documents and tool calls below it.
+    `start` is in nanoseconds since 1970."""
+    spans = [
+        _drawn("row", "0", None, start, None, None, _texts(inputs=row.get("request"), outputs=row.get("response")))
+    ]
+    if row.get("retrieved_context") is not None:
+        documents = [_document(d) for d in row["retrieved_context"]]
+        own = _texts(inputs=row.get("request"), outputs=documents, type="RETRIEVER")
+        spans.append(_drawn("retrieved_context", "1", "0", start + 1, None, None, own))
+    for i, call in enumerate(row.get("predicted_trajectory") or ()):
+        own = _texts(inputs=call.get("tool_input") or {}, type="TOOL")
+        spans.append(_drawn(call["tool_name"], f"call {i}", "0", start + 2 + i, None, None, own))
+    counts = {n: row.get(f"{n[:-1]}_count") for n in ("input_tokens", "output_tokens", "total_tokens")}
+    metadata = {"mlflow.trace.session": row["session_id"]} if row.get("session_id") else {}
+    if any(c is not None for c in counts.values()):
+        metadata["mlflow.trace.tokenUsage"] = _text({n: int(c) for n, c in counts.items() if c is not None})
+    state = "ERROR" if row.get("failure") is True else "OK"
+    return _trace(spans, identity, state, row.get("latency_seconds"), None, metadata, {MADE: "of a row's columns"})
+
+
+def _document(document: dict[str, Any]) -> dict[str, Any]:
+    """As mlflow's retriever spans have it."""
+    return {"page_content": document.get("content") or "", "metadata": {"doc_uri": document.get("doc_uri")}}
+
+
+def _texts(**values: Any) -> dict[str, str]:
+    """Span attributes: each value is JSON text."""
+    names = {"inputs": "mlflow.spanInputs", "outputs": "mlflow.spanOutputs", "type": "mlflow.spanType"}
+    return {names[k]: _text(v) for k, v in values.items() if v is not None}
+
+
+def _attributes_of(span: Any) -> dict[str, str]:
+    found = span.get("attributes") if isinstance(span, dict) else None
+    found = jsontext.parse_leniently(found) if isinstance(found, str) else found
+    return {k: v if isinstance(v, str) else _text(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
+    """The attributes as they stood; of an encoding that had none, those that were made of it."""
+    own = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
+    if given or own.type is None:
+        return given
+    outputs = text_of(own.outputs) if bytes(own.outputs)[:1] == b'"' else bytes(own.outputs).decode() or None
+    made = {"mlflow.spanType": _text(own.type.strip('"'))}
+    return {**made, "mlflow.spanOutputs": outputs} if outputs else made
+
+
+def _strings(given: Any) -> dict[str, str]:
+    return {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
+
+
+def _drawn(
+    name: str | None,
+    identity: str | None,
+    parent: str | None,
+    start: int | None,
+    end: int | None,
+    code: str | int | None,
+    attributes: dict[str, str],
+) -> dict[str, Any]:
+    return {
+        "name": name or "span",
+        "id": identity or "",
+        "parent": parent,
+        "start": start or 0,
+        "end": end,
+        "failed": code in ("ERROR", "STATUS_CODE_ERROR", 2),
+        "attributes": attributes,
+    }
+
+
+def _trace(
+    spans: list[dict[str, Any]],
+    identity: str,
+    state: str,
+    latency: float | None,
+    client_id: str | None,
+    metadata: dict[str, str],
+    tags: dict[str, str],
+) -> str:
+    number = hashlib.sha256(identity.encode("utf-8", "replace")).digest()[:16]
+    trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
+    start = min((s["start"] for s in spans), default=0)
+    written = {i: _short_id(s["id"], i) for i, s in enumerate(spans)}
+    by_name = {s["id"]: written[i] for i, s in reversed(list(enumerate(spans)))}
+    duration = round((latency or 0) * 1000)
+    document = {
+        "info": {
+            "trace_id": trace_id,
+            **({"client_request_id": client_id} if client_id else {}),
+            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}},
+            "request_time": _moment(start),
+            "state": state,
+            "execution_duration_ms": duration,
+            "trace_metadata": {"mlflow.trace_schema.version": "3", **metadata},
+            "tags": tags,
+        },
+        "data": {
+            "spans": [
+                {
+                    "trace_id": base64.b64encode(number).decode(),
+                    "span_id": written[i],
+                    "parent_span_id": by_name.get(s["parent"]) if s["parent"] else None,
+                    "name": s["name"],
+                    "start_time_unix_nano": s["start"],
+                    "end_time_unix_nano": s["end"] or max(s["start"], start + duration * 1_000_000),
+                    "events": [],
+                    "status": {"code": "STATUS_CODE_ERROR" if s["failed"] else "STATUS_CODE_OK", "message": ""},
+                    "attributes": {
+                        "mlflow.spanType": '"UNKNOWN"',
+                        **s["attributes"],
+                        "mlflow.traceRequestId": _text(trace_id),
+                    },
+                }
+                for i, s in enumerate(spans)
+            ]
+        },
+    }
+    return _text(document)
+
+
+def _short_id(identity: str, place: int) -> str:
+    """Eight bytes that are the span's own, in base64, as OpenTelemetry has them."""
+    return base64.b64encode(hashlib.sha256(f"{place} {identity}".encode("utf-8", "replace")).digest()[:8]).decode()
+
+
+def _moment(nanoseconds: int) -> str:
+    seconds = min(max(nanoseconds / 1e9, 0), 253_402_300_799)
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _text(value: Any) -> str:
+    return jsontext.encode(value).decode()

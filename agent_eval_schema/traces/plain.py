@@ -1,0 +1,154 @@
+"""Will mlflow read this trace as it is?
+
+mlflow refuses a whole trace for a key that it does not know, or for a span without its trace id. So here stands what
+MLflow 3.6 and later write, to the letter: the types of decode.py made strict, so that the answer comes with the decode
+that is needed anyway. A trace that is not plain may still be good: encode.py writes it anew before mlflow sees it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from agent_eval_schema.traces.decode import (
+    NOTHING,
+    Attributes,
+    Data,
+    Document,
+    Info,
+    Note,
+    Span,
+    Status,
+    Trace,
+    assemble,
+    decode_trace,
+)
+
+
+class _PlainAttributes(Attributes, kw_only=True, gc=False):
+    request_id: Annotated[str, Meta(pattern='^".+"$')] | None = field(name="mlflow.traceRequestId", default=None)
+
+
+_SpanId = Annotated[str, Meta(pattern="^[A-Za-z0-9+/]{11}=$")]  # eight bytes in base64
+_TraceId = Annotated[str, Meta(pattern="^[A-Za-z0-9+/]{22}==$")]
+_Nanoseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class _PlainStatus(Status, kw_only=True, gc=False):
+    code: Literal["STATUS_CODE_OK", "STATUS_CODE_ERROR", "STATUS_CODE_UNSET"]
+
+
+class _PlainSpan(Span, eq=False, kw_only=True, gc=False):
+    name: str
+    span_id: _SpanId
+    trace_id: _TraceId
+    start_time_unix_nano: _Nanoseconds
+    end_time_unix_nano: _Nanoseconds
+    status: _PlainStatus
+    attributes: _PlainAttributes
+    parent_span_id: _SpanId | None  # the key has to be there
+    links: Raw = NOTHING
+
+
+class _Experiment(Struct, gc=False):
+    experiment_id: str
+
+
+class _PlainLocation(Struct, gc=False):
+    type: Literal["MLFLOW_EXPERIMENT"]
+    mlflow_experiment: _Experiment
+
+
+class _PlainInfo(Info, forbid_unknown_fields=True, kw_only=True, gc=False):
+    trace_id: str
+    trace_location: _PlainLocation
+    request_time: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")]
+    state: Literal["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]
+    execution_duration_ms: int | None = None
+    request_preview: str | None = None
+    response_preview: str | None = None
+    tags: dict[str, str] | None = None
+
+
+class _PlainData(Data, kw_only=True, gc=False):
+    spans: list[_PlainSpan]  # type: ignore[assignment]
+
+
+class _PlainDocument(Document, kw_only=True, gc=False):
+    info: _PlainInfo
+    data: _PlainData
+
+
+class _Event(Struct, gc=False):
+    name: str
+    time_unix_nano: _Nanoseconds
+    attributes: dict[str, str | int | float | bool] = {}
+
+
+class _Source(Struct, gc=False):
+    source_type: Literal["HUMAN", "LLM_JUDGE", "CODE", "SOURCE_TYPE_UNSPECIFIED"]
+    source_id: str
+
+
+class _Serialized(Struct, gc=False):
+    serialization_format: str
+    value: str
+
+
+class _ExpectationValue(Struct, gc=False):
+    value: Any = None
+    serialized_value: _Serialized | None = None
+
+
+class _Assessment(Struct, forbid_unknown_fields=True, gc=False):
+    assessment_name: str
+    source: _Source
+    create_time: str
+    last_update_time: str
+    expectation: _ExpectationValue | None = None
+    feedback: _ExpectationValue | None = None
+    assessment_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    rationale: str | None = None
+    metadata: dict[str, str] | None = None
+    valid: bool | None = None
+
+
+_plain_document = msgspec.json.Decoder(_PlainDocument).decode
+_events = msgspec.json.Decoder(list[_Event]).decode
+_assessments = msgspec.json.Decoder(list[_Assessment]).decode
+_EMPTY = Raw(b"[]")
+
+
+def _is_plain(document: _PlainDocument) -> bool:
+    """What the types do not say."""
+    info, spans = document.info, document.data.spans
+    if info.request_id is not None or info.status is not None or info.request_metadata is not None:
+        return False  # keys of v2
+    if [s.parent_span_id for s in spans].count(None) != 1 or not all([s.attributes.request_id for s in spans]):
+        return False
+    if not all([s.links is NOTHING or s.links == _EMPTY for s in spans]):
+        return False
+    try:
+        for span in spans:
+            if span.events is not NOTHING and span.events != _EMPTY:
+                _events(span.events)
+        judged = [] if info.assessments is NOTHING else _assessments(info.assessments)
+    except msgspec.MsgspecError:
+        return False
+    return all([(a.expectation is None) != (a.feedback is None) for a in judged])
+
+
+def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:
+    """As `decode_trace`; the trace is `plain` if mlflow can read the text as it is."""
+    try:
+        document = _plain_document(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return decode_trace(text)
+    trace = assemble(document)
+    if isinstance(trace, Trace):
+        trace.plain = _is_plain(document)
+    return trace

@@ -1,0 +1,295 @@
+"""A prepared frame holds nothing that kills an evaluator; mlflow itself is the judge of the traces."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
+from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
+from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.encode import MADE, made_of, rewritten
+from agent_eval_schema.traces.plain import decode_for_mlflow
+from tests.conftest import SAMPLES, Row
+
+TRACES = sorted((Path(__file__).parent / "data" / "traces").glob("*.json"))
+ROW: Row = {"request": "What is RAG?", "response": "Retrieval first."}
+
+
+def only(row: Row, **options: Any) -> Row:
+    (line,) = prepare_for_evaluate([row], **options).to_dict("records")
+    return line
+
+
+def parts(value: Any) -> Iterator[Any]:
+    yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from parts(item)
+
+
+def test_the_columns_of_mlflow_genai(every_input: Callable[[list[Row]], Any]) -> None:
+    row = {
+        **ROW,
+        "request_id": "r1",
+        "expected_facts": ["It retrieves"],
+        "guidelines": {"tone": ["Be kind"], "length": ["Be brief"]},
+        "expected_retrieved_context": [{"doc_uri": "a", "content": None}],
+        "reference_trajectory": [{"tool_name": "search", "tool_input": {"q": 1}}],
+        "custom_expected": {"level": 3},
+        "tags": {"team": "a"},
+    }
+    (line,) = prepare_for_evaluate(every_input([row])).to_dict("records")
+    assert line == {
+        "inputs": {"messages": [{"role": "user", "content": "What is RAG?"}]},
+        "outputs": "Retrieval first.",
+        "expectations": {
+            "level": 3,
+            "expected_facts": ["It retrieves"],
+            "guidelines": ["Be kind", "Be brief"],
+            "expected_retrieved_context": [{"doc_uri": "a"}],
+            "expected_tool_calls": [{"name": "search", "arguments": {"q": 1}}],
+        },
+        "tags": {"team": "a"},
+        "request_id": "r1",
+    }
+
+
+CHAT = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+ASKED = {"role": "user", "content": [{"type": "text", "text": "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ("messages", {"messages": [*CHAT["messages"], ASKED]}),
+        ("query", {"query": "c", "history": CHAT["messages"]}),
+        ("question", {"question": "c"}),
+    ],
+)
+def test_inputs_as_the_predict_function_takes_them(inputs: Any, expected: Row) -> None:
+    row = {**ROW, "request": {"messages": [*CHAT["messages"], ASKED]}}
+    assert only(row, inputs=inputs)["inputs"] == expected
+
+
+def test_inputs_of_mlflow_stay_as_they_are() -> None:
+    given = {"question": "Hi", "user": {"id": 7}}
+    assert only({"inputs": given, "outputs": "x"})["inputs"] == given
+    assert only({"inputs": "Hi", "outputs": "x"})["inputs"] == {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def test_an_absent_expectation_is_no_key_and_no_column() -> None:
+    frame = prepare_for_evaluate([{**ROW, "expected_facts": ["a"]}, {**ROW, "expected_facts": None}, ROW])
+    assert frame["expectations"].tolist() == [{"expected_facts": ["a"]}, {}, {}]
+    assert list(prepare_for_evaluate([ROW]).columns) == ["inputs", "outputs"]
+
+
+def test_every_row_has_a_trace_or_none_has() -> None:
+    traced = {"trace": TRACES[-1].read_text(encoding="utf-8")}
+    context = {**ROW, "retrieved_context": [{"doc_uri": "u", "content": "c"}]}
+    frame = prepare_for_evaluate([ROW, traced, context])
+    found = [derive(t) for text in frame["trace"] if isinstance(t := decode_trace(text), Trace)]
+    assert len(found) == 3
+    assert frame["trace"][1] == traced["trace"]
+    assert found[0].response == "Retrieval first."
+    assert found[2].retrieved_context == [("u", "c")]
+    assert found[2].has_retriever
+
+
+def test_nothing_that_the_app_will_make_is_handed_on() -> None:
+    row = {**ROW, "trace": TRACES[0].read_text(encoding="utf-8"), "expected_response": "x"}
+    assert set(only(row, outputs="generated")) == {"inputs", "expectations", "request_id"}
+    assert "response" not in only(row, outputs="generated", target="databricks-agent")
+
+
+def test_the_columns_of_databricks_agent() -> None:
+    row = {**ROW, "request_id": "r", "expected_facts": ["a"], "tags": {"a": "b"}, "latency_seconds": 2.0}
+    assert only(row, target="databricks-agent") == {
+        "request_id": "r",
+        "request": {"messages": [{"role": "user", "content": "What is RAG?"}]},
+        "response": "Retrieval first.",
+        "expected_facts": ["a"],
+    }
+
+
+def test_the_columns_of_vertex() -> None:
+    calls = [{"tool_name": "f", "tool_input": {"a": 1}}]
+    row = {**ROW, "expected_response": "y", "predicted_trajectory": calls, "reference_trajectory": calls}
+    assert only(row, target="vertex") == {
+        "prompt": "What is RAG?",
+        "response": "Retrieval first.",
+        "reference": "y",
+        "reference_trajectory": calls,
+        "predicted_trajectory": calls,
+    }
+
+
+def test_invalid_rows_are_set_aside_and_said() -> None:
+    data = pd.DataFrame({"request": ["a", " ", "c"], "response": ["x", "y", "z"]}, index=[7, 8, 9])
+    with pytest.warns(RowsSetAside, match="1 of 3 rows are invalid and left out, the first at position 1"):
+        frame = prepare_for_evaluate(data)
+    assert frame.index.tolist() == [0, 2]
+    assert frame["outputs"].tolist() == ["x", "z"]
+    prepared = prepare(data)
+    assert (prepared.set_aside, prepared.report.counts) == ([1], {"AE202": 1})
+    with pytest.raises(InvalidEvalSet):
+        prepare_for_evaluate(data, on_invalid="raise")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "ragas"}, "no target 'ragas': use one of mlflow.genai, databricks-agent, vertex"),
+        ({"inputs": "x"}, "inputs must be one of"),
+        ({"on_invalid": "drop"}, "on_invalid must be set_aside or raise"),
+    ],
+)
+def test_a_wrong_option_is_told(options: Row, message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        prepare_for_evaluate([ROW], **options)
+
+
+def test_no_valid_row_is_told() -> None:
+    with pytest.raises(EvalSetError, match="there is no row to evaluate: 1 of 1 are invalid"):
+        prepare_for_evaluate([{"request": " ", "response": "x"}])
+
+
+@pytest.mark.parametrize("name", ["good.jsonl", "good.csv", "search_traces.jsonl", "traces_v2.jsonl", "broken.jsonl"])
+@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.prepare.RowsSetAside")
+def test_samples_are_plain_python_that_mlflow_reads(name: str) -> None:
+    from mlflow.entities import Trace as MlflowTrace
+
+    frame = prepare_for_evaluate(SAMPLES / name)
+    assert len(frame) == validate_eval_set(SAMPLES / name).valid_count
+    for value in (v for column in frame.columns for cell in frame[column] for v in parts(cell)):
+        assert type(value) in (str, int, float, bool, dict, list, type(None))
+        assert not (isinstance(value, float) and math.isnan(value))
+    for text in frame.get("trace", ()):
+        MlflowTrace.from_json(text)
+    assert all(isinstance(i, dict) for i in frame["inputs"])
+    json.dumps(frame.to_dict("records"), allow_nan=False)
+
+
+def test_numpy_in_cells_becomes_plain() -> None:
+    cell = np.array([{"doc_uri": "u", "content": "c"}], object)
+    frame = pd.DataFrame({"request": ["a"], "response": ["b"], "expected_retrieved_context": [cell]})
+    assert prepare_for_evaluate(frame)["expectations"][0] == {
+        "expected_retrieved_context": [{"doc_uri": "u", "content": "c"}]
+    }
+    assert frame["expected_retrieved_context"][0] is cell
+
+
+# traces that mlflow would not read
+
+
+@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.stem)
+def test_a_rewritten_trace_says_the_same_and_mlflow_reads_it(path: Path) -> None:
+    from mlflow.entities import Trace as MlflowTrace
+
+    text = path.read_text(encoding="utf-8")
+    again = rewritten(text)
+    assert again is not None
+    before, after = decode_trace(text), decode_for_mlflow(again)
+    assert isinstance(before, Trace)
+    assert isinstance(after, Trace)
+    assert after.plain
+    ours, theirs = derive(before), derive(after)
+    for field in ("request", "response", "retrieved_context", "predicted_trajectory", "token_counts", "failure"):
+        assert getattr(ours, field) == getattr(theirs, field)
+    found = MlflowTrace.from_json(again)
+    assert len(found.data.spans) == len(before.spans)
+    assert found.info.tags[MADE] == "written anew"
+
+
+def broken(trace: Row, how: str) -> Row:
+    info, spans = trace["info"], trace["data"]["spans"]
+    match how:
+        case "unknown info key":
+            info["colour"] = "red"
+        case "no state":
+            del info["state"]
+        case "no trace id in a span":
+            del spans[0]["attributes"]["mlflow.traceRequestId"]
+        case "no location":
+            del info["trace_location"]
+        case "numbers as text":
+            spans[0]["start_time_unix_nano"] = str(spans[0]["start_time_unix_nano"])
+        case "two roots":
+            spans[-1]["parent_span_id"] = None
+        case "odd status":
+            spans[0]["status"] = {"code": "FINE"}
+        case "lost parents":
+            for span in spans:
+                span["parent_span_id"] = "AAAAAAAAAAA="
+    return trace
+
+
+BREAKS = (
+    *("unknown info key", "no state", "no trace id in a span", "no location", "numbers as text"),
+    *("two roots", "odd status", "lost parents"),
+)
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_a_trace_that_mlflow_refuses_is_written_anew(how: str) -> None:
+    from mlflow.entities import Trace as MlflowTrace
+
+    whole = json.loads((Path(__file__).parent / "data" / "traces" / "mlflow_v3_6_0.json").read_text(encoding="utf-8"))
+    text = json.dumps(broken(whole, how))
+    (line,) = prepare_for_evaluate([{"trace": text}]).to_dict("records")
+    assert line["trace"] != text
+    assert MlflowTrace.from_json(line["trace"]).data._get_root_span() is not None
+    assert line["outputs"] == validate_eval_set([{"trace": text}]).rows["response"][0]
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_we_call_plain_mlflow_reads(data: st.DataObject) -> None:
+    """Cut any part out of a real trace, or put another in its place: what is then still plain, mlflow reads."""
+    from mlflow.entities import Trace as MlflowTrace
+
+    path = data.draw(st.sampled_from([p for p in TRACES if "v3" in p.stem]))
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    homes = [trace["info"], trace["data"], *trace["data"]["spans"], *(s["attributes"] for s in trace["data"]["spans"])]
+    home = data.draw(st.sampled_from([h for h in homes if h]))
+    key = data.draw(st.sampled_from(sorted(home)))
+    if data.draw(st.booleans()):
+        del home[key]
+    else:
+        home[key] = data.draw(st.none() | st.integers(0, 9) | st.text(max_size=3) | st.just([]) | st.just({}))
+    text = json.dumps(trace)
+    found = decode_for_mlflow(text)
+    if isinstance(found, Trace) and found.plain:
+        MlflowTrace.from_json(text)
+    again = rewritten(text)
+    assert (again is None) == (not isinstance(found, Trace))
+    if again is not None:
+        MlflowTrace.from_json(again)
+
+
+def test_a_made_trace_holds_what_the_row_holds() -> None:
+    row: Row = {
+        "request": {"messages": [{"role": "user", "content": "a"}]},
+        "response": "b",
+        "retrieved_context": [{"doc_uri": "u", "content": None}, {"doc_uri": None, "content": "c"}],
+        "predicted_trajectory": [{"tool_name": "f", "tool_input": {"x": 1}}, {"tool_name": "f", "tool_input": {}}],
+        "latency_seconds": 1.5,
+        "input_token_count": 3,
+        "session_id": "s",
+        "failure": True,
+    }
+    found = decode_for_mlflow(made_of(row, "row 1", 10**18))
+    assert isinstance(found, Trace)
+    assert found.plain
+    derived = derive(found)
+    assert (derived.response, derived.latency_seconds, derived.failure) == ("b", 1.5, True)
+    assert derived.retrieved_context == [("u", ""), (None, "c")]
+    assert [c.tool_name for c in derived.predicted_trajectory or ()] == ["f", "f"]
+    assert (derived.token_counts, derived.session_id) == ((3, None, None), "s")
