@@ -35,7 +35,7 @@ TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO:
 
 def report_text(report: Report, *, color: bool, width: int | None, system: str) -> str:
     """The whole report for a terminal of the given width (that of the terminal, or 100, if not given)."""
-    return _drawn(lambda console: print_report(console, report, system), color, width)
+    return drawn(lambda console: print_report(console, report, system), color, width)
 
 
 def metrics_text(report: Report, *, color: bool, width: int | None = None, system: str = "databricks") -> str:
@@ -46,10 +46,11 @@ def metrics_text(report: Report, *, color: bool, width: int | None = None, syste
         for name in systems:
             _print_metrics(console, report.support(name), name, report.outputs)
 
-    return _drawn(draw, color, width).lstrip("\n")
+    return drawn(draw, color, width).lstrip("\n")
 
 
-def _drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
+def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
+    """What is drawn on a console of the given width (that of the terminal, or 100), as text."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
@@ -84,7 +85,7 @@ def _print_verdict(console: Console, report: Report) -> None:
     )
     console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
     if report.rules_off:
-        console.print(f"{_plural(report.rules_off, 'rule')} switched off", style="yellow")
+        console.print(f"{plural(report.rules_off, 'rule')} switched off", style="yellow")
     if report.derived:
         fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
         console.print(f"Taken from traces (rows): {fields}", style="dim")
@@ -101,10 +102,11 @@ def verdict(report: Report) -> str:
         head = f"✗ All {report.row_count:,} rows are valid, but the data set is not"
     else:
         head = f"✓ All {report.row_count:,} rows are valid" if report.row_count > 1 else "✓ The row is valid"
-    return f"{head}: {_plural(errors, 'error')}, {_plural(warnings, 'warning')}." if errors or warnings else f"{head}."
+    return f"{head}: {plural(errors, 'error')}, {plural(warnings, 'warning')}." if errors or warnings else f"{head}."
 
 
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
