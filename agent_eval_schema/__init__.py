@@ -13,9 +13,11 @@ _HOME = {
     "normalize_eval_set": "check",
     "metric_support": "check",
     "eval_set_from_traces": "traces.rows",
+    "diff_eval_sets": "diff",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
+    "Diff": "diff",
     "Issue": "issues",
     "Severity": "issues",
     "EvalSetError": "issues",
@@ -27,9 +29,11 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "normalize_eval_set",
     "metric_support",
     "eval_set_from_traces",
+    "diff_eval_sets",
     "json_schema",
     "explain",
     "Report",
+    "Diff",
     "Issue",
     "Severity",
     "EvalSetError",
@@ -38,6 +42,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
+    from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
     from agent_eval_schema.report import Report
     from agent_eval_schema.rules import explain
