@@ -184,7 +184,7 @@ def _only_in_first(one: Side, ones: Array, other: Side, others: Array) -> Findin
     """The findings of one side whose pair does not have them on the other, and those on all of its data."""
     found = np.setdiff1d(_of_pairs(one, ones), _of_pairs(other, others), assume_unique=True)
     rows = ones[found >> CODE_BITS]
-    return Findings(np.sort((rows << CODE_BITS) | (found & CODE_MASK)), one.overall - other.overall)
+    return Findings((rows << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
 
 
 def _of_pairs(side: Side, rows: Array) -> Array:

@@ -21,6 +21,7 @@ from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, frames, valida
 from agent_eval_schema.changes import EXAMPLES
 from agent_eval_schema.cli import main
 from agent_eval_schema.edits import Edit, Part, edits
+from agent_eval_schema.engines.files import rows_where
 from agent_eval_schema.fingerprints import canonical_json
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
 from tests.test_render import GOLDEN, compare
@@ -171,6 +172,11 @@ MATCHING: dict[str, tuple[list[Row], list[Row], list[tuple[int, int]]]] = {
         [row(None, response=r) for r in ("3", "4")],
         [(2, 0), (0, 1)],
     ),
+    "ids given anew to repeated requests": (
+        [row("a", response="1"), row("b", response="2")],
+        [row("c", response="2")],
+        [(1, 0)],
+    ),
     "a request that is read only on one side": ([row("a", BROKEN)], [row("a")], [(0, 0)]),
     "a broken request is not the request": ([row(None, BROKEN)], [row(None)], []),
     "rows of which nothing can be read": ([None, row()], [row(), None], [(1, 0), (0, 1)]),  # type: ignore[list-item]
@@ -239,6 +245,15 @@ def test_a_cell_that_cannot_be_read_is_compared_as_it_is() -> None:
     assert changes(diff_eval_sets([old], [new])) == [(0, 0, "expected_facts", "one", "two")]
     assert changes(diff_eval_sets([row(expected_facts=["one"])], [old])) == [(0, 0, "expected_facts", ["one"], "one")]
     assert changes(diff_eval_sets([row()], [row(request=BROKEN)])) == [(0, 0, "request", MESSAGES, BROKEN)]
+    text, value = row(response='{"a":1}'), row(response={"a": 1})  # an answer, and an object that holds none
+    assert diff_eval_sets([text], [value]).fields == {"response": 1}
+
+
+def test_a_cell_that_can_be_read_is_compared_as_such_even_if_an_error_is_logged_there() -> None:
+    old, new = row(expected_response="x"), row(expected_response="x", expected_facts=["y"])
+    diff = diff_eval_sets([old], [new])
+    assert list(diff.issues_gained["column"]) == ["expected_response"]
+    assert diff.fields == {"expected_facts": 1}
 
 
 def test_ground_truth_that_is_blank_is_none_in_an_invalid_row_too() -> None:
@@ -286,6 +301,20 @@ def test_issues_of_the_data_set_as_a_whole_count_once_a_column() -> None:
     assert list(diff.issues_lost["column"]) == ["unit"]
     line = diff.issues.set_index("code").loc["AE103"]
     assert (line["old"], line["new"], line["gained"], line["lost"]) == (2, 3, 2, 1)
+    (found,) = diff.review.issues
+    assert [i.column for i in found.gained_examples] == ["floor", "room"]
+    assert [i.column for i in found.lost_examples] == ["unit"]
+
+
+def test_examples_of_issues_are_few_and_counts_exact() -> None:
+    many = {f"column_{i}": "x" for i in range(EXAMPLES + 5)}
+    old = [row(str(i), f"Question {i}") for i in range(EXAMPLES + 5)]
+    diff = diff_eval_sets(old, [{**r, "expected_facts": "x", **many} for r in old])
+    found = {line.code: line for line in diff.review.issues}
+    assert found["AE303"].gained == found["AE103"].gained == EXAMPLES + 5
+    assert [i.row for i in found["AE303"].gained_examples] == list(range(EXAMPLES))
+    assert len(found["AE103"].gained_examples) == EXAMPLES
+    assert len(diff.issues_gained) == 2 * (EXAMPLES + 5)
 
 
 def test_findings_of_rules_that_compare_rows_count_too() -> None:
@@ -449,6 +478,13 @@ def test_files_of_several_batches(tmp_path: Path) -> None:
     assert diff.counts["moved"] == 0
 
 
+def test_nothing_is_read_behind_the_last_row_that_is_wanted() -> None:
+    batches = iter([pa.record_batch({"x": [1, 2]}), pa.record_batch({"x": [3, 4]}), pa.record_batch({"x": [5]})])
+    found = rows_where(batches, np.array([False, True, False, False, False]))
+    assert [b.to_pydict() for b in found] == [{"x": [2]}]
+    assert [b.num_rows for b in batches] == [1]
+
+
 def test_what_is_kept_of_a_row_is_a_few_bytes() -> None:
     old = [row(str(i), "x" * 1000) for i in range(300)]
     side = diff_eval_sets(old, old)._comparison.old
@@ -507,6 +543,14 @@ def test_what_is_the_same_is_cut_to_a_little_context() -> None:
     (edit,), _ = edits("f", f"{long}old {long}", f"{long}new {long}")
     assert edit.text("old") == f"…{long[-40:]}old {long[:40]}…"
     assert edit.text("new") == f"…{long[-40:]}new {long[:40]}…"
+
+
+def test_words_that_happen_to_stay_belong_to_the_change() -> None:
+    assert parts("Take one of the pills", "Take all of the tablets")["f"] == [
+        ("both", "Take "),
+        ("old", "one of the pills"),
+        ("new", "all of the tablets"),
+    ]
 
 
 def test_texts_that_share_little_are_shown_whole() -> None:
@@ -626,11 +670,11 @@ HOSTILE = "\x1b[2J\u202e[red]evil[/red]\u2028\x9b"
 
 @pytest.mark.parametrize("color", [False, True])
 def test_hostile_cells_are_shown_and_not_sent(color: bool) -> None:
-    old = [row("1" + HOSTILE, "A" + HOSTILE), row("gone" + HOSTILE, "B" + HOSTILE), row("2", "C")]
+    old = [row("1" + HOSTILE, "A" + HOSTILE), row("gone" + HOSTILE, "B" + HOSTILE), row("2" + HOSTILE, "C")]
     new = [
         row("1" + HOSTILE, "A" + HOSTILE, response=HOSTILE, custom_expected={HOSTILE: HOSTILE}, **{HOSTILE: HOSTILE}),
         row("came" + HOSTILE, HOSTILE),
-        row("2", {"messages": [{"role": HOSTILE, "content": "C"}]}),
+        row("2" + HOSTILE, {"messages": [{"role": HOSTILE, "content": "C"}]}),
     ]
     diff = diff_eval_sets(old, new)
     text = diff.to_text(color=color, width=200, system="all")
@@ -640,6 +684,12 @@ def test_hostile_cells_are_shown_and_not_sent(color: bool) -> None:
     assert text.count("[red]evil[/red]") >= 8
     assert re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e]", diff.to_json()) is None
     assert json.loads(diff.to_json())["removed"][0]["request_id"] == "gone" + HOSTILE
+
+
+def test_hostile_file_names_are_shown_and_not_sent(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b[2J.jsonl"
+    path.write_text(json.dumps(row()))
+    assert "\x1b" not in diff_eval_sets(path, path).to_text(width=300)
 
 
 def test_hostile_values_have_bounded_pictures() -> None:
