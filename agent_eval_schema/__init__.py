@@ -14,9 +14,11 @@ _HOME = {
     "metric_support": "check",
     "eval_set_from_traces": "traces.rows",
     "prepare_for_evaluate": "integrations.prepare",
+    "diff_eval_sets": "diff",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
+    "Diff": "diff",
     "Issue": "issues",
     "Severity": "issues",
     "EvalSetError": "issues",
@@ -29,9 +31,11 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "metric_support",
     "eval_set_from_traces",
     "prepare_for_evaluate",
+    "diff_eval_sets",
     "json_schema",
     "explain",
     "Report",
+    "Diff",
     "Issue",
     "Severity",
     "EvalSetError",
@@ -40,6 +44,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
+    from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
     from agent_eval_schema.report import Report

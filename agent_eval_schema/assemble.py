@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,6 +15,7 @@ from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn, TextCol
 from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden
 from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.hashes import hash_texts
 from agent_eval_schema.issues import IssueLog, Severity
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.model import COLUMNS, JSON_COLUMNS, ROW_SCHEMA, ToolCall
@@ -119,12 +119,9 @@ def _ids(rows: Rows) -> pa.Array:
 
 
 def _hashes(texts: list[str | None]) -> pa.Array:
-    """A stable 64-bit hash of each text (null stays null): the same in every process and on every machine."""
-    objects, absent = np.array(texts, dtype=object), None
-    if None in texts:
-        absent = np.array([t is None for t in texts], bool)
-        objects[absent] = ""
-    return pa.array(pd.util.hash_array(objects, categorize=False), pa.uint64(), mask=absent)
+    """The hash of each text; null stays null."""
+    found, absent = hash_texts(texts)
+    return pa.array(found, pa.uint64(), mask=absent)
 
 
 def _asked(rows: Rows, truths: list[str | None]) -> list[str | None]:

@@ -271,6 +271,12 @@ def _with_role(schema: pa.Schema, role: dict[bytes, bytes]) -> int | None:
     return next((i for i, field in enumerate(schema) if field.metadata == role), None)
 
 
+def original_lines(batch: pa.RecordBatch) -> pa.Array | None:
+    """The original text of each line that is no row (null for the others), if there is one in the batch."""
+    at = _with_role(batch.schema, _ROLE_LINE)
+    return None if at is None else batch.column(at)
+
+
 def is_hidden(field: pa.Field) -> bool:
     """Whether a column is the reader's, not the user's: only readers mark fields, what users give is stripped."""
     return field.metadata in (_ROLE_READING, _ROLE_LINE)

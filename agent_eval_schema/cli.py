@@ -133,6 +133,20 @@ def _metrics(arguments: argparse.Namespace) -> int:
     return CLEAN
 
 
+def _diff(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.diff import diff_eval_sets
+    from agent_eval_schema.metrics.support import metrics_of
+
+    metrics_of(arguments.system)  # a wrong name is told before the files are read
+    found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
+    if arguments.output == "json":
+        _print(found.to_json())
+    else:
+        _print(found.to_text(color=_in_color(), system=arguments.system))
+    fails = {"any": not found.same, "loss": found.losses, "never": False}
+    return FINDINGS if fails[arguments.fail_on] else CLEAN
+
+
 def _from_traces(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.engines.writing import require_writable
     from agent_eval_schema.traces.rows import report_on_traces
@@ -213,6 +227,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_validate(commands)
     _add_metrics(commands)
+    _add_diff(commands)
 
     command = _add(commands, "from-traces", _from_traces, "turn a file of MLflow traces into evaluation rows")
     command.add_argument("input", metavar="IN", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table")
@@ -269,6 +284,22 @@ def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_reading(command)
     command.add_argument("--system", help="databricks, mlflow, vertex or all (that of the format)")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the table (text)")
+
+
+def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "diff", _diff, "show what changed between two versions of an evaluation set")
+    command.add_argument("old", metavar="OLD", help="JSONL, JSON, CSV or Parquet")
+    command.add_argument("new", metavar="NEW", help="the same, or another kind of file")
+    _add_reading(command)
+    command.add_argument("--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, all")
+    command.add_argument("--output", choices=["text", "json"], default="text", help="form of the comparison (text)")
+    command.add_argument(
+        "--fail-on",
+        choices=["any", "loss", "never"],
+        default="any",
+        help="what makes the exit code 1: any difference but the order of the rows (default), or a loss: "
+        "a row that is gone, became invalid, or no longer supports a metric of any system",
+    )
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:

@@ -7,6 +7,7 @@ compare rows (rules/dataset.py) run here, on hashes.
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
@@ -39,7 +40,11 @@ COPIED_ROWS = 3
 
 
 class Fold:
-    """Checked batches, added in the order of the rows → everything that a report says at once."""
+    """Checked batches, added in the order of the rows → everything that a report says at once.
+
+    `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`
+    the issues of the data set as a whole. Both are complete, however few issues are kept.
+    """
 
     def __init__(self, codes: frozenset[str], outputs: str, source: Source, keep: int | None = None) -> None:
         self.codes = codes
@@ -51,6 +56,9 @@ class Fold:
         self.examples: dict[str, list[Issue]] = {}
         self._kept: list[tuple[int, pa.ListArray, pa.Array]] = []
         self._own: list[Issue] = []
+        self.compared_rows = array("q")
+        self.compared_codes: list[str] = []
+        self.overall: list[Issue] = []
         self._room = self.keep
         self.columns: dict[str, None] = {}
         self.derived: Counter[str] = Counter()
@@ -106,6 +114,11 @@ class Fold:
             issue = Issue(row, request_id, column, column, rule.code, rule.name, rule.severity, message, given)
             self.counts[rule.code] += 1
             self._add_example(issue)
+            if row is None:
+                self.overall.append(issue)
+            else:
+                self.compared_rows.append(row)
+                self.compared_codes.append(rule.code)
             if self._room > 0:
                 self._own.append(issue)
                 self._room -= 1

@@ -4,11 +4,23 @@ A dict of a hundred million ids would take ten gigabytes; this takes 16 bytes an
 binary searches.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 Array = np.ndarray[Any, Any]
+
+
+def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None]:
+    """A stable 64-bit hash of each text, the same in every process and on every machine; and, if some texts are absent,
+    which."""
+    objects, absent = np.array(texts, dtype=object), None
+    if None in texts:
+        absent = np.array([t is None for t in texts], bool)
+        objects[absent] = ""
+    return pd.util.hash_array(objects, categorize=False), absent
 
 
 class _Run(NamedTuple):

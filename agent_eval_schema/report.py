@@ -143,13 +143,7 @@ class Report:
     def issues(self) -> pd.DataFrame:
         """All issues, a line each, in the order of the rows: row, request_id, column, path, code, name, severity,
         message, hint. `row` is the 0-based position in the input, or NA for the data set as a whole."""
-        found = list(self.iter_issues())
-        frame = pd.DataFrame(
-            {c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in ISSUE_COLUMNS},
-        )
-        frame["row"] = pd.array([i.row for i in found], dtype="Int64")
-        frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
-        return frame
+        return issues_frame(list(self.iter_issues()))
 
     def iter_issues(self) -> Iterator[Issue]:
         """The issues one by one, in the order of the rows, the data set's own last; streams a file if they are many."""
@@ -349,3 +343,11 @@ class Report:
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def issues_frame(found: list[Issue]) -> pd.DataFrame:
+    """Issues as a frame, a line each."""
+    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in ISSUE_COLUMNS})
+    frame["row"] = pd.array([i.row for i in found], dtype="Int64")
+    frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
+    return frame

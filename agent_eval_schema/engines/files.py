@@ -105,9 +105,11 @@ _READERS: dict[str, _Reader] = {
 
 
 def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of a stream where the mask is true, with their original cells."""
+    """The rows of a stream where the mask is true, with their original cells; no further than the last is read."""
     start = 0
     for batch in batches:
+        if not mask[start:].any():
+            return
         part = mask[start : start + batch.num_rows]
         start += batch.num_rows
         if part.any():

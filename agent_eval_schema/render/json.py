@@ -43,7 +43,12 @@ def report_document(report: Report) -> dict[str, Any]:
 
 
 def report_json(report: Report) -> str:
-    text = msgspec.json.format(msgspec.json.encode(report_document(report)), indent=2).decode()
+    return json_text(report_document(report))
+
+
+def json_text(document: Any) -> str:
+    """A document as text that a terminal only shows."""
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
     return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
 
 

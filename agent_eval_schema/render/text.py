@@ -35,7 +35,7 @@ TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO:
 
 def report_text(report: Report, *, color: bool, width: int | None, system: str) -> str:
     """The whole report for a terminal of the given width (that of the terminal, or 100, if not given)."""
-    return _drawn(lambda console: print_report(console, report, system), color, width)
+    return drawn(lambda console: print_report(console, report, system), color, width)
 
 
 def metrics_text(report: Report, *, color: bool, width: int | None = None, system: str | None = None) -> str:
@@ -46,10 +46,11 @@ def metrics_text(report: Report, *, color: bool, width: int | None = None, syste
         for name in systems:
             _print_metrics(console, report.support(name), name, report.outputs)
 
-    return _drawn(draw, color, width).lstrip("\n")
+    return drawn(draw, color, width).lstrip("\n")
 
 
-def _drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
+def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
+    """What is drawn on a console of the given width (that of the terminal, or 100), as text."""
     buffer = io.StringIO()
     console = Console(
         file=buffer,
