@@ -135,14 +135,22 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.diff import diff_eval_sets
+    from agent_eval_schema.engines.writing import require_place
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is told before the files are read
+    if arguments.html:
+        require_place(arguments.html)
     found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
     if arguments.output == "json":
         _print(found.to_json())
     else:
         _print(found.to_text(color=_in_color(), system=arguments.system))
+    if arguments.html:
+        from agent_eval_schema.engines.writing import write_text
+
+        write_text(arguments.html, found.to_html())
+        _note(f"the comparison as a page written to {arguments.html}")
     fails = {"any": not found.same, "loss": found.losses, "never": False}
     return FINDINGS if fails[arguments.fail_on] else CLEAN
 
@@ -293,6 +301,7 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_reading(command)
     command.add_argument("--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, all")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the comparison (text)")
+    command.add_argument("--html", metavar="PATH", help="write the comparison as a page to look at")
     command.add_argument(
         "--fail-on",
         choices=["any", "loss", "never"],

@@ -184,6 +184,17 @@ class Diff:
 
         return diff_json(self.review)
 
+    def to_html(self) -> str:
+        """The comparison as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
+        from agent_eval_schema.render.diff_html import diff_page
+
+        return diff_page(self.review)
+
+    def _repr_html_(self) -> str:
+        from agent_eval_schema.render.diff_html import diff_inline
+
+        return diff_inline(self.review)
+
     def __repr__(self) -> str:
         counts = self.counts
         parts = ("added", "removed", "changed", "became_invalid", "lost_a_metric")

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import __version__, validate_eval_set
+from agent_eval_schema import __version__, diff_eval_sets, validate_eval_set
 from agent_eval_schema.rules import RULES
+from tests.conftest import ROOT
 from tests.test_render import GOLDEN, compare, report_on
 
 HOSTILE = [
@@ -144,3 +145,24 @@ def test_save_goes_by_the_ending(tmp_path: Path) -> None:
     report = validate_eval_set([{"request": "a", "response": "b"}])
     report.save(tmp_path / "r.html")
     assert (tmp_path / "r.html").read_text(encoding="utf-8") == report.to_html()
+
+
+def test_the_page_of_a_diff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = diff_eval_sets("sample_data/good.jsonl", "sample_data/good_v2.jsonl").to_html()
+    compare(GOLDEN / "diff.html", page.replace(f"agent-eval-schema {__version__}", "agent-eval-schema VERSION"))
+
+
+@pytest.mark.parametrize("form", ["to_html", "_repr_html_"])
+def test_hostile_cells_stay_text_in_a_diff(form: str) -> None:
+    found = diff_eval_sets(hostile_rows()[:30], hostile_rows()[8:])
+    assert not found.same
+    tags = Tags(getattr(found, form)())
+    assert tags.open == []
+    assert {t for t, _ in tags.seen} <= ALLOWED | {"ins", "del"}
+    assert not [n for _, a in tags.seen for n in a if n.startswith("on") or n in ("src", "action")]
+
+
+def test_the_page_of_two_equal_sets_says_so() -> None:
+    rows = [{"request": "a", "response": "b"}]
+    assert "No difference" in diff_eval_sets(rows, rows).to_html()

@@ -53,11 +53,12 @@ def print_diff(console: Console, review: Review, system: str = "databricks") -> 
 
 def _print_verdict(console: Console, review: Review) -> None:
     for sign, side, style in (("---", review.old, OLD), ("+++", review.new, NEW)):
-        console.print(Text(f"{sign} {_described(side)}", style="dim " + style))
+        console.print(Text(f"{sign} {described(side)}", style="dim " + style))
     console.print(Text(verdict(review), style="bold red" if review.losses else "bold green" if review.same else "bold"))
 
 
-def _described(side: Summary) -> str:
+def described(side: Summary) -> str:
+    """One side in a line."""
     where = f"{visible(side.source)}: " if side.source else ""
     return f"{where}{plural(side.rows, 'row')}, {side.valid:,} valid; {side.format} format, outputs {side.outputs}"
 
@@ -165,13 +166,13 @@ def _print_issues(console: Console, review: Review) -> None:
     for line in review.issues:
         title = Text(f"{line.code} {line.name}", style=STYLES[line.severity])
         title.append(f"  {line.old:,} → {line.new:,}  ", style="not bold default")
-        title.append(f"({', '.join(_moves(line))})", style="not bold default")
+        title.append(f"({', '.join(moves(line))})", style="not bold default")
         console.print(Padding(title, (0, 0, 0, 2)))
         _print_found(console, line.gained_examples, "+", NEW)
         _print_found(console, line.lost_examples, "-", OLD)
 
 
-def _moves(line: IssueChange) -> Iterator[str]:
+def moves(line: IssueChange) -> Iterator[str]:
     """In words, why a number is another one."""
     for count, what in (
         (line.gained, "gained"),
@@ -216,11 +217,11 @@ def _metrics_table(lines: list[MetricChange]) -> Table:
     table.add_column(overflow="fold", ratio=1)
     for line in lines:
         numbers = f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}"
-        table.add_row(line.metric, numbers, _reasons(line))
+        table.add_row(line.metric, numbers, reasons(line))
     return table
 
 
-def _reasons(line: MetricChange) -> Text:
+def reasons(line: MetricChange) -> Text:
     """Which rows lost and gained it, and why; rows that came and went are only counted."""
     text = Text()
     for rows, count, sign, style in (
