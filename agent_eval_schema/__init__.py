@@ -13,6 +13,7 @@ _HOME = {
     "normalize_eval_set": "check",
     "metric_support": "check",
     "eval_set_from_traces": "traces.rows",
+    "supported_scorers": "integrations.supported",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
@@ -27,6 +28,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "normalize_eval_set",
     "metric_support",
     "eval_set_from_traces",
+    "supported_scorers",
     "json_schema",
     "explain",
     "Report",
@@ -38,6 +40,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
+    from agent_eval_schema.integrations.supported import supported_scorers
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
     from agent_eval_schema.report import Report
     from agent_eval_schema.rules import explain
