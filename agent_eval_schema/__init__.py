@@ -15,6 +15,7 @@ _HOME = {
     "eval_set_from_traces": "traces.rows",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
+    "supported_scorers": "integrations.supported",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
@@ -32,6 +33,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "eval_set_from_traces",
     "prepare_for_evaluate",
     "diff_eval_sets",
+    "supported_scorers",
     "json_schema",
     "explain",
     "Report",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
+    from agent_eval_schema.integrations.supported import supported_scorers
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
     from agent_eval_schema.report import Report
     from agent_eval_schema.rules import explain

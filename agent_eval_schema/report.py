@@ -22,12 +22,14 @@ from agent_eval_schema.figures import Distribution, Presence, presence
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source, to_columns, to_pandas
 from agent_eval_schema.issues import NOTE, InvalidEvalSet, Issue, Severity
+from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import (
     Support,
     find_metric,
     metrics_of,
     missing_needs,
     summarise,
+    summary,
     supports,
     words,
 )
@@ -238,6 +240,10 @@ class Report:
     def support(self, system: str = "all") -> list[Support]:
         """One line a metric: supported, total, what would unlock most of the rest."""
         return summarise(self._fold.valid_masks, self.row_count, self.outputs, system)
+
+    def support_of(self, metric: Metric) -> Support:
+        """How many rows support a metric that need not be of the catalogue, and what would unlock most of the rest."""
+        return summary(metric, self._fold.valid_masks, self.row_count, self.outputs)
 
     @property
     def metrics(self) -> pd.DataFrame:

@@ -67,10 +67,11 @@ def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
 
 def summarise(valid_masks: Mapping[int, int], total: int, outputs: str, system: str = "all") -> list[Support]:
     """One `Support` a metric, from the number of valid rows with each mask and the number of all rows."""
-    return [_summary(m, valid_masks, total, outputs) for m in metrics_of(system)]
+    return [summary(m, valid_masks, total, outputs) for m in metrics_of(system)]
 
 
-def _summary(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
+def summary(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
+    """The `Support` of one metric, of the catalogue or not."""
     lacking: Counter[tuple[Need, ...]] = Counter()
     for mask, rows in valid_masks.items():
         lacking[missing_needs(metric, mask, outputs)] += rows

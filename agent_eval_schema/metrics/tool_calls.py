@@ -1,0 +1,106 @@
+"""The tool-call correctness of Customer Engagement Suite, as far as it needs no model.
+
+    expected   find(city, date) · book(id)          toolInvocationScore           tools that were called / expected
+    actual     book(id) · find(city)                toolOrderedInvocationScore    … in the expected order: 1/2
+                                                    parameterCorrectnessScore     per expected call: 1/2 and 1
+
+Source: seed 001 (TurnReplayResult, ToolInvocationResult, ToolMatchingSettings). Where it is silent: a tool that is
+expected twice must be called twice; parameters are correct if they are equal as JSON values; an expected call is
+compared with a call of the same tool, one to one, so that calls that are equal meet; one that no call is left for
+scores 0, and one that expects no parameters 1. No expected calls: no score (NaN).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from typing import Literal
+
+from agent_eval_schema.metrics.trajectory import json_key
+from agent_eval_schema.model import ToolCall
+
+Calls = Sequence[ToolCall]
+
+ExtraCalls = Literal["FAIL", "ALLOW"]
+"""What calls beyond the expected ones do to a turn (`extraToolCallBehavior`)."""
+
+
+def tool_invocation(predicted: Calls, reference: Calls) -> float:
+    """The share of the expected tools that were called, in any order (`toolInvocationScore`)."""
+    if not reference:
+        return math.nan
+    return (_tools(predicted) & _tools(reference)).total() / len(reference)
+
+
+def tool_ordered_invocation(predicted: Calls, reference: Calls) -> float:
+    """The share of the expected tools that were called in the expected order (`toolOrderedInvocationScore`): the
+    longest run of them that the actual calls hold in this order, other calls between them."""
+    if not reference:
+        return math.nan
+    longest = [0] * (len(reference) + 1)  # by how many of the expected tools have been looked at
+    for call in predicted:
+        before = list(longest)
+        for i, wanted in enumerate(reference):
+            same = call.tool_name == wanted.tool_name
+            longest[i + 1] = before[i] + 1 if same else max(longest[i], before[i + 1])
+    return longest[-1] / len(reference)
+
+
+def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
+    """For each expected call the share of its parameters that the actual call has, with equal values
+    (`parameterCorrectnessScore`)."""
+    pairs = [
+        (_correct(actual, wanted), i, j)
+        for (i, wanted), (j, actual) in product(enumerate(reference), enumerate(predicted))
+        if actual.tool_name == wanted.tool_name
+    ]
+    # The best pairs first, those with more parameters before those with fewer: so equal calls meet. Then as they came.
+    pairs.sort(key=lambda p: (-_score(p[0], reference[p[1]]), -p[0], p[1], p[2]))
+    scores: dict[int, float] = {}
+    taken: set[int] = set()
+    for correct, i, j in pairs:
+        if i not in scores and j not in taken:
+            scores[i] = _score(correct, reference[i])
+            taken.add(j)
+    return [scores.get(i, 0.0) for i in range(len(reference))]
+
+
+def _correct(actual: ToolCall, wanted: ToolCall) -> int:
+    given = actual.tool_input or {}
+    return sum(k in given and json_key(given[k]) == json_key(v) for k, v in (wanted.tool_input or {}).items())
+
+
+def _score(correct: int, wanted: ToolCall) -> float:
+    return correct / len(wanted.tool_input) if wanted.tool_input else 1.0
+
+
+def parameter_correctness(predicted: Calls, reference: Calls) -> float:
+    """The mean of the expected calls' `parameter_scores`."""
+    scores = parameter_scores(predicted, reference)
+    return sum(scores) / len(scores) if scores else math.nan
+
+
+def tool_calls_pass(
+    predicted: Calls,
+    reference: Calls,
+    *,
+    invocation_threshold: float = 1.0,
+    parameter_threshold: float = 1.0,
+    extra_calls: ExtraCalls = "FAIL",
+) -> bool:
+    """Whether the calls of a turn pass: enough of the expected tools were called, each with enough correct parameters,
+    and (unless extra calls are allowed) no others. The defaults are those of the service.
+
+    An empty `reference` says that no call is expected.
+    """
+    if extra_calls == "FAIL" and _tools(predicted) - _tools(reference):
+        return False
+    if reference and tool_invocation(predicted, reference) < invocation_threshold:
+        return False
+    return all(score >= parameter_threshold for score in parameter_scores(predicted, reference))
+
+
+def _tools(calls: Calls) -> Counter[str]:
+    return Counter(call.tool_name for call in calls)

@@ -1,0 +1,150 @@
+"""The six trajectory metrics: which tools an agent called, against which it should have called.
+
+Two calls are the same if their names are, and their inputs are as JSON values: the order of keys is irrelevant, 1 is
+1.0, true is not 1, no input is `{}`. So calls are first numbered, and every metric compares numbers:
+
+    predicted   search(q) · search(q) · book(id)    →   0 0 1
+    reference   search(q) · book(id) · pay()        →   0 1 2
+
+`call_ids` numbers a whole batch at once. Sources: seed 002, and trajectories.md where it is silent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.model import ToolCall
+
+Duplicates = Literal["membership", "one_to_one"]
+"""How precision and recall count a call that is repeated: each time that it occurs at all in the other trajectory, or
+once for each time that it occurs there. (in_order and any_order always match one to one.)"""
+
+Empty = Literal["nan", "define"]
+"""What an empty trajectory scores: nothing (NaN), as the service refuses such a row, or what the definitions say."""
+
+Ids = Sequence[int]
+
+NAN = math.nan
+
+
+def call_ids(trajectories: Iterable[Sequence[ToolCall]]) -> list[list[int]]:
+    """The calls as numbers: two calls anywhere in `trajectories` have the same number if and only if they are equal."""
+    numbers: dict[bytes, int] = {}
+    return [[numbers.setdefault(call_key(call), len(numbers)) for call in calls] for calls in trajectories]
+
+
+def call_key(call: ToolCall) -> bytes:
+    """A text that two calls share if they are equal."""
+    return json_key([call.tool_name, call.tool_input or {}])
+
+
+def json_key(value: Any) -> bytes:
+    """A text that two JSON values share if they are equal."""
+    return _encode(_plain(value))
+
+
+_encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+
+
+def _plain(value: Any) -> Any:
+    """The value with every whole number written in one way."""
+    if isinstance(value, float):
+        # JSON has neither NaN nor infinity, but a Python object that was never JSON may.
+        return f"\0{value}" if not math.isfinite(value) else int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
+
+
+def _exact_match(predicted: Ids, reference: Ids, _: bool) -> float:
+    return float(list(predicted) == list(reference))
+
+
+def _in_order_match(predicted: Ids, reference: Ids, _: bool) -> float:
+    coming = iter(predicted)  # `in` reads on from where the last call was found
+    return float(all(call in coming for call in reference))
+
+
+def _any_order_match(predicted: Ids, reference: Ids, _: bool) -> float:
+    return float(not Counter(reference) - Counter(predicted))
+
+
+def _precision(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
+    return _share_found(predicted, reference, one_to_one) if predicted else float(not reference)
+
+
+def _recall(predicted: Ids, reference: Ids, one_to_one: bool) -> float:
+    return _share_found(reference, predicted, one_to_one) if reference else 1.0
+
+
+def _share_found(calls: Ids, other: Ids, one_to_one: bool) -> float:
+    """The share of the calls that also occur in the other trajectory."""
+    if one_to_one:
+        return (Counter(calls) & Counter(other)).total() / len(calls)
+    among = set(other)
+    return sum(call in among for call in calls) / len(calls)
+
+
+TRAJECTORY_METRICS: dict[str, Callable[[Ids, Ids, bool], float]] = {
+    "trajectory_exact_match": _exact_match,
+    "trajectory_in_order_match": _in_order_match,
+    "trajectory_any_order_match": _any_order_match,
+    "trajectory_precision": _precision,
+    "trajectory_recall": _recall,
+}
+"""The metrics that compare a trajectory with its reference."""
+
+
+def score_ids(
+    metric: str, predicted: Ids, reference: Ids, *, duplicates: Duplicates = "membership", empty: Empty = "nan"
+) -> float:
+    """A metric of TRAJECTORY_METRICS on calls that `call_ids` has numbered together.
+
+    With `empty="define"`: both empty score 1; an empty reference scores 1 in order, in any order and in recall, else 0;
+    an empty prediction scores 0.
+    """
+    if metric not in TRAJECTORY_METRICS:
+        raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
+    _require("duplicates", duplicates, Duplicates)
+    _require("empty", empty, Empty)
+    if empty == "nan" and not (predicted and reference):
+        return NAN
+    return TRAJECTORY_METRICS[metric](predicted, reference, duplicates == "one_to_one")
+
+
+def score_trajectory(
+    metric: str,
+    predicted: Sequence[ToolCall],
+    reference: Sequence[ToolCall],
+    *,
+    duplicates: Duplicates = "membership",
+    empty: Empty = "nan",
+) -> float:
+    """A metric of TRAJECTORY_METRICS on one pair of trajectories: 0 to 1, or NaN where there is none."""
+    ids = call_ids([predicted, reference])
+    return score_ids(metric, *ids, duplicates=duplicates, empty=empty)
+
+
+def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Empty = "nan") -> float:
+    """1 if the tool was called at all, else 0; needs no reference."""
+    _require("empty", empty, Empty)
+    if empty == "nan" and not predicted:
+        return NAN
+    return float(any(call.tool_name == tool_name for call in predicted))
+
+
+def _require(option: str, given: str, allowed: Any) -> None:
+    if given not in get_args(allowed):
+        raise EvalSetError(f"{option} must be {' or '.join(get_args(allowed))}, got {given!r}")

@@ -1,0 +1,195 @@
+"""The trajectory metrics: every row of their definitions by hand, the examples of seed 002, what always holds."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema import EvalSetError
+from agent_eval_schema.metrics.trajectory import (
+    TRAJECTORY_METRICS,
+    call_ids,
+    score_trajectory,
+    single_tool_use,
+)
+from agent_eval_schema.model import ToolCall
+
+EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL = TRAJECTORY_METRICS
+
+
+def calls(letters: str) -> list[ToolCall]:
+    """One call a letter."""
+    return [ToolCall(letter) for letter in letters]
+
+
+def scores(predicted: list[ToolCall], reference: list[ToolCall], **options: Any) -> tuple[float, ...]:
+    """exact, in order, any order, precision, recall"""
+    return tuple(score_trajectory(m, predicted, reference, **options) for m in TRAJECTORY_METRICS)
+
+
+def test_the_first_example_of_seed_002() -> None:
+    predicted = [ToolCall("set_device_info", {"device_id": "device_3", "updates": {"status": "OFF"}})]
+    reference = [ToolCall("set_device_info", {"device_id": "device_2", "updates": {"status": "OFF"}})]
+    assert scores(predicted, reference) == (0, 0, 0, 0, 0)
+
+
+def test_the_second_example_of_seed_002() -> None:
+    warm = ToolCall("set_temperature", {"location": "Living Room", "temperature": 23})
+    predicted = [ToolCall("get_user_preferences", {"user_id": "user_z"}), warm]
+    reference = [ToolCall("get_user_preferences", {"user_id": "user_y"}), warm]
+    assert scores(predicted, reference) == (0, 0, 0, 0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reference", "expected"),
+    [
+        # predicted, reference: exact, in order, any order, precision, recall
+        ("ab", "ab", (1, 1, 1, 1, 1)),
+        ("axb", "ab", (0, 1, 1, 2 / 3, 1)),
+        ("ba", "ab", (0, 0, 1, 1, 1)),
+        ("a", "ab", (0, 0, 0, 1, 0.5)),
+        ("xy", "ab", (0, 0, 0, 0, 0)),
+        ("aab", "ab", (0, 1, 1, 1, 1)),
+        ("ab", "aab", (0, 0, 0, 1, 1)),  # in order and any order match one to one
+        ("ddwdg", "dg", (0, 1, 1, 0.8, 1)),
+    ],
+)
+def test_scores(predicted: str, reference: str, expected: tuple[float, ...]) -> None:
+    assert scores(calls(predicted), calls(reference)) == expected
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reference", "precision", "recall"),
+    [("ddwdg", "dg", 0.4, 1), ("dg", "ddwdg", 1, 0.4), ("dd", "dd", 1, 1)],
+)
+def test_duplicates_one_to_one(predicted: str, reference: str, precision: float, recall: float) -> None:
+    found = scores(calls(predicted), calls(reference), duplicates="one_to_one")
+    assert found[3:] == (precision, recall)
+
+
+@pytest.mark.parametrize(("predicted", "reference"), [("", ""), ("", "a"), ("a", "")])
+def test_an_empty_trajectory_has_no_score(predicted: str, reference: str) -> None:
+    assert all(math.isnan(s) for s in scores(calls(predicted), calls(reference)))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reference", "expected"),
+    [("", "", (1, 1, 1, 1, 1)), ("a", "", (0, 1, 1, 0, 1)), ("", "a", (0, 0, 0, 0, 0))],
+)
+def test_an_empty_trajectory_by_definition(predicted: str, reference: str, expected: tuple[float, ...]) -> None:
+    assert scores(calls(predicted), calls(reference), empty="define") == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a": {"x": 1, "y": [2]}}, {"a": {"y": [2.0], "x": 1.0}}, True),
+        ({"a": 1}, {"a": 1.0}, True),
+        ({"a": 0}, {"a": -0.0}, True),
+        ({"a": 2**60}, {"a": float(2**60)}, True),
+        ({"a": 2**60 + 1}, {"a": float(2**60)}, False),
+        ({"a": True}, {"a": 1}, False),
+        ({"a": False}, {"a": 0}, False),
+        ({"a": "1"}, {"a": 1}, False),
+        ({"a": [1, 2]}, {"a": [2, 1]}, False),
+        ({"a": None}, {}, False),
+        ({"a": None}, {"a": "null"}, False),
+        (None, {}, True),
+        ({"a": math.inf}, {"a": None}, False),
+        ({"a": "é"}, {"a": "e\u0301"}, False),
+    ],
+)
+def test_inputs_are_compared_as_json_values(one: Any, other: Any, same: bool) -> None:
+    (a,), (b,) = call_ids([[ToolCall("t", one)], [ToolCall("t", other)]])
+    assert (a == b) is same
+
+
+def test_names_are_compared_as_they_are() -> None:
+    assert call_ids([[ToolCall("t"), ToolCall("T"), ToolCall("t ")]]) == [[0, 1, 2]]
+
+
+def test_a_name_and_an_input_do_not_run_together() -> None:
+    (ids,) = call_ids([[ToolCall('a",{"b":1}'), ToolCall("a", {"b": 1})]])
+    assert ids == [0, 1]
+
+
+def test_a_batch_shares_its_numbers() -> None:
+    assert call_ids([calls("ab"), calls("ca"), []]) == [[0, 1], [2, 0], []]
+
+
+@pytest.mark.parametrize(("tool", "expected"), [("a", 1), ("b", 1), ("c", 0), ("A", 0)])
+def test_single_tool_use(tool: str, expected: float) -> None:
+    assert single_tool_use([ToolCall("a", {"x": 1}), ToolCall("b"), ToolCall("b")], tool) == expected
+
+
+def test_single_tool_use_of_no_calls() -> None:
+    assert math.isnan(single_tool_use([], "a"))
+    assert single_tool_use([], "a", empty="define") == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "options", "message"),
+    [
+        ("trajectory_f1", {}, "no metric 'trajectory_f1': use one of trajectory_exact_match, "),
+        (EXACT, {"duplicates": "once"}, "duplicates must be membership or one_to_one, got 'once'"),
+        (EXACT, {"empty": "zero"}, "empty must be nan or define, got 'zero'"),
+    ],
+)
+def test_options_that_there_are_not(metric: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        score_trajectory(metric, calls("a"), calls("a"), **options)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what always holds
+
+inputs = st.none() | st.dictionaries(st.sampled_from("xy"), st.sampled_from([1, 1.0, True, "1", None]), max_size=2)
+trajectories = st.lists(st.builds(ToolCall, st.sampled_from("abc"), inputs), max_size=5)
+some_options = st.fixed_dictionaries(
+    {"duplicates": st.sampled_from(["membership", "one_to_one"]), "empty": st.sampled_from(["nan", "define"])}
+)
+
+
+def same(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return all(a == b or (math.isnan(a) and math.isnan(b)) for a, b in zip(one, other, strict=True))
+
+
+@given(trajectories, trajectories, some_options)
+def test_exact_implies_in_order_implies_any_order(
+    predicted: list[ToolCall], reference: list[ToolCall], options: dict[str, Any]
+) -> None:
+    exact, in_order, any_order, precision, recall = scores(predicted, reference, **options)
+    if not math.isnan(exact):
+        assert exact <= in_order <= any_order <= recall
+        assert exact <= precision <= 1
+
+
+@given(trajectories.filter(bool), some_options)
+def test_equal_trajectories_score_one(calls: list[ToolCall], options: dict[str, Any]) -> None:
+    assert scores(calls, list(calls), **options) == (1, 1, 1, 1, 1)
+
+
+@given(trajectories, trajectories, some_options)
+def test_renaming_the_tools_changes_nothing(
+    predicted: list[ToolCall], reference: list[ToolCall], options: dict[str, Any]
+) -> None:
+    renamed = [[ToolCall(f"new_{c.tool_name}", c.tool_input) for c in t] for t in (predicted, reference)]
+    assert same(scores(*renamed, **options), scores(predicted, reference, **options))
+
+
+@given(trajectories, trajectories, some_options, st.randoms())
+def test_permuting_matters_to_order_only(
+    predicted: list[ToolCall], reference: list[ToolCall], options: dict[str, Any], random: Any
+) -> None:
+    shuffled = random.sample(predicted, len(predicted))
+    assert same(scores(shuffled, reference, **options)[2:], scores(predicted, reference, **options)[2:])
+
+
+@given(trajectories.filter(bool), trajectories.filter(bool), some_options)
+def test_precision_is_recall_the_other_way_round(
+    predicted: list[ToolCall], reference: list[ToolCall], options: dict[str, Any]
+) -> None:
+    assert scores(predicted, reference, **options)[3] == scores(reference, predicted, **options)[4]
