@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.cells import LINE, filtered, is_hidden, own_columns
+from agent_eval_schema.cells import LINE, filtered, own_columns
 from agent_eval_schema.engines.writing import fitted, write_batches, write_text
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.frames import Source, to_columns, to_pandas
+from agent_eval_schema.frames import Source, schema_of, to_columns, to_pandas
 from agent_eval_schema.issues import NOTE, InvalidEvalSet, Issue, Severity
 from agent_eval_schema.metrics.support import (
     Support,
@@ -171,13 +170,8 @@ class Report:
 
     @cached_property
     def source_schema(self) -> pa.Schema:
-        """The columns of the input as Arrow has them; a file of JSON is read through once, as any line may "
-        "bring more."""
-        batches: Iterator[pa.RecordBatch] = map(find_format(self.format).read, self._source.batches())
-        if self._source.kind not in ("jsonl", "json", "list", "pandas"):
-            batches = islice(batches, 1)
-        schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in batches]
-        return pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
+        """The columns of the input as Arrow has them."""
+        return schema_of(self._source.kind, map(find_format(self.format).read, self._source.batches()))
 
     def to_arrow(self) -> pa.Table:
         """The normalised rows as one Arrow table."""

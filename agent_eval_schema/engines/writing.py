@@ -71,6 +71,11 @@ def require_writable(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
     if _written_ending(path) not in _WRITERS:
         raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {' or '.join(_WRITERS)}")
+    require_place(path)
+
+
+def require_place(path: str) -> None:
+    """Raise EvalSetError if no file can be written to `path`, whatever its kind."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise EvalSetError(f"{path}: cannot be written: there is no folder {folder}")
