@@ -25,10 +25,15 @@ READING = "__reading_problems__"
 LINE = "__line__"
 """The original text of a line that is no row: handed back with the invalid rows, never part of a normalised one."""
 
+REPAIRS = "__repairs__"
+"""list<struct<column, path, message>> a row: which of its cells were repaired, where, and what they were."""
+
 _ROLE_READING = {b"cells": b"reading"}
 _ROLE_LINE = {b"cells": b"line"}
+_ROLE_REPAIRS = {b"cells": b"repairs"}
 
 READING_TYPE = pa.list_(pa.struct([("column", pa.string()), ("code", pa.string()), ("message", pa.string())]))
+REPAIRS_TYPE = pa.list_(pa.struct([("column", pa.string()), ("path", pa.string()), ("message", pa.string())]))
 
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
@@ -39,6 +44,9 @@ CANONICAL_CELLS = {b"cells": b"canonical"}
 
 Problem = tuple[str | None, str, str]
 """What a reader says of a row: the column (None: the whole row), the code of the rule, the message."""
+
+RepairNote = tuple[str, str, str]
+"""What is said of a repaired cell: its column, the path of what changed in it, the message."""
 
 
 class Cells:
@@ -267,6 +275,41 @@ def reading_problems(batch: pa.RecordBatch) -> list[list[Problem]]:
     return [[(p["column"], p["code"], p["message"]) for p in row or ()] for row in rows]
 
 
+def with_repairs(batch: pa.RecordBatch, notes: dict[int, list[RepairNote]]) -> pa.RecordBatch:
+    """The batch with what is said of its repaired cells."""
+    if not notes:
+        return batch
+    rows = [
+        [{"column": c, "path": path, "message": m} for c, path, m in notes.get(i, ())] or None
+        for i in range(batch.num_rows)
+    ]
+    field = pa.field(_free(REPAIRS, batch.schema.names), REPAIRS_TYPE, metadata=_ROLE_REPAIRS)
+    arrays = [*batch.columns, pa.array(rows, REPAIRS_TYPE)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
+
+
+def repair_notes(batch: pa.RecordBatch) -> list[list[RepairNote]]:
+    """What is said of the repaired cells of each row (nothing at all if there are none)."""
+    at = _with_role(batch.schema, _ROLE_REPAIRS)
+    rows = batch.column(at).to_pylist() if at is not None else []
+    return [[(n["column"], n["path"], n["message"]) for n in row or ()] for row in rows]
+
+
+def lines(batch: pa.RecordBatch) -> pa.Array | None:
+    """The original texts of the lines that are no rows, if there are any."""
+    at = _with_role(batch.schema, _ROLE_LINE)
+    return None if at is None else batch.column(at)
+
+
+def filled_rows(batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
+    """The rows where there is something in the column, readable or not."""
+    at = batch.schema.get_field_index(name)
+    filled = np.zeros(batch.num_rows, bool) if at < 0 else np.asarray(batch.column(at).is_valid()).astype(bool)
+    for row, problems in enumerate(reading_problems(batch)):
+        filled[row] |= any(column == name for column, _, _ in problems)
+    return filled
+
+
 def _with_role(schema: pa.Schema, role: dict[bytes, bytes]) -> int | None:
     return next((i for i, field in enumerate(schema) if field.metadata == role), None)
 
@@ -279,12 +322,12 @@ def original_lines(batch: pa.RecordBatch) -> pa.Array | None:
 
 def is_hidden(field: pa.Field) -> bool:
     """Whether a column is the reader's, not the user's: only readers mark fields, what users give is stripped."""
-    return field.metadata in (_ROLE_READING, _ROLE_LINE)
+    return field.metadata in (_ROLE_READING, _ROLE_LINE, _ROLE_REPAIRS)
 
 
 def own_columns(schema: pa.Schema) -> list[int]:
     """The places of the user's columns, and of the original lines."""
-    return [i for i, field in enumerate(schema) if field.metadata != _ROLE_READING]
+    return [i for i, field in enumerate(schema) if field.metadata not in (_ROLE_READING, _ROLE_REPAIRS)]
 
 
 def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:

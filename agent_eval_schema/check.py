@@ -82,16 +82,25 @@ def normalize_eval_set(
     format: str = "auto",
     outputs: Outputs = "auto",
     on_invalid: Literal["raise", "keep", "drop"] = "raise",
+    fix: bool = False,
 ) -> Any:
     """The canonical rows of an evaluation set, in the same kind of container (a frame for a path).
 
     Requests become `{"messages": [...]}`, what a trace says fills absent cells, unknown columns are carried along.
     Invalid rows raise InvalidEvalSet (its `report` says why), are kept with what could be read, or dropped; say
     `"drop"` only if you look at the report as well.
+
+    `fix` applies the safe repairs first (repairs.py): another spelling of a key, role or column, a single document for
+    a list, JSON text for an object. What cannot be repaired safely stays as it is; `data` is never changed.
     """
     if on_invalid not in ("raise", "keep", "drop"):
         raise EvalSetError(f"on_invalid must be raise, keep or drop, got {on_invalid!r}")
-    report = validate_eval_set(data, format=format, outputs=outputs)
+    source = open_source(data)
+    if fix:
+        from agent_eval_schema.repairing import repair
+
+        source = repair(source, format=format, outputs=outputs).source
+    report = check_source(source, format=format, outputs=outputs)
     if on_invalid == "raise" and not report.ok:
         raise InvalidEvalSet(report)
     return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None)
@@ -151,7 +160,7 @@ def check_source(
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     workers = jobs or worth_workers(source.name)
-    if source.name is None or workers == 1:
+    if source.name is None or source.repaired or workers == 1:
         return check_stream(source.batches(), plan)
     return check_with_workers(source, source.name, plan, workers)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.issues import EvalSetError, Severity
 
 if TYPE_CHECKING:
+    from agent_eval_schema.repairing import Repaired
     from agent_eval_schema.report import Report
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
@@ -60,6 +61,8 @@ def _validate(arguments: argparse.Namespace) -> int:
         if len(arguments.files) > 1:
             raise EvalSetError("--html takes one FILE at a time")
         require_place(arguments.html)
+    if arguments.fix or arguments.diff:
+        return _repair(arguments)
     reports = []
     for i, path in enumerate(arguments.files):
         reports.append(_check(path, arguments))
@@ -70,6 +73,48 @@ def _validate(arguments: argparse.Namespace) -> int:
     for report in reports:
         _write(report, arguments)
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    """validate --fix, --diff."""
+    from agent_eval_schema.check import check_source
+    from agent_eval_schema.frames import open_source
+    from agent_eval_schema.repairing import repair, require_repairable
+    from agent_eval_schema.rules import chosen
+
+    if len(arguments.files) > 1:
+        raise EvalSetError("--fix and --diff take one FILE at a time")
+    select, ignore = _codes(arguments.select), _codes(arguments.ignore)
+    source = open_source(arguments.files[0])
+    if arguments.fix:
+        require_repairable(source, arguments.fix)
+    repaired = repair(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
+    if arguments.diff:
+        return _show_repairs(repaired)
+    outputs = repaired.plan.outputs
+    report = check_source(repaired.source, format=arguments.format, outputs=outputs, select=select, ignore=ignore)
+    if arguments.output == "json":
+        _print_json([report])
+    else:
+        _print(_text(report))
+    _write(report, arguments)
+    _note(f"{repaired.write(arguments.fix)} repaired, written to {arguments.fix}")
+    return FINDINGS if _found(report, arguments.fail_on) else CLEAN
+
+
+def _show_repairs(repaired: Repaired) -> int:
+    """Show what --fix would do; nothing is written. Like diff, exit code 1 says that something would change."""
+    from agent_eval_schema.render.repairs import head_of, lines_of
+    from agent_eval_schema.repairing import Tally
+
+    tally, color = Tally(len(repaired.renames)), _in_color()
+    head = head_of(repaired, color=color)
+    if tally:
+        _print("".join(head))
+    for _, changes in tally.over(repaired.batches()):
+        _print("".join(line for change in changes for line in [*head, *lines_of(change, color=color)]))
+    _note(f"{tally} can be repaired; nothing was written" if tally else "there is nothing that can be repaired safely")
+    return FINDINGS if tally else CLEAN
 
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
@@ -275,6 +320,9 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
+    repairs = command.add_mutually_exclusive_group()
+    repairs.add_argument("--fix", metavar="OUT", help="write all rows with what is safe repaired (OUT may be FILE)")
+    repairs.add_argument("--diff", action="store_true", help="show what --fix would change; nothing is written")
     command.add_argument(
         "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
     )

@@ -221,6 +221,38 @@ def excerpt(text: str, limit: int = 60) -> str:
     return f"'{line[: limit - 1]}…'" if len(line) > limit or len(text) > limit * 4 else f"'{line}'"
 
 
+def excerpt_difference(before: str, after: str, limit: int = 60) -> tuple[str, str]:
+    """Two texts, each on one line and cut around where they differ: what they share is shown only next to it."""
+    start = _shared(before, after)
+    end = _shared(before[start:][::-1], after[start:][::-1])
+    return _around(before, start, end, limit), _around(after, start, end, limit)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _around(text: str, start: int, end: int, limit: int) -> str:
+    """The text between `start` and the last `end` characters, with some of what stands beside it."""
+    if len(text) <= limit:
+        return visible(text)
+    last = len(text) - end
+    room = max(limit - (last - start), limit // 2)
+    first, behind = max(0, start - room // 2), min(len(text), last + room // 2)
+    piece = text[first:behind]
+    if len(piece) > limit:  # what differs is long itself
+        piece = f"{piece[: limit * 2 // 3]}…{piece[-limit // 3 :]}"
+    return visible(f"{'…' if first else ''}{piece}{'…' if behind < len(text) else ''}")
+
+
 def excerpt_names(value: Iterable[Any], most: int = 6) -> str:
     keys = [str(k)[:40] for k in value]
     return names(keys[:most]) + (", …" if len(keys) > most else "")

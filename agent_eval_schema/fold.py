@@ -207,6 +207,8 @@ class Fold:
         for name in self.source.repeated_columns:
             message = f"expected one column `{name}`, got several; the first is read"
             self._log(columns.DUPLICATE_COLUMN, None, None, name, message)
+        for wrong, right in self.source.renamed:
+            self._log(columns.REPAIRED_COLUMN, None, None, right, f"renamed from `{wrong}`")
         names = [n for n in self.columns if n not in COLUMNS]
         misspelt = misspelt_columns(tuple(self.columns))
         for name in names:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from agent_eval_schema import jsontext
 from agent_eval_schema.cells import (
     Problem,
     filtered,
+    is_hidden,
     is_json_column,
     make_batch,
     plain_values,
@@ -50,7 +52,8 @@ class Source(Struct, frozen=True):
 
     `nests` says that a cell could have held an object, so that an object written as text is worth a word.
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
-    `original(name)` a column of data in memory, as it came.
+    `original(name)` a column of data in memory, as it came. A repaired source says which columns it `renamed`; as its
+    batches are not those of the file, they are made and checked in one process (`repaired`).
     """
 
     kind: str
@@ -61,6 +64,8 @@ class Source(Struct, frozen=True):
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
+    repaired: bool = False
+    renamed: tuple[tuple[str, str], ...] = ()
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
@@ -107,6 +112,13 @@ def open_source(data: Any) -> Source:
         f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts or "
         "a path"
     )
+
+
+def schema_of(kind: str, batches: Iterator[pa.RecordBatch]) -> pa.Schema:
+    """The columns of a source as Arrow has them; a list of objects is read through once, as any row may bring more."""
+    some = batches if kind in ("jsonl", "json", "list", "pandas") else islice(batches, 1)
+    schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in some]
+    return pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
 
 
 def column_name(label: Any) -> str:

@@ -48,6 +48,31 @@ def parse_leniently(text: str) -> Any:
             return text
 
 
+def parse_exactly(text: str) -> Any:
+    """The value that the text holds if it can be written again without loss, else a `Malformed`: a key that stands
+    twice, NaN and half a character cannot."""
+    try:
+        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        write_exactly(value)
+    except (ValueError, RecursionError, _NaN):
+        return Malformed(reading.MALFORMED_JSON, "expected JSON that can be written again without loss")
+    return value
+
+
+def write_exactly(value: Any) -> str:
+    """The JSON text of a value, numbers of any size too. Raises ValueError for what UTF-8 or JSON cannot hold."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text.encode()
+    return text
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
 def cleaned(value: Any) -> Any:
     """The value with lone surrogates replaced, which no UTF-8 file can hold."""
     if isinstance(value, str):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +14,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.cells import LINE, filtered, is_hidden, own_columns
+from agent_eval_schema.cells import LINE, filtered, own_columns
 from agent_eval_schema.engines.writing import fitted, write_batches, write_text
 from agent_eval_schema.excerpts import Excerpt, Place, excerpts
 from agent_eval_schema.figures import Distribution, Presence, presence
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.frames import Source, to_columns, to_pandas
+from agent_eval_schema.frames import Source, schema_of, to_columns, to_pandas
 from agent_eval_schema.issues import NOTE, InvalidEvalSet, Issue, Severity
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import (
@@ -190,16 +189,11 @@ class Report:
 
     @cached_property
     def source_schema(self) -> pa.Schema:
-        """The columns of the input as its format reads them; a file of JSON is read through once, as any line may bring
-        more."""
+        """The columns of the input as its format reads them."""
         return self._schema(find_format(self.format).read)
 
     def _schema(self, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
-        batches: Iterator[pa.RecordBatch] = map(read, self._source.batches())
-        if self._source.kind not in ("jsonl", "json", "list", "pandas"):
-            batches = islice(batches, 1)
-        schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in batches]
-        return pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
+        return schema_of(self._source.kind, map(read, self._source.batches()))
 
     def to_arrow(self) -> pa.Table:
         """The normalised rows as one Arrow table."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from agent_eval_schema import request as requests_
 from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn
-from agent_eval_schema.cells import Cells, read_cells, reading_problems, simplified
+from agent_eval_schema.cells import Cells, read_cells, reading_problems, repair_notes, simplified
 from agent_eval_schema.decoding import (
     FAILED,
     TEXT_COLUMNS,
@@ -26,7 +26,7 @@ from agent_eval_schema.judging import (
 )
 from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.rows import Rows, merge
-from agent_eval_schema.rules import RULES, reading
+from agent_eval_schema.rules import RULES, columns, reading
 
 
 def note_reading_problems(rows: Rows) -> None:
@@ -38,6 +38,13 @@ def note_reading_problems(rows: Rows) -> None:
                 rows.unread.add(row)
             elif column in COLUMNS:
                 rows.writable(column)[row] = FAILED
+
+
+def note_repairs(rows: Rows) -> None:
+    """Which cells are not as they came."""
+    for row, notes in enumerate(repair_notes(rows.batch)):
+        for column, path, message in notes:
+            rows.log.add(columns.REPAIRED_CELL, row, column, message, path=path)
 
 
 def read_columns(rows: Rows) -> None:
@@ -81,6 +88,7 @@ def _read_context(rows: Rows, name: str) -> None:
 
 STEPS: tuple[Callable[[Rows], None], ...] = (
     note_reading_problems,
+    note_repairs,
     read_columns,
     note_empty_lists,
     read_traces,

@@ -18,6 +18,8 @@ TESTED_ELSEWHERE = {
     "AE101": "test_dataset: no rows",
     "AE104": "test_columns: a frame with two columns of a name",
     "AE105": "test_columns: outputs that are ignored",
+    "AE108": "test_repair",
+    "AE109": "test_repair",
     "AE410": "test_traces",
     "AE411": "test_traces",
     "AE412": "test_traces",

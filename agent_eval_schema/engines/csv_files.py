@@ -18,7 +18,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules import reading
 
 
-class _Record(NamedTuple):
+class Record(NamedTuple):
     """One record of a CSV file: the line where it starts, its fields, its text, and what is wrong with it."""
 
     line: int
@@ -31,7 +31,7 @@ def csv_batches(path: str) -> Iterator[pa.RecordBatch]:
     with opened(path) as stream:
         records = _records(stream, path)
         header = _header(path, records)
-        rows: list[_Record] = []
+        rows: list[Record] = []
         size = 0
         for record in records:
             rows.append(record)
@@ -43,13 +43,19 @@ def csv_batches(path: str) -> Iterator[pa.RecordBatch]:
             yield _csv_batch(header, rows)
 
 
+def csv_records(path: str) -> Iterator[Record]:
+    """All records, the header first."""
+    with opened(path) as stream:
+        yield from _records(stream, path)
+
+
 def csv_columns(path: str) -> list[str]:
     with opened(path) as stream:
         return _header(path, _records(stream, path))
 
 
-def _header(path: str, records: Iterator[_Record]) -> list[str]:
-    first = next(records, _Record(1, [], "", ""))
+def _header(path: str, records: Iterator[Record]) -> list[str]:
+    first = next(records, Record(1, [], "", ""))
     if first.error:
         raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
     wrong = _wrong_byte(first.text)
@@ -60,7 +66,7 @@ def _header(path: str, records: Iterator[_Record]) -> list[str]:
     return [n.strip() for n in first.fields]
 
 
-def _records(stream: IO[bytes], path: str) -> Iterator[_Record]:
+def _records(stream: IO[bytes], path: str) -> Iterator[Record]:
     """The records one by one. Blank lines are no records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream)
@@ -71,14 +77,14 @@ def _records(stream: IO[bytes], path: str) -> Iterator[_Record]:
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            yield _Record(start, [], "".join(lines.taken), str(error))
+            yield Record(start, [], "".join(lines.taken), str(error))
             continue
         if fields is None:
             return
         if lines.nul and fields:
             fields = [f.replace(_NUL, "\0") for f in fields]
         if fields:
-            yield _Record(start, fields, "".join(lines.taken), "")
+            yield Record(start, fields, "".join(lines.taken), "")
 
 
 class _TextLines:
@@ -110,7 +116,7 @@ _NUL = "\U0010fffe"
 """Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
 
 
-def _csv_batch(header: list[str], records: list[_Record]) -> pa.RecordBatch:
+def _csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
     problems: dict[int, list[Problem]] = {}
     rows: list[list[str]] = []
     lines: dict[int, str] = {}
@@ -129,7 +135,7 @@ def _texts(cells: Iterable[str]) -> pa.Array:
     return pa.array([c or None for c in cells], pa.string())
 
 
-def _record_problem(header: list[str], record: _Record) -> Problem | None:
+def _record_problem(header: list[str], record: Record) -> Problem | None:
     where = f"line {record.line}"
     if record.error:
         return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"

@@ -86,6 +86,13 @@ def _require_utf8_family(path: str, kind: str) -> None:
             raise EvalSetError(f"{path}: line 1: expected UTF-8, got UTF-16 or UTF-32: save the file as UTF-8")
 
 
+def same_form(path: str, other: str) -> bool:
+    """Whether two names are those of files of one form, the second one not compressed."""
+    ending, plain = _ending(path), os.path.splitext(other.lower())[1]
+    known = ending in _READERS and plain in _READERS and (ending == ".tsv") == (plain == ".tsv")
+    return known and _READERS[ending][0] == _READERS[plain][0]
+
+
 def _any_columns(_: str) -> list[str]:
     """Every line of a JSON file may bring its own; a repeated key is the same key."""
     return []

@@ -14,7 +14,7 @@ from agent_eval_schema.engines.streams import CHUNK, opened
 
 def json_batches(path: str) -> Iterator[pa.RecordBatch]:
     builder = CellBuilder()
-    for number, (text, problem) in enumerate(_elements(path), start=1):
+    for number, (text, problem) in enumerate(json_elements(path), start=1):
         builder.add(text, f"element {number}", problem)
         if builder.full:
             yield builder.take()
@@ -22,7 +22,7 @@ def json_batches(path: str) -> Iterator[pa.RecordBatch]:
         yield builder.take()
 
 
-def _elements(path: str) -> Iterator[tuple[bytes, str]]:
+def json_elements(path: str) -> Iterator[tuple[bytes, str]]:
     """The texts of the elements of a JSON array, or the one text if the file is not an array.
 
     Elements end where a comma or the closing bracket stands outside of strings and brackets. What follows a place that

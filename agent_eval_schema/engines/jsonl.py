@@ -23,7 +23,7 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
     builder = CellBuilder()
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(jsonl_lines(path), start=1):
         if not line or line.isspace():
             continue
         builder.add(line, f"line {number}")
@@ -33,7 +33,7 @@ def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
         yield builder.take()
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def jsonl_lines(path: str) -> Iterator[bytes]:
     """The lines of a file without their ends; a BOM and CRLF are no part of a line."""
     with opened(path) as stream:
         rest, first = [b""], True

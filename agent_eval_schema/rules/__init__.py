@@ -71,8 +71,16 @@ def explain(code: str) -> str:
     lines = [f"{rule.code} {rule.name} ({rule.severity})", "", summary]
     lines += ["", f"Why: {' '.join(why.split())}"] if why else []
     lines += ["", f"Fix: {rule.hint}"] if rule.hint else []
+    lines += _repairs(rule.code)
     lines += _example("Bad", rule.bad) + _example("Good", rule.good)
     return "\n".join(lines) + "\n"
+
+
+def _repairs(code: str) -> list[str]:
+    from agent_eval_schema.repairs import REPAIRABLE  # which knows the rules
+
+    done = REPAIRABLE.get(code)
+    return ["", f"Repair: `validate --fix` repairs this where one reading fits ({'; '.join(done)})"] if done else []
 
 
 def _example(label: str, rows: tuple[dict[str, Any], ...]) -> list[str]:

@@ -70,6 +70,24 @@ CELL_TYPE = Rule(
     good=({"request": "Hi", "response": "Hello", "total_token_count": 12},),
 )
 
+REPAIRED_CELL = Rule(
+    "AE108",
+    "repaired-cell",
+    Severity.INFO,
+    "nothing to do if before and after say the same to you; otherwise mend the cell by hand",
+    "A cell was repaired because this was asked for (--fix, fix=True).\n\nThe row is judged as repaired; what the cell "
+    "was and what it is now stand in the message.",
+)
+
+REPAIRED_COLUMN = Rule(
+    "AE109",
+    "repaired-column",
+    Severity.INFO,
+    "nothing to do if this is the column that was meant; otherwise give it a name that is not nearly one of the schema",
+    "A misspelt column was renamed because this was asked for (--fix, fix=True).\n\nOnly one column of the schema is "
+    "near, no row fills both, and the data has no more errors than before.",
+)
+
 EXPECTATIONS_SHAPE = Rule(
     "AE110",
     "expectations-shape",
