@@ -16,6 +16,7 @@ _HOME = {
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
     "supported_scorers": "integrations.supported",
+    "evaluate_eval_set": "integrations.evaluate",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
@@ -34,6 +35,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "prepare_for_evaluate",
     "diff_eval_sets",
     "supported_scorers",
+    "evaluate_eval_set",
     "json_schema",
     "explain",
     "Report",
@@ -47,6 +49,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
+    from agent_eval_schema.integrations.evaluate import evaluate_eval_set
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
     from agent_eval_schema.integrations.supported import supported_scorers
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity

@@ -28,6 +28,7 @@ from agent_eval_schema.metrics.support import words
 from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.encode import MADE
 
 
 class ScoredRow:
@@ -48,6 +49,8 @@ class ScoredRow:
         if self.derived is None:
             return None
         derive_it = _DERIVED.get(column)
+        if derive_it and not _tells(self._trace, column):
+            return None
         return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
 
     def _decoded(self, column: str, home: Any) -> Any:
@@ -151,6 +154,13 @@ def made_by_evaluate(trace: Any) -> bool:
     spans = getattr(data, "spans", None) or []
     tagged = "mlflow.eval.requestId" in (getattr(info, "tags", None) or {})
     return tagged and len(spans) == 1 and spans[0].name == "root_span"
+
+
+def _tells(trace: Any, column: str) -> bool:
+    """Whether a trace is of a run; of one that prepare_for_evaluate made of columns, whether it had this one."""
+    tags = getattr(getattr(trace, "info", None), "tags", None) or {}
+    made = str(tags.get(MADE, ""))
+    return not made.startswith("of a row") or column in made
 
 
 def _trace_text(trace: Any) -> str | bytes:

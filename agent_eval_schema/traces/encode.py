@@ -15,12 +15,16 @@ import hashlib
 from datetime import datetime, timezone
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from agent_eval_schema import jsontext
 from agent_eval_schema.traces.decode import Attributes, Span, Trace, decode_trace, text_of
 from agent_eval_schema.traces.derive import derive
 
 MADE = "agent_eval_schema.made"
-"""The tag of a trace that was made of a row's columns or written anew; its value says which."""
+"""The tag of a trace that was made of a row's columns or written anew; its value says which, and for a made one what it
+says of the run: where no column held a latency, a state or a tool call, the trace's own mean nothing."""
 
 
 def rewritten(text: str) -> str | None:
@@ -79,7 +83,48 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     if any(c is not None for c in counts.values()):
         metadata["mlflow.trace.tokenUsage"] = _text({n: int(c) for n, c in counts.items() if c is not None})
     state = "ERROR" if row.get("failure") is True else "OK"
-    return _trace(spans, identity, state, row.get("latency_seconds"), None, metadata, {MADE: "of a row's columns"})
+    known = [name for name in _TOLD if row.get(name) is not None]
+    tags = {MADE: f"of a row's columns: {', '.join(known)}"}
+    return _trace(spans, identity, state, row.get("latency_seconds"), None, metadata, tags)
+
+
+NOWHERE = "-1"
+"""The experiment of a trace that is in none: mlflow takes a trace of the current experiment for one that it has."""
+
+_TOLD = (
+    *("retrieved_context", "predicted_trajectory", "latency_seconds", "failure"),
+    *("input_token_count", "output_token_count", "total_token_count"),
+)
+
+
+class _Location(Struct):
+    type: str
+    mlflow_experiment: dict[str, str] | None = None
+
+
+class _Info(Struct):
+    trace_id: str
+    trace_location: _Location
+
+
+class _Placed(Struct):
+    info: _Info
+
+
+_placed = msgspec.json.Decoder(_Placed).decode
+
+
+def place_of(text: str) -> tuple[str, str | None]:
+    """The id of a plain trace, and the experiment in which it says that it is."""
+    info = _placed(text).info
+    return info.trace_id, (info.trace_location.mlflow_experiment or {}).get("experiment_id")
+
+
+def placed_nowhere(text: str) -> str:
+    """The trace as one that no store has."""
+    value = jsontext.decode(text)
+    value["info"]["trace_location"] = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}}
+    return _text(value)
 
 
 def _document(document: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +197,7 @@ def _trace(
         "info": {
             "trace_id": trace_id,
             **({"client_request_id": client_id} if client_id else {}),
-            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}},
+            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}},
             "request_time": _moment(start),
             "state": state,
             "execution_duration_ms": duration,

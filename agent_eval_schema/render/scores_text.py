@@ -1,0 +1,55 @@
+"""Scores as text: a line a row, a column a scorer; what has no score has a letter, and the letters are explained."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from string import ascii_lowercase
+from typing import Any
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from agent_eval_schema.visible import visible
+
+SHOWN = 50
+"""Rows that are drawn; the frames have them all."""
+
+
+def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None = None) -> str:
+    """The table, and below it what its letters stand for."""
+    letters: dict[str, str] = {}
+    table = Table(box=None, pad_edge=False, header_style="")
+    table.add_column("row", justify="right")
+    for name in scores.columns:
+        table.add_column(visible(name), justify="right", overflow="fold")
+    for row in scores.index[:SHOWN]:
+        cells = [_cell(scores.at[row, n], reasons.at[row, n], letters) for n in scores.columns]
+        table.add_row(str(row), *cells)
+    columns = width or min(shutil.get_terminal_size((100, 24)).columns, 160)
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=columns, highlight=False, markup=False, emoji=False, legacy_windows=False)
+    console.print(table)
+    if len(scores) > SHOWN:
+        console.print(f"… and {len(scores) - SHOWN:,} more rows")
+    for reason, letter in letters.items():
+        console.print(f"{letter}  {reason}")
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def _cell(score: Any, reason: Any, letters: dict[str, str]) -> str:
+    if score is None:
+        text = visible(reason)
+        return letters.setdefault(text, _letter(len(letters)))
+    return f"{score:.3g}" if isinstance(score, float) else visible(score)
+
+
+def _letter(number: int) -> str:
+    """(a), (b) … (z), (aa) …"""
+    name = ""
+    number += 1
+    while number:
+        number, digit = divmod(number - 1, 26)
+        name = ascii_lowercase[digit] + name
+    return f"({name})"
