@@ -23,7 +23,7 @@ def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None =
     table = Table(box=None, pad_edge=False, header_style="")
     table.add_column("row", justify="right")
     for name in scores.columns:
-        table.add_column(visible(name), justify="right", overflow="fold")
+        table.add_column("_\n".join(visible(name).split("_")), justify="right", overflow="fold")
     for row in scores.index[:SHOWN]:
         cells = [_cell(scores.at[row, n], reasons.at[row, n], letters) for n in scores.columns]
         table.add_row(str(row), *cells)

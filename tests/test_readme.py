@@ -1,0 +1,33 @@
+"""The README's script does what the README says, printed word for word."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import ROOT, SAMPLES
+
+README = ROOT / "README.md"
+
+
+def block(mark: str) -> re.Match[str]:
+    found = re.search(rf"<!-- {mark} -->\n```\w*\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert found
+    return found
+
+
+def test_the_evaluation_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "TQDM_DISABLE": "1", "COLUMNS": "120"}
+    environment = {**os.environ, **quiet, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": ""}
+    command = [sys.executable, "-c", block("evaluate").group(1)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[done.stdout.index("row  ") :]
+    shown = block("evaluation")
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = README.read_text(encoding="utf-8")
+        README.write_text(text[: shown.start(1)] + table.rstrip() + "\n" + text[shown.end(1) :], encoding="utf-8")
+    assert table.strip() == block("evaluation").group(1).strip()
