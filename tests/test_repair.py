@@ -569,6 +569,21 @@ def lines_without_repairs(repaired: Repaired, lines: list[bytes]) -> list[bytes]
     return [line for i, line in enumerate(lines) if i not in touched]
 
 
+NESTED = JSON | st.lists(JSON, max_size=2) | st.dictionaries(st.sampled_from(["messages", "history", "query"]), JSON)
+
+
+@settings(max_examples=500, deadline=None)
+@given(NESTED | st.lists(st.dictionaries(st.sampled_from(["role", "type", "doc_uri", "metadata", "function"]), JSON)))
+def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any) -> None:
+    before = repr(value)
+    for entry in REPAIRS:
+        mended = entry.mend(value)
+        assert mended is value or repr(mended) != before, f"{entry.what}: nothing was repaired"
+        assert repr(value) == before
+        again = entry.mend(mended)
+        assert again is mended or entry.mend.__name__ == "json_text", f"{entry.what}: does it in two steps"
+
+
 @settings(max_examples=150, deadline=None)
 @given(ROWS)
 def test_repairs_only_make_it_better(rows: Rows) -> None:
