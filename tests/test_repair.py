@@ -432,6 +432,7 @@ def test_a_repeated_column_is_not_renamed() -> None:
         ("tool_input2", ("tool_name", "tool_input"), None),
         ("iutput_token_count", COLUMNS, None),
         ("shoe_size", COLUMNS, None),
+        ("text", ("query", "content"), None),  # an alias of both
     ],
 )
 def test_which_name_was_meant(name: str, known: tuple[str, ...], right: str | None) -> None:
