@@ -81,6 +81,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -142,7 +146,7 @@ def _is_json_like(value: Any) -> bool:
 
 def blank_to_null(value: Any) -> Any:
     """Blank text says nothing, as null does. (A blank response is an answer that the app may have given: not here.)"""
-    return None if isinstance(value, str) and not value.strip() else value
+    return None if _is_blank(value) else value
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,9 +199,11 @@ def _in_chats(mend: Mend) -> Mend:
 def message_role(message: Any) -> Any:
     """A role in another writing (`User`), by its name in another library (human, ai, bot, model) or with a slip of the
     pen that only one role is near: who speaks stays the same. A role with a number or a name is left alone."""
-    if not isinstance(message, dict) or message.get("role") in ROLES:
+    if not isinstance(message, dict):
         return message
     if isinstance(message.get("role"), str):
+        if message["role"] in ROLES:
+            return message
         role = _role(message["role"]) or meant(message["role"], sorted(ROLES))
         return {**message, "role": role} if role else message
     keys = [k for k in ALIASES["role"] if isinstance(message.get(k), str) and _role(message[k])]
@@ -242,14 +248,19 @@ def named_texts(value: Any) -> Any:
 
 def without_blanks(value: Any) -> Any:
     """A blank entry says nothing; a list of nothing else is null, as blank ground truth counts as none."""
+    kept = _not_blank(value)
     if isinstance(value, dict):
-        mended = {k: without_blanks(v) for k, v in value.items()}
-        changed = any(mended[k] is not v for k, v in value.items())
-        return mended if changed and None not in mended.values() else value
-    if not isinstance(value, list):
-        return value
-    kept = [v for v in value if not isinstance(v, str) or v.strip()]
-    return value if len(kept) == len(value) else kept or None
+        kept = {k: _not_blank(v) for k, v in value.items()}
+        same = all(kept[k] is v for k, v in value.items())
+        return value if same or [] in kept.values() else kept  # what is left of a named list of blanks?
+    return value if kept is value else kept or None
+
+
+def _not_blank(values: Any) -> Any:
+    """A list without its blank texts, the same list if there are none."""
+    if not isinstance(values, list) or not any(map(_is_blank, values)):
+        return values
+    return [v for v in values if not _is_blank(v)]
 
 
 def number_to_text(value: Any) -> Any:
@@ -281,7 +292,7 @@ def document_uri(document: Any) -> Any:
     """An absent doc_uri that the document says elsewhere: `metadata.doc_uri`, else the only URI or path under another
     name, beside it or in its metadata. A bare word as `source` (the name of a system), and `id` (mostly the chunk's,
     not the document's) are no URIs. The metadata stays as it is."""
-    if not isinstance(document, dict) or not _is_blank(document.get("doc_uri")):
+    if not isinstance(document, dict) or blank_to_null(document.get("doc_uri")) is not None:
         return document
     given = document.get("metadata")
     metadata = given if isinstance(given, dict) else {}
@@ -295,10 +306,6 @@ def document_uri(document: Any) -> Any:
     for key, uri in above.items():
         return _renamed({**document, key: uri}, key, "doc_uri")
     return {"doc_uri": uris.pop(), **{k: v for k, v in document.items() if k != "doc_uri"}}
-
-
-def _is_blank(value: Any) -> bool:
-    return blank_to_null(value) is None
 
 
 _PLACE = re.compile(r"/|\.\w{2,5}$")

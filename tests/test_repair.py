@@ -432,6 +432,7 @@ def test_a_repeated_column_is_not_renamed() -> None:
         ("tool_input2", ("tool_name", "tool_input"), None),
         ("iutput_token_count", COLUMNS, None),
         ("shoe_size", COLUMNS, None),
+        ("text", ("query", "content"), None),  # an alias of both
     ],
 )
 def test_which_name_was_meant(name: str, known: tuple[str, ...], right: str | None) -> None:
@@ -567,6 +568,21 @@ def errors_by_row(report: Report) -> Counter[int | None]:
 def lines_without_repairs(repaired: Repaired, lines: list[bytes]) -> list[bytes]:
     touched = {c.row for _, changes in repaired.batches() for c in changes}
     return [line for i, line in enumerate(lines) if i not in touched]
+
+
+NESTED = JSON | st.lists(JSON, max_size=2) | st.dictionaries(st.sampled_from(["messages", "history", "query"]), JSON)
+
+
+@settings(max_examples=500, deadline=None)
+@given(NESTED | st.lists(st.dictionaries(st.sampled_from(["role", "type", "doc_uri", "metadata", "function"]), JSON)))
+def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any) -> None:
+    before = repr(value)
+    for entry in REPAIRS:
+        mended = entry.mend(value)
+        assert mended is value or repr(mended) != before, f"{entry.what}: nothing was repaired"
+        assert repr(value) == before
+        again = entry.mend(mended)
+        assert again is mended or entry.mend.__name__ == "json_text", f"{entry.what}: does it in two steps"
 
 
 @settings(max_examples=150, deadline=None)
