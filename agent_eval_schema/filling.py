@@ -196,8 +196,10 @@ def _expectation(name: str, value: Any) -> tuple[str | None, Any]:
             if isinstance(value, list)
             else value
         )
-        good = is_type(SHAPES["reference_trajectory"].type, calls)
-        return "reference_trajectory", [ToolCall(**c) for c in calls] if good else FAILED
+        return _expectation("reference_trajectory", calls)
+    if name == "reference_trajectory":
+        good = is_type(SHAPES[name].type, value)
+        return name, [ToolCall(**c) for c in value] if good else FAILED
     if name == "expected_response":
         return name, value if isinstance(value, str) else FAILED
     if name in ("expected_facts", "guidelines"):

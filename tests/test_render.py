@@ -6,12 +6,14 @@ import os
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from agent_eval_schema import Report, validate_eval_set
+from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
+from agent_eval_schema.render.scores_text import scores_text
 from agent_eval_schema.render.text import metrics_text, print_report
 from tests.conftest import ROOT, SAMPLES
 
@@ -28,6 +30,16 @@ def compare(path: Path, text: str) -> None:
 def report_on(name: str, monkeypatch: pytest.MonkeyPatch, **options: object) -> Report:
     monkeypatch.chdir(ROOT)
     return validate_eval_set(f"{SAMPLES.name}/{name}", **options)  # type: ignore[arg-type]
+
+
+def test_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = pd.DataFrame({"recall": [0.5, None]}, dtype="object")
+    reasons = pd.DataFrame({"recall": [None, "the row lacks a trace"]}, dtype="object")
+    report = report_on("good.jsonl", monkeypatch)
+    diff = diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "good_v2.jsonl")
+    texts = [report.to_text(), diff.to_text(), scores_text(scores, reasons)]
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert [report.to_text(), diff.to_text(), scores_text(scores, reasons)] == texts
 
 
 @pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl", "traces_v2.jsonl"])

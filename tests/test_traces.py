@@ -1028,6 +1028,10 @@ EXPECTATIONS: dict[str, tuple[list[Any], Row]] = {
         [expects("expected_tool_calls", [{"name": "search", "arguments": {"q": "x"}}, {"name": "now"}])],
         {"reference_trajectory": [call("search", q="x"), call("now")]},
     ),
+    "a trajectory": (
+        [expects("reference_trajectory", [call("search", q="x"), {"tool_name": "now"}])],
+        {"reference_trajectory": [call("search", q="x"), call("now")]},
+    ),
     "names of the user's own": (
         [expects("tone", "kind"), expects("score", 3), expects("parts", {"a": [1]}), expects("polite", False)],
         {"custom_expected": {"tone": "kind", "score": 3, "parts": {"a": [1]}, "polite": False}},

@@ -29,7 +29,15 @@ def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None =
         table.add_row(str(row), *cells)
     columns = width or min(shutil.get_terminal_size((100, 24)).columns, 160)
     buffer = io.StringIO()
-    console = Console(file=buffer, width=columns, highlight=False, markup=False, emoji=False, legacy_windows=False)
+    console = Console(
+        file=buffer,
+        width=columns,
+        force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
     console.print(table)
     if len(scores) > SHOWN:
         console.print(f"… and {len(scores) - SHOWN:,} more rows")

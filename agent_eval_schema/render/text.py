@@ -56,6 +56,7 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
         file=buffer,
         width=width or min(shutil.get_terminal_size((100, 24)).columns, 120),
         force_terminal=color,
+        force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
         color_system="standard" if color else None,
         highlight=False,
         markup=False,
