@@ -19,6 +19,7 @@ from msgspec import Struct
 from agent_eval_schema.check import Outputs
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
+from agent_eval_schema.integrations.scored_row import ScoredRow
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.report import Report
 from agent_eval_schema.rules import RULES
@@ -28,8 +29,19 @@ from agent_eval_schema.visible import visible
 POSITION = "agent_eval_schema.row"
 """The tag of an evaluated trace that holds the position of its row: mlflow does not keep the order."""
 
-SQLITE_WORKERS = "4"
+RUN_OF = "mlflow.assessment.sourceRunId"
+"""The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
+
+FEW_WORKERS = {"MLFLOW_GENAI_EVAL_MAX_WORKERS": "4"}
 """With mlflow's default of threads 100 rows exhaust the connections of a sqlite store, and most are lost (measured)."""
+
+WRITTEN_AT_ONCE = {"MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+"""mlflow copies each trace into the run and reads it back; with the writing left to its queue that waits for up to two
+seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
+
+NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
+"""mlflow tries the app on the first row to see whether it makes traces: a call more, and if it fails no row is scored.
+"""
 
 
 class Evaluation(Struct, frozen=True):
@@ -120,16 +132,18 @@ def evaluate_eval_set(
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
     frame = _with_positions(prepared.frame)
     try:
-        with _run(mlflow) as run, _few_workers(mlflow.get_tracking_uri()):
+        with _run(mlflow) as run, _settings(mlflow, "trace" in frame):
             _log_report(mlflow, prepared.report)
             if "trace" in frame:
                 frame["trace"] = _as_the_store_knows(mlflow, frame["trace"].tolist(), run.info.experiment_id)
-            result = evaluate(data=frame, scorers=chosen, predict_fn=predict_fn)
+            app = _traced(mlflow, predict_fn) if predict_fn is not None else None
+            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
     names = [_name(s) for s in chosen]
-    scores, reasons = _joined(result, names, prepared.report)
-    return Evaluation(scores, reasons, dict(result.metrics), run.info.run_id, prepared.report, result)
+    scores, reasons = _joined(result, names, prepared.report, ran=predict_fn is not None)
+    metrics = {name: float(value) for name, value in result.metrics.items()}
+    return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
 
 
 def _name(scorer: Any) -> str:
@@ -154,23 +168,45 @@ def _run(mlflow: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _few_workers(uri: str) -> Iterator[None]:
-    """A sqlite store with as many threads as it has connections for, unless the user said otherwise."""
-    name = "MLFLOW_GENAI_EVAL_MAX_WORKERS"
-    if not uri.startswith("sqlite") or name in os.environ:
-        yield
-        return
-    os.environ[name] = SQLITE_WORKERS
+def _settings(mlflow: Any, copies_traces: bool) -> Iterator[None]:
+    """mlflow's settings that no row is lost with; what the user set is left alone."""
+    on_sqlite = mlflow.get_tracking_uri().startswith("sqlite")
+    wanted = NO_TRIAL | (FEW_WORKERS if on_sqlite else {}) | (WRITTEN_AT_ONCE if copies_traces else {})
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
     try:
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
         yield
     finally:
-        del os.environ[name]
+        for name in added:
+            os.environ.pop(name, None)
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
+
+
+def _trace_anew(mlflow: Any) -> None:
+    """Tracing reads its settings when it starts; one that the user has switched off stays so."""
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    if is_tracing_enabled():
+        mlflow.tracing.disable()
+        mlflow.tracing.enable()
+
+
+def _traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The app so that each call leaves a trace, which is what scores are logged on, even of a call that raises."""
+    if getattr(predict_fn, "__mlflow_traced__", False):
+        return predict_fn
+    traced: Callable[..., Any] = mlflow.trace(predict_fn)
+    return traced
 
 
 def _as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[str]:
     """A trace that says it is in this experiment, but comes from another store, is not there: mlflow would lose its
-    row without a word."""
+    row without a word. Of rows that share a trace the first is scored on it, the others on copies."""
     client = mlflow.MlflowClient()
+    seen: set[str] = set()
 
     def is_there(trace_id: str) -> bool:
         try:
@@ -181,7 +217,9 @@ def _as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[
     found = []
     for text in texts:
         trace_id, place = place_of(text)
-        found.append(placed_nowhere(text) if place == experiment and not is_there(trace_id) else text)
+        known = trace_id not in seen and is_there(trace_id) if place == experiment else True
+        found.append(text if known else placed_nowhere(text))
+        seen.add(trace_id)
     return found
 
 
@@ -197,63 +235,93 @@ def _log_report(mlflow: Any, report: Report) -> None:
 # results
 
 
-def _joined(result: Any, names: list[str], report: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
+Columns = dict[str, list[Any]]
+
+
+class _Joined:
+    """Scores and reasons by the scorer's name, each as long as the input."""
+
+    def __init__(self, names: Iterable[str], size: int) -> None:
+        self.size = size
+        self.scores: Columns = {}
+        self.reasons: Columns = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Room for a scorer's results, if there is none yet."""
+        self.scores.setdefault(name, [None] * self.size)
+        self.reasons.setdefault(name, [None] * self.size)
+
+    def take(self, row: int, assessment: dict[str, Any]) -> None:
+        """A score, or why there is none. A scorer may give several under names of its own."""
+        name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
+        if not isinstance(feedback, dict):
+            return
+        self.add(name)
+        value, error = feedback.get("value"), feedback.get("error")
+        if error:
+            said = error.get("error_message") or error.get("error_code")
+            self.reasons[name][row] = f"the scorer broke down: {visible(said)}"
+        elif not _absent(value):
+            self.scores[name][row] = value
+        elif assessment.get("rationale"):
+            self.reasons[name][row] = visible(assessment["rationale"])
+
+    def explain(self, row: int, reason: str, *, first: bool = True) -> None:
+        """Say why a row has no score where it has none; `first`: rather than what was said of it."""
+        for name, values in self.scores.items():
+            if values[row] is None and (first or self.reasons[name][row] is None):
+                self.reasons[name][row] = reason
+
+    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        index = pd.RangeIndex(self.size, name="row")
+        given = (self.scores, self.reasons)
+        scores, reasons = (
+            pd.DataFrame({n: pd.Series(c[n], dtype="object", index=index) for n in self.scores}) for c in given
+        )
+        return scores, reasons
+
+
+def _joined(result: Any, names: list[str], report: Report, *, ran: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What mlflow found of each row, at the row's place; of what it did not find, the reason."""
-    size = report.row_count
-    scores: dict[str, list[Any]] = {name: [None] * size for name in names}
-    reasons: dict[str, list[str | None]] = {name: [None] * size for name in names}
+    joined = _Joined(names, report.row_count)
+    codes = _codes_of_invalid_rows(report)
+    reasons: dict[int, str] = {}
+    found: set[int] = set()
     for line in result.result_df.to_dict("records") if result.result_df is not None else ():
-        position: str | None = (line.get("tags") or {}).get(POSITION)
-        if position is None:
+        row = int((line.get("tags") or {}).get(POSITION, -1))
+        if row < 0:
             continue
+        found.add(row)
         for given in line.get("assessments") or ():
             assessment = given if isinstance(given, dict) else given.to_dictionary()
-            _take(assessment, int(position), scores, reasons, size)
-    _explain_the_rest(scores, reasons, report)
-    index = pd.RangeIndex(size, name="row")
-    return _frame(scores, list(scores), index), _frame(reasons, list(scores), index)
+            if (assessment.get("metadata") or {}).get(RUN_OF) == result.run_id:
+                joined.take(row, assessment)
+        if ran and (broken := _broke_down(line.get("trace"))):
+            reasons[row] = broken
+    for row, valid in enumerate(report.valid_mask.tolist()):
+        if not valid:
+            reasons[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
+        elif row not in found:
+            reasons[row] = "mlflow kept no trace of the row, and with it no score"
+        if row in reasons:
+            joined.explain(row, reasons[row])
+        else:
+            joined.explain(row, "the scorer gave no score", first=False)
+    return joined.frames()
 
 
-def _frame(columns: dict[str, list[Any]], names: list[str], index: pd.Index) -> pd.DataFrame:
-    return pd.DataFrame({n: pd.Series(columns[n], dtype="object", index=index) for n in names}, index=index)
-
-
-def _take(
-    assessment: dict[str, Any],
-    row: int,
-    scores: dict[str, list[Any]],
-    reasons: dict[str, list[str | None]],
-    size: int,
-) -> None:
-    """A score, or why there is none. A scorer may give several under names of its own; people's feedback, which a
-    trace brings along, is no score."""
-    name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
-    by_a_person = (assessment.get("source") or {}).get("source_type") == "HUMAN"
-    if not isinstance(feedback, dict) or (by_a_person and name not in scores):
-        return
-    value, error = feedback.get("value"), (feedback.get("error") or {}).get("error_message")
-    if not _absent(value) and not error:
-        scores.setdefault(name, [None] * size)[row] = value
-    said = f"the scorer broke down: {error}" if error else assessment.get("rationale")
-    if said and (error or _absent(value)):
-        scores.setdefault(name, [None] * size)
-        reasons.setdefault(name, [None] * size)[row] = visible(said)
+def _broke_down(trace: Any) -> str | None:
+    """What the trace of a run of the app says went wrong."""
+    derived = ScoredRow(None, None, None, trace).derived
+    if derived is None or not derived.failure:
+        return None
+    return f"the app broke down: {visible(derived.error)}" if derived.error else "the app broke down"
 
 
 def _absent(value: Any) -> bool:
     return value is None or value is pd.NA or (isinstance(value, float) and value != value)
-
-
-def _explain_the_rest(scores: dict[str, list[Any]], reasons: dict[str, list[str | None]], report: Report) -> None:
-    codes = _codes_of_invalid_rows(report)
-    valid = report.valid_mask.tolist()
-    for name, values in scores.items():
-        said = reasons.setdefault(name, [None] * report.row_count)
-        for row, value in enumerate(values):
-            if value is None and not valid[row]:
-                said[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
-            elif value is None and said[row] is None:
-                said[row] = "the scorer gave no score"
 
 
 def _codes_of_invalid_rows(report: Report) -> dict[int, str]:
