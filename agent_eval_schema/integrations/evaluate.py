@@ -47,9 +47,10 @@ NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
 class Evaluation(Struct, frozen=True):
     """What an evaluation through mlflow gave.
 
-    `scores` has a line a row of the input, in order, and a column a scorer; a score that there is not is None, and
-    `reasons`, of the same shape, says why. `metrics` are mlflow's aggregates, `run_id` its run, `result` its own
-    result; `report` is the report on the data.
+    `scores` has a line a row of the input, in order, and a column a scorer; a score that there is not is None. What a
+    scorer says of a row several times (a judge, of each document) is a list. `reasons`, of the same shape, says why
+    there is no score; of a score it has the rationale that its scorer gave, or None. `metrics` are mlflow's aggregates,
+    `run_id` its run, `result` its own result; `report` is the report on the data.
     """
 
     scores: pd.DataFrame
@@ -140,8 +141,7 @@ def evaluate_eval_set(
             result = evaluate(data=frame, scorers=chosen, predict_fn=app)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
-    names = [_name(s) for s in chosen]
-    scores, reasons = _joined(result, names, prepared.report, ran=predict_fn is not None)
+    scores, reasons = _joined(result, chosen, prepared.report, ran=predict_fn is not None)
     metrics = {name: float(value) for name, value in result.metrics.items()}
     return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
 
@@ -253,25 +253,31 @@ class _Joined:
         self.scores.setdefault(name, [None] * self.size)
         self.reasons.setdefault(name, [None] * self.size)
 
-    def take(self, row: int, assessment: dict[str, Any]) -> None:
-        """A score, or why there is none. A scorer may give several under names of its own."""
-        name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
-        if not isinstance(feedback, dict):
-            return
-        self.add(name)
-        value, error = feedback.get("value"), feedback.get("error")
-        if error:
-            said = error.get("error_message") or error.get("error_code")
-            self.reasons[name][row] = f"the scorer broke down: {visible(said)}"
-        elif not _absent(value):
-            self.scores[name][row] = value
-        elif assessment.get("rationale"):
-            self.reasons[name][row] = visible(assessment["rationale"])
+    def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
+        """The scores of a row, or why there is none. A scorer may give several, under its own name or others."""
+        values: dict[str, list[Any]] = {}
+        said: dict[str, list[str]] = {}
+        for assessment in assessments:
+            name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
+            if not isinstance(feedback, dict):
+                continue
+            self.add(name)
+            value, error, why = feedback.get("value"), feedback.get("error"), assessment.get("rationale")
+            if error:
+                why = f"the scorer broke down: {error.get('error_message') or error.get('error_code')}"
+            elif not _absent(value):
+                values.setdefault(name, []).append(value)
+            if why:
+                said.setdefault(name, []).append(visible(why))
+        for name, found in values.items():
+            self.scores[name][row] = found[0] if len(found) == 1 else found
+        for name, texts in said.items():
+            self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
 
-    def explain(self, row: int, reason: str, *, first: bool = True) -> None:
-        """Say why a row has no score where it has none; `first`: rather than what was said of it."""
-        for name, values in self.scores.items():
-            if values[row] is None and (first or self.reasons[name][row] is None):
+    def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, anew: bool = False) -> None:
+        """Say why a row has no score where nothing is said of it; `anew`: instead of what is said."""
+        for name in self.scores if only is None else only:
+            if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
                 self.reasons[name][row] = reason
 
     def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -283,9 +289,10 @@ class _Joined:
         return scores, reasons
 
 
-def _joined(result: Any, names: list[str], report: Report, *, ran: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _joined(result: Any, scorers: list[Any], report: Report, *, ran: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What mlflow found of each row, at the row's place; of what it did not find, the reason."""
-    joined = _Joined(names, report.row_count)
+    joined = _Joined(map(_name, scorers), report.row_count)
+    of_sessions = [_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     codes = _codes_of_invalid_rows(report)
     reasons: dict[int, str] = {}
     found: set[int] = set()
@@ -294,10 +301,9 @@ def _joined(result: Any, names: list[str], report: Report, *, ran: bool) -> tupl
         if row < 0:
             continue
         found.add(row)
-        for given in line.get("assessments") or ():
-            assessment = given if isinstance(given, dict) else given.to_dictionary()
-            if (assessment.get("metadata") or {}).get(RUN_OF) == result.run_id:
-                joined.take(row, assessment)
+        given = (a if isinstance(a, dict) else a.to_dictionary() for a in line.get("assessments") or ())
+        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == result.run_id]
+        joined.take(row, sorted(ours, key=_place_of_document))
         if ran and (broken := _broke_down(line.get("trace"))):
             reasons[row] = broken
     for row, valid in enumerate(report.valid_mask.tolist()):
@@ -306,9 +312,10 @@ def _joined(result: Any, names: list[str], report: Report, *, ran: bool) -> tupl
         elif row not in found:
             reasons[row] = "mlflow kept no trace of the row, and with it no score"
         if row in reasons:
-            joined.explain(row, reasons[row])
+            joined.explain(row, reasons[row], anew=True)
         else:
-            joined.explain(row, "the scorer gave no score", first=False)
+            joined.explain(row, "a session has one score, on its first row", only=of_sessions)
+            joined.explain(row, "the scorer gave no score")
     return joined.frames()
 
 
@@ -318,6 +325,12 @@ def _broke_down(trace: Any) -> str | None:
     if derived is None or not derived.failure:
         return None
     return f"the app broke down: {visible(derived.error)}" if derived.error else "the app broke down"
+
+
+def _place_of_document(assessment: dict[str, Any]) -> int:
+    """mlflow's judge of documents says which one it means; the store keeps no order."""
+    place = str((assessment.get("metadata") or {}).get("chunk_index"))
+    return int(place) if place.isdecimal() else 0
 
 
 def _absent(value: Any) -> bool:

@@ -56,6 +56,8 @@ def _cell(score: Any, reason: Any, letters: dict[str, str]) -> str:
     if score is None:
         text = visible(reason)
         return letters.setdefault(text, _letter(len(letters)))
+    if isinstance(score, list):
+        return ", ".join(_cell(s, reason, letters) for s in score)
     return f"{score:.3g}" if isinstance(score, float) else visible(score)
 
 
