@@ -155,14 +155,14 @@ def test_what_scorers_of_ones_own_may_return() -> None:
     assert found.reasons["nothing"].tolist() == ["the scorer gave no score"] * 2
 
 
-@pytest.mark.usefixtures("mlflow")
-def test_a_skipped_row_says_what_it_lacks() -> None:
+def test_a_skipped_row_says_what_it_lacks(mlflow: Any) -> None:
+    if new(mlflow) < (3, 17):
+        pytest.skip("an older mlflow hands over no recorded trace, and keeps no reasons")
     uri = [{"doc_uri": "a"}]
     rows = [ROWS[0], {**ROWS[1], "retrieved_context": uri, "expected_retrieved_context": uri}]
     found = evaluated(rows)
     assert found.scores["document_recall"].tolist() == [None, 1.0]
-    if new(pytest.importorskip("mlflow")) >= (3, 17):
-        assert "the row lacks expected_retrieved_context" in found.reasons.at[0, "document_recall"]
+    assert "the row lacks expected_retrieved_context" in found.reasons.at[0, "document_recall"]
     assert found.metrics["document_recall/mean"] == 1.0
     assert {type(v) for v in found.metrics.values()} == {float}
 
@@ -177,8 +177,9 @@ def test_an_evaluation_in_any_form(every_input: Callable[[list[Row]], Any]) -> N
 # the app
 
 
-@pytest.mark.usefixtures("mlflow")
-def test_the_app_is_run_on_each_row_once() -> None:
+def test_the_app_is_run_on_each_row_once(mlflow: Any) -> None:
+    if new(mlflow) < (3, 5):
+        pytest.skip("an older mlflow always tries the app on the first row")
     asked = []
 
     def app(question: str) -> str:
@@ -195,9 +196,11 @@ def exact(outputs: Any) -> Any:
     return outputs
 
 
-@pytest.mark.usefixtures("mlflow")
 @pytest.mark.parametrize("broken", ["a", "b"])
-def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
+def test_an_app_that_raises_costs_its_row_only(broken: str, mlflow: Any) -> None:
+    if new(mlflow) < (3, 5) and broken == "a":
+        pytest.skip("an older mlflow always tries the app on the first row")
+
     def app(question: str) -> str:
         if question == broken:
             raise RuntimeError("out of tokens")
@@ -216,19 +219,15 @@ def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
 
 
-@pytest.mark.usefixtures("mlflow")
-def test_an_app_that_is_traced_or_async() -> None:
-    with without_its_warnings():
-        from mlflow import trace
-
-    @trace(span_type="AGENT")
+def test_an_app_that_is_traced_or_async(mlflow: Any) -> None:
+    @mlflow.trace(span_type="AGENT")  # type: ignore[untyped-decorator]
     def traced(question: str) -> str:
         return question
 
     async def waiting(question: str) -> str:
         return question
 
-    for app in (traced, waiting):
+    for app in (traced, waiting) if new(mlflow) >= (3, 17) else (traced,):
         assert evaluated(ROWS, [made(exact)], app, inputs="question").scores["exact"].tolist() == ["a", "b", "c"]
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 from msgspec import Struct
 
+from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
@@ -27,7 +28,10 @@ from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.visible import visible
 
 POSITION = "agent_eval_schema.row"
-"""The tag of an evaluated trace that holds the position of its row: mlflow does not keep the order."""
+"""The tag of an evaluated trace that holds the position of its row: mlflow does not keep the order. The OLD
+have the request_id of a row in their result, which is made the position for them."""
+
+OLD = ("3.3.", "3.4.", "3.5.")
 
 RUN_OF = "mlflow.assessment.sourceRunId"
 """The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
@@ -131,7 +135,7 @@ def evaluate_eval_set(
     chosen = list(supported_scorers(prepared.report, model=model)) if scorers == "supported" else list(scorers)
     if not chosen:
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
-    frame = _with_positions(prepared.frame)
+    frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
     try:
         with _run(mlflow) as run, _settings(mlflow, "trace" in frame):
             _log_report(mlflow, prepared.report)
@@ -150,10 +154,13 @@ def _name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
 
-def _with_positions(frame: pd.DataFrame) -> pd.DataFrame:
+def _with_positions(frame: pd.DataFrame, *, tell_by_id: bool) -> pd.DataFrame:
     given: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
     tags = [{**own, POSITION: str(row)} for own, row in zip(given, frame.index, strict=True)]
-    return frame.assign(tags=pd.Series(tags, index=frame.index, dtype="object")).reset_index(drop=True)
+    columns = {"tags": pd.Series(tags, index=frame.index, dtype="object")}
+    if tell_by_id:
+        columns["request_id"] = pd.Series([str(row) for row in frame.index], index=frame.index, dtype="object")
+    return frame.assign(**columns).reset_index(drop=True)
 
 
 @contextmanager
@@ -297,11 +304,10 @@ def _joined(result: Any, scorers: list[Any], report: Report, *, ran: bool) -> tu
     reasons: dict[int, str] = {}
     found: set[int] = set()
     for line in result.result_df.to_dict("records") if result.result_df is not None else ():
-        row = int((line.get("tags") or {}).get(POSITION, -1))
-        if row < 0:
+        row, given = _of_a_line(line)
+        if row is None:
             continue
         found.add(row)
-        given = (a if isinstance(a, dict) else a.to_dictionary() for a in line.get("assessments") or ())
         ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == result.run_id]
         joined.take(row, sorted(ours, key=_place_of_document))
         if ran and (broken := _broke_down(line.get("trace"))):
@@ -317,6 +323,19 @@ def _joined(result: Any, scorers: list[Any], report: Report, *, ran: bool) -> tu
             joined.explain(row, "a session has one score, on its first row", only=of_sessions)
             joined.explain(row, "the scorer gave no score")
     return joined.frames()
+
+
+def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
+    """The position of the row that a line of mlflow's result is about, and what was said of it."""
+    if "assessments" in line:
+        given = line["assessments"] or []
+        place = (line["tags"] or {}).get(POSITION)
+    else:
+        text = line.get("trace")
+        given = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
+        place = line.get("request_id")
+    said = [a if isinstance(a, dict) else a.to_dictionary() for a in given]
+    return (None if place is None else int(place)), said
 
 
 def _broke_down(trace: Any) -> str | None:
