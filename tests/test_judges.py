@@ -57,7 +57,7 @@ class Judge:
 @pytest.fixture
 def judge(store: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Judge]:
     if new(store) < (3, 17):
-        pytest.skip("an older mlflow asks through litellm")
+        pytest.skip("an older mlflow asks through the package openai")
     store.set_experiment("judges")
     found = Judge()
 
