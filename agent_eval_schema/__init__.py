@@ -17,6 +17,7 @@ _HOME = {
     "diff_eval_sets": "diff",
     "supported_scorers": "integrations.supported",
     "evaluate_eval_set": "integrations.evaluate",
+    "mlflow_metrics": "integrations.metrics",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
@@ -36,6 +37,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "diff_eval_sets",
     "supported_scorers",
     "evaluate_eval_set",
+    "mlflow_metrics",
     "json_schema",
     "explain",
     "Report",
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.integrations.evaluate import evaluate_eval_set
+    from agent_eval_schema.integrations.metrics import mlflow_metrics
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
     from agent_eval_schema.integrations.supported import supported_scorers
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity

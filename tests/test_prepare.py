@@ -146,7 +146,7 @@ def test_invalid_rows_are_set_aside_and_said() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "ragas"}, "no target 'ragas': use one of mlflow.genai, databricks-agent, vertex"),
+        ({"target": "ragas"}, "no target 'ragas': use one of mlflow.genai, databricks-agent, mlflow.evaluate, vertex"),
         ({"inputs": "x"}, "inputs must be one of"),
         ({"on_invalid": "drop"}, "on_invalid must be set_aside or raise"),
     ],

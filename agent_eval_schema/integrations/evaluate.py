@@ -16,9 +16,11 @@ from typing import Any, Literal
 import pandas as pd
 from msgspec import Struct
 
+from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
+from agent_eval_schema.integrations.scored_row import ScoredRow
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.report import Report
 from agent_eval_schema.rules import RULES
@@ -26,18 +28,33 @@ from agent_eval_schema.traces.encode import place_of, placed_nowhere
 from agent_eval_schema.visible import visible
 
 POSITION = "agent_eval_schema.row"
-"""The tag of an evaluated trace that holds the position of its row: mlflow does not keep the order."""
+"""The tag of an evaluated trace that holds the position of its row: mlflow does not keep the order. The OLD
+have the request_id of a row in their result, which is made the position for them."""
 
-SQLITE_WORKERS = "4"
+OLD = ("3.3.", "3.4.", "3.5.")
+
+RUN_OF = "mlflow.assessment.sourceRunId"
+"""The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
+
+FEW_WORKERS = {"MLFLOW_GENAI_EVAL_MAX_WORKERS": "4"}
 """With mlflow's default of threads 100 rows exhaust the connections of a sqlite store, and most are lost (measured)."""
+
+WRITTEN_AT_ONCE = {"MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+"""mlflow copies each trace into the run and reads it back; with the writing left to its queue that waits for up to two
+seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
+
+NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
+"""mlflow tries the app on the first row to see whether it makes traces: a call more, and if it fails no row is scored.
+"""
 
 
 class Evaluation(Struct, frozen=True):
     """What an evaluation through mlflow gave.
 
-    `scores` has a line a row of the input, in order, and a column a scorer; a score that there is not is None, and
-    `reasons`, of the same shape, says why. `metrics` are mlflow's aggregates, `run_id` its run, `result` its own
-    result; `report` is the report on the data.
+    `scores` has a line a row of the input, in order, and a column a scorer; a score that there is not is None. What a
+    scorer says of a row several times (a judge, of each document) is a list. `reasons`, of the same shape, says why
+    there is no score; of a score it has the rationale that its scorer gave, or None. `metrics` are mlflow's aggregates,
+    `run_id` its run, `result` its own result; `report` is the report on the data.
     """
 
     scores: pd.DataFrame
@@ -118,28 +135,32 @@ def evaluate_eval_set(
     chosen = list(supported_scorers(prepared.report, model=model)) if scorers == "supported" else list(scorers)
     if not chosen:
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
-    frame = _with_positions(prepared.frame)
+    frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
     try:
-        with _run(mlflow) as run, _few_workers(mlflow.get_tracking_uri()):
+        with _run(mlflow) as run, _settings(mlflow, "trace" in frame):
             _log_report(mlflow, prepared.report)
             if "trace" in frame:
                 frame["trace"] = _as_the_store_knows(mlflow, frame["trace"].tolist(), run.info.experiment_id)
-            result = evaluate(data=frame, scorers=chosen, predict_fn=predict_fn)
+            app = _traced(mlflow, predict_fn) if predict_fn is not None else None
+            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
-    names = [_name(s) for s in chosen]
-    scores, reasons = _joined(result, names, prepared.report)
-    return Evaluation(scores, reasons, dict(result.metrics), run.info.run_id, prepared.report, result)
+    scores, reasons = _joined(result, chosen, prepared.report, ran=predict_fn is not None)
+    metrics = {name: float(value) for name, value in result.metrics.items()}
+    return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
 
 
 def _name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
 
-def _with_positions(frame: pd.DataFrame) -> pd.DataFrame:
+def _with_positions(frame: pd.DataFrame, *, tell_by_id: bool) -> pd.DataFrame:
     given: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
     tags = [{**own, POSITION: str(row)} for own, row in zip(given, frame.index, strict=True)]
-    return frame.assign(tags=pd.Series(tags, index=frame.index, dtype="object")).reset_index(drop=True)
+    columns = {"tags": pd.Series(tags, index=frame.index, dtype="object")}
+    if tell_by_id:
+        columns["request_id"] = pd.Series([str(row) for row in frame.index], index=frame.index, dtype="object")
+    return frame.assign(**columns).reset_index(drop=True)
 
 
 @contextmanager
@@ -154,23 +175,45 @@ def _run(mlflow: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _few_workers(uri: str) -> Iterator[None]:
-    """A sqlite store with as many threads as it has connections for, unless the user said otherwise."""
-    name = "MLFLOW_GENAI_EVAL_MAX_WORKERS"
-    if not uri.startswith("sqlite") or name in os.environ:
-        yield
-        return
-    os.environ[name] = SQLITE_WORKERS
+def _settings(mlflow: Any, copies_traces: bool) -> Iterator[None]:
+    """mlflow's settings that no row is lost with; what the user set is left alone."""
+    on_sqlite = mlflow.get_tracking_uri().startswith("sqlite")
+    wanted = NO_TRIAL | (FEW_WORKERS if on_sqlite else {}) | (WRITTEN_AT_ONCE if copies_traces else {})
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
     try:
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
         yield
     finally:
-        del os.environ[name]
+        for name in added:
+            os.environ.pop(name, None)
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
+
+
+def _trace_anew(mlflow: Any) -> None:
+    """Tracing reads its settings when it starts; one that the user has switched off stays so."""
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    if is_tracing_enabled():
+        mlflow.tracing.disable()
+        mlflow.tracing.enable()
+
+
+def _traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The app so that each call leaves a trace, which is what scores are logged on, even of a call that raises."""
+    if getattr(predict_fn, "__mlflow_traced__", False):
+        return predict_fn
+    traced: Callable[..., Any] = mlflow.trace(predict_fn)
+    return traced
 
 
 def _as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[str]:
     """A trace that says it is in this experiment, but comes from another store, is not there: mlflow would lose its
-    row without a word."""
+    row without a word. Of rows that share a trace the first is scored on it, the others on copies."""
     client = mlflow.MlflowClient()
+    seen: set[str] = set()
 
     def is_there(trace_id: str) -> bool:
         try:
@@ -181,7 +224,9 @@ def _as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[
     found = []
     for text in texts:
         trace_id, place = place_of(text)
-        found.append(placed_nowhere(text) if place == experiment and not is_there(trace_id) else text)
+        known = trace_id not in seen and is_there(trace_id) if place == experiment else True
+        found.append(text if known else placed_nowhere(text))
+        seen.add(trace_id)
     return found
 
 
@@ -197,63 +242,118 @@ def _log_report(mlflow: Any, report: Report) -> None:
 # results
 
 
-def _joined(result: Any, names: list[str], report: Report) -> tuple[pd.DataFrame, pd.DataFrame]:
+Columns = dict[str, list[Any]]
+
+
+class _Joined:
+    """Scores and reasons by the scorer's name, each as long as the input."""
+
+    def __init__(self, names: Iterable[str], size: int) -> None:
+        self.size = size
+        self.scores: Columns = {}
+        self.reasons: Columns = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Room for a scorer's results, if there is none yet."""
+        self.scores.setdefault(name, [None] * self.size)
+        self.reasons.setdefault(name, [None] * self.size)
+
+    def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
+        """The scores of a row, or why there is none. A scorer may give several, under its own name or others."""
+        values: dict[str, list[Any]] = {}
+        said: dict[str, list[str]] = {}
+        for assessment in assessments:
+            name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
+            if not isinstance(feedback, dict):
+                continue
+            self.add(name)
+            value, error, why = feedback.get("value"), feedback.get("error"), assessment.get("rationale")
+            if error:
+                why = f"the scorer broke down: {error.get('error_message') or error.get('error_code')}"
+            elif not _absent(value):
+                values.setdefault(name, []).append(value)
+            if why:
+                said.setdefault(name, []).append(visible(why))
+        for name, found in values.items():
+            self.scores[name][row] = found[0] if len(found) == 1 else found
+        for name, texts in said.items():
+            self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
+
+    def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, anew: bool = False) -> None:
+        """Say why a row has no score where nothing is said of it; `anew`: instead of what is said."""
+        for name in self.scores if only is None else only:
+            if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
+                self.reasons[name][row] = reason
+
+    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        index = pd.RangeIndex(self.size, name="row")
+        given = (self.scores, self.reasons)
+        scores, reasons = (
+            pd.DataFrame({n: pd.Series(c[n], dtype="object", index=index) for n in self.scores}) for c in given
+        )
+        return scores, reasons
+
+
+def _joined(result: Any, scorers: list[Any], report: Report, *, ran: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What mlflow found of each row, at the row's place; of what it did not find, the reason."""
-    size = report.row_count
-    scores: dict[str, list[Any]] = {name: [None] * size for name in names}
-    reasons: dict[str, list[str | None]] = {name: [None] * size for name in names}
+    joined = _Joined(map(_name, scorers), report.row_count)
+    of_sessions = [_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
+    codes = _codes_of_invalid_rows(report)
+    reasons: dict[int, str] = {}
+    found: set[int] = set()
     for line in result.result_df.to_dict("records") if result.result_df is not None else ():
-        position: str | None = (line.get("tags") or {}).get(POSITION)
-        if position is None:
+        row, given = _of_a_line(line)
+        if row is None:
             continue
-        for given in line.get("assessments") or ():
-            assessment = given if isinstance(given, dict) else given.to_dictionary()
-            _take(assessment, int(position), scores, reasons, size)
-    _explain_the_rest(scores, reasons, report)
-    index = pd.RangeIndex(size, name="row")
-    return _frame(scores, list(scores), index), _frame(reasons, list(scores), index)
+        found.add(row)
+        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == result.run_id]
+        joined.take(row, sorted(ours, key=_place_of_document))
+        if ran and (broken := _broke_down(line.get("trace"))):
+            reasons[row] = broken
+    for row, valid in enumerate(report.valid_mask.tolist()):
+        if not valid:
+            reasons[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
+        elif row not in found:
+            reasons[row] = "mlflow kept no trace of the row, and with it no score"
+        if row in reasons:
+            joined.explain(row, reasons[row], anew=True)
+        else:
+            joined.explain(row, "a session has one score, on its first row", only=of_sessions)
+            joined.explain(row, "the scorer gave no score")
+    return joined.frames()
 
 
-def _frame(columns: dict[str, list[Any]], names: list[str], index: pd.Index) -> pd.DataFrame:
-    return pd.DataFrame({n: pd.Series(columns[n], dtype="object", index=index) for n in names}, index=index)
+def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
+    """The position of the row that a line of mlflow's result is about, and what was said of it."""
+    if "assessments" in line:
+        given = line["assessments"] or []
+        place = (line["tags"] or {}).get(POSITION)
+    else:
+        text = line.get("trace")
+        given = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
+        place = line.get("request_id")
+    said = [a if isinstance(a, dict) else a.to_dictionary() for a in given]
+    return (None if place is None else int(place)), said
 
 
-def _take(
-    assessment: dict[str, Any],
-    row: int,
-    scores: dict[str, list[Any]],
-    reasons: dict[str, list[str | None]],
-    size: int,
-) -> None:
-    """A score, or why there is none. A scorer may give several under names of its own; people's feedback, which a
-    trace brings along, is no score."""
-    name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
-    by_a_person = (assessment.get("source") or {}).get("source_type") == "HUMAN"
-    if not isinstance(feedback, dict) or (by_a_person and name not in scores):
-        return
-    value, error = feedback.get("value"), (feedback.get("error") or {}).get("error_message")
-    if not _absent(value) and not error:
-        scores.setdefault(name, [None] * size)[row] = value
-    said = f"the scorer broke down: {error}" if error else assessment.get("rationale")
-    if said and (error or _absent(value)):
-        scores.setdefault(name, [None] * size)
-        reasons.setdefault(name, [None] * size)[row] = visible(said)
+def _broke_down(trace: Any) -> str | None:
+    """What the trace of a run of the app says went wrong."""
+    derived = ScoredRow(None, None, None, trace).derived
+    if derived is None or not derived.failure:
+        return None
+    return f"the app broke down: {visible(derived.error)}" if derived.error else "the app broke down"
+
+
+def _place_of_document(assessment: dict[str, Any]) -> int:
+    """mlflow's judge of documents says which one it means; the store keeps no order."""
+    place = str((assessment.get("metadata") or {}).get("chunk_index"))
+    return int(place) if place.isdecimal() else 0
 
 
 def _absent(value: Any) -> bool:
     return value is None or value is pd.NA or (isinstance(value, float) and value != value)
-
-
-def _explain_the_rest(scores: dict[str, list[Any]], reasons: dict[str, list[str | None]], report: Report) -> None:
-    codes = _codes_of_invalid_rows(report)
-    valid = report.valid_mask.tolist()
-    for name, values in scores.items():
-        said = reasons.setdefault(name, [None] * report.row_count)
-        for row, value in enumerate(values):
-            if value is None and not valid[row]:
-                said[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
-            elif value is None and said[row] is None:
-                said[row] = "the scorer gave no score"
 
 
 def _codes_of_invalid_rows(report: Report) -> dict[int, str]:

@@ -2,6 +2,7 @@
 
     mlflow.genai       inputs (what predict_fn takes), outputs, expectations, trace, tags        mlflow.genai.evaluate
     databricks-agent   the canonical columns that have a value                                   mlflow.evaluate
+    mlflow.evaluate    inputs, predictions, targets as texts; what our metrics read              mlflow.models.evaluate
     vertex             prompt, reference, response, reference_trajectory, predicted_trajectory   EvalTask
 
 Nothing that kills an evaluator is left: every cell is plain Python (no numpy, no NaN), every object is an object,
@@ -35,10 +36,10 @@ from agent_eval_schema.report import Report
 from agent_eval_schema.traces.encode import made_of, rewritten
 from agent_eval_schema.verdict import rows_of
 
-Target = Literal["mlflow.genai", "databricks-agent", "vertex"]
+Target = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
 Inputs = Literal["auto", "messages", "query", "question"]
 
-TARGETS: tuple[Target, ...] = ("mlflow.genai", "databricks-agent", "vertex")
+TARGETS: tuple[Target, ...] = ("mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex")
 
 
 class RowsSetAside(UserWarning):
@@ -71,7 +72,8 @@ def prepare_for_evaluate(
         Anything that `validate_eval_set` takes. It is not changed.
     target
         `"mlflow.genai"` for mlflow.genai.evaluate, `"databricks-agent"` for
-        `mlflow.evaluate(model_type="databricks-agent")`, `"vertex"` for the trajectory metrics.
+        `mlflow.evaluate(model_type="databricks-agent")`, `"mlflow.evaluate"` for `mlflow.models.evaluate` with a model
+        type of texts and `mlflow_metrics`, `"vertex"` for the trajectory metrics.
     inputs
         What `inputs` of mlflow.genai hold, which is how predict_fn is called: `"messages"` for
         `{"messages": [...]}`, `"query"` for `{"query": ..., "history": [...]}`, `"question"` for
@@ -305,6 +307,24 @@ def _for_databricks_agent(columns: Columns, outputs: str, _: Inputs, __: list[An
     return _frame({n: columns[n] for n in names})
 
 
+_MEASURED = (
+    *("retrieved_context", "expected_retrieved_context", "predicted_trajectory", "reference_trajectory"),
+    *("input_token_count", "output_token_count", "total_token_count", "latency_seconds", "failure"),
+)
+"""The columns that our metrics read (integrations/metrics.py)."""
+
+
+def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
+    """Texts for mlflow's own metrics; targets only if every row has one, as these compare all rows."""
+    frame: Columns = {"inputs": [_query(r)["query"] for r in columns["request"]]}
+    if outputs == "provided":
+        frame["predictions"] = ["" if v is None else v for v in columns.get("response", [None] * len(frame["inputs"]))]
+    if None not in columns.get("expected_response", [None]):
+        frame["targets"] = columns["expected_response"]
+    frame.update({n: columns[n] for n in _MEASURED if n in columns})
+    return _frame(frame)
+
+
 def _for_vertex(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
     renamed = {"response": "response", "expected_response": "reference"}
     frame: Columns = {"prompt": [_query(r)["query"] for r in columns["request"]]}
@@ -319,6 +339,7 @@ def _for_vertex(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None)
 _DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame]] = {
     "mlflow.genai": _for_genai,
     "databricks-agent": _for_databricks_agent,
+    "mlflow.evaluate": _for_mlflow_evaluate,
     "vertex": _for_vertex,
 }
 

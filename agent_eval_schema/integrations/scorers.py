@@ -59,15 +59,20 @@ class RowScorer(Scorer):
         """The score, or NaN."""
         raise NotImplementedError
 
-    def __call__(  # type: ignore[override]  # mlflow hands over what the signature names
-        self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None
-    ) -> Feedback | None:
-        row = ScoredRow(inputs, outputs, expectations, trace)
+    def score(self, row: ScoredRow) -> tuple[float, str]:
+        """The score of a row and "", or NaN and why there is none."""
         values = [row.read(column) for column in self.reads]
         absent = [c for c, value in zip(self.reads, values, strict=True) if value is None]
         score = math.nan if absent else float(self.measure(*values))
-        if math.isnan(score):
-            return skipped(self, "; ".join(_why(row, c) for c in absent) or self.undefined)
+        why = "; ".join(_why(row, c) for c in absent) or self.undefined
+        return score, why if math.isnan(score) else ""
+
+    def __call__(  # type: ignore[override]  # mlflow hands over what the signature names
+        self, *, inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None
+    ) -> Feedback | None:
+        score, why = self.score(ScoredRow(inputs, outputs, expectations, trace))
+        if why:
+            return skipped(self, why)
         used = {name: str(option) for name, option in self.options.items()}
         return Feedback(name=self.name, value=score, source=_by_code(self), metadata=used or None)
 

@@ -66,7 +66,10 @@ def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorer
         What `validate_eval_set` takes, or its Report.
     model
         The judge model that mlflow's judges ask, as mlflow names it (`"openai:/gpt-4o"`). Without one they are left
-        out.
+        out. mlflow 3.17 asks OpenAI, and servers that speak like it, with no package beside itself (OPENAI_API_KEY,
+        and OPENAI_BASE_URL for another address); 3.3 to 3.5 need the package openai. For providers that mlflow does
+        not know, install litellm. mlflow 3.17 also fetches a list of models' prices from the network, unless
+        MLFLOW_MODEL_CATALOG_URI is set to nothing, and asks a server that fails eleven times, over three minutes.
 
     Returns
     -------

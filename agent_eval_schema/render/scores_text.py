@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 from string import ascii_lowercase
 from typing import Any
@@ -16,6 +17,9 @@ from agent_eval_schema.visible import visible
 SHOWN = 50
 """Rows that are drawn; the frames have them all."""
 
+HEADING = 13
+"""Characters of a line of a scorer's name."""
+
 
 def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None = None) -> str:
     """The table, and below it what its letters stand for."""
@@ -23,7 +27,7 @@ def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None =
     table = Table(box=None, pad_edge=False, header_style="")
     table.add_column("row", justify="right")
     for name in scores.columns:
-        table.add_column("_\n".join(visible(name).split("_")), justify="right", overflow="fold")
+        table.add_column(_heading(visible(name)), justify="right", overflow="fold")
     for row in scores.index[:SHOWN]:
         cells = [_cell(scores.at[row, n], reasons.at[row, n], letters) for n in scores.columns]
         table.add_row(str(row), *cells)
@@ -46,10 +50,22 @@ def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None =
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
+def _heading(name: str) -> str:
+    """A name as lines that break after its underscores, so that many columns fit."""
+    lines = [""]
+    for part in re.findall(r"[^_]*_+|[^_]+", name):
+        if lines[-1] and len(lines[-1]) + len(part) > HEADING:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
+
+
 def _cell(score: Any, reason: Any, letters: dict[str, str]) -> str:
     if score is None:
         text = visible(reason)
         return letters.setdefault(text, _letter(len(letters)))
+    if isinstance(score, list):
+        return ", ".join(_cell(s, reason, letters) for s in score)
     return f"{score:.3g}" if isinstance(score, float) else visible(score)
 
 

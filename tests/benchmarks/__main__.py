@@ -4,6 +4,8 @@
              ``orjson.loads`` of the same texts, and against mlflow's own extraction of the same fields
     plain    1,000,000 rows without traces: rows a second on one core, and the time against just reading the file
     memory   peak resident memory of the command line, which must not grow with the file, whatever its layout
+    evaluate ``evaluate_eval_set`` against mlflow's own evaluate, called with the prepared frame and those scorers,
+             on sqlite; and, in memory, ``prepare_for_evaluate`` against ``validate_eval_set`` of rows with traces
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
@@ -109,7 +111,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(where).resolve()
 
 
-# --- the four sections ------------------------------------------------------------------------------------------------
+# --- the five sections ------------------------------------------------------------------------------------------------
 
 
 def traces(bench: Bench) -> list[Line]:
@@ -151,6 +153,21 @@ def memory(bench: Bench) -> list[Line]:
     return lines
 
 
+def evaluate(bench: Bench) -> list[Line]:
+    best = fastest(bench.file("plain.parquet"), "evaluate_eval_set", "mlflow_evaluate")
+    ours, direct = (per_row(result) for result in best.values())
+    prepared = fastest(bench.file("traces.parquet"), "prepare_in_memory", "validate_in_memory")
+    prepare, validate = (per_row(result) for result in prepared.values())
+    return [
+        Line("rows evaluated, rows scored", "{rows:,.0f}, {scored:,.0f}".format(**best["evaluate_eval_set"])),
+        Line("mlflow's evaluate", f"{direct * 1e3:.0f} ms a row"),
+        below("evaluate_eval_set adds", (ours / direct - 1) * 100, 5, " %", 1),
+        Line("rows prepared", f"{prepared['prepare_in_memory']['rows']:,.0f}"),
+        Line("validate_eval_set in memory", f"{validate * 1e6:.0f} µs a trace"),
+        at_most("prepare_for_evaluate / validate_eval_set", prepare / validate, 1.2, " ×"),
+    ]
+
+
 def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     statements = {
         "nothing": "pass",
@@ -174,6 +191,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "traces": traces,
     "plain": plain,
     "memory": memory,
+    "evaluate": evaluate,
     "import": imports,
 }
 

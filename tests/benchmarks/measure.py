@@ -11,14 +11,19 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 Result = dict[str, float]
 
 WARM_UP_ROWS = 64
+EVALUATED_ROWS = 200
+"""mlflow takes tens of milliseconds a row."""
+WARM_UP_EVALUATIONS = 4
 MLFLOW_TRACES = 2_000
 """mlflow's own extraction is measured on this many and scaled: all of them would take minutes."""
 
@@ -106,6 +111,83 @@ def pandas_read(path: Path) -> Result:
     return {"seconds": time.perf_counter() - start, "rows": rows}
 
 
+def evaluate_eval_set(path: Path) -> Result:
+    """All of ``evaluate_eval_set``: preparing, evaluating with two scorers, logging the report, joining the scores."""
+    from agent_eval_schema import evaluate_eval_set
+
+    rows = first_rows(path, EVALUATED_ROWS)
+    with mlflow_on_sqlite():
+        scorers = cheap_scorers()
+        evaluate_eval_set(rows[:WARM_UP_EVALUATIONS], scorers)
+        start = time.perf_counter()
+        found = evaluate_eval_set(rows, scorers)
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds, "rows": len(rows), "scored": int(found.scores.notna().all(axis=1).sum())}
+
+
+def mlflow_evaluate(path: Path) -> Result:
+    """mlflow's own evaluate of the prepared rows, with the same scorers and settings."""
+    from agent_eval_schema import prepare_for_evaluate
+
+    rows = first_rows(path, EVALUATED_ROWS)
+    with mlflow_on_sqlite() as mlflow:
+        scorers, frame = cheap_scorers(), prepare_for_evaluate(rows, outputs="provided")
+        mlflow.genai.evaluate(data=frame[:WARM_UP_EVALUATIONS], scorers=scorers)
+        start = time.perf_counter()
+        mlflow.genai.evaluate(data=frame, scorers=scorers)
+        seconds = time.perf_counter() - start
+    return {"seconds": seconds, "rows": len(rows)}
+
+
+@contextmanager
+def mlflow_on_sqlite() -> Iterator[Any]:
+    """mlflow with a fresh store; it prints, and the result of a measurement is all that may be printed."""
+    settings = {"MLFLOW_GENAI_EVAL_MAX_WORKERS": "4", "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+    os.environ.update(settings, MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(sys.stderr):
+        import mlflow.genai
+
+        mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
+        mlflow.set_experiment(experiment_id=mlflow.create_experiment("benchmark", artifact_location=f"file://{folder}"))
+        yield mlflow
+
+
+def cheap_scorers() -> list[Any]:
+    from mlflow.genai.scorers import scorer
+
+    from agent_eval_schema.integrations.scorers import DocumentRecall
+
+    @scorer  # type: ignore[untyped-decorator]
+    def length(outputs: Any) -> int:
+        return len(outputs)
+
+    return [length, DocumentRecall()]
+
+
+def validate_in_memory(path: Path) -> Result:
+    """``validate_eval_set`` of a frame."""
+    from agent_eval_schema import validate_eval_set
+
+    return of_a_frame(path, validate_eval_set)
+
+
+def prepare_in_memory(path: Path) -> Result:
+    """``prepare_for_evaluate`` of a frame, whose traces are handed on."""
+    from agent_eval_schema import prepare_for_evaluate
+
+    return of_a_frame(path, prepare_for_evaluate)
+
+
+def of_a_frame(path: Path, work: Callable[[Any], Any]) -> Result:
+    import pandas as pd
+
+    frame = pd.read_parquet(path)
+    work(frame[:WARM_UP_ROWS])
+    start = time.perf_counter()
+    work(frame)
+    return {"seconds": time.perf_counter() - start, "rows": len(frame)}
+
+
 def first_rows(path: Path, count: int) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
@@ -137,7 +219,10 @@ def pin() -> None:
 
 MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
     one.__name__: one
-    for one in (validate, validate_on_one_core, orjson_loads, mlflow_extraction, arrow_read, pandas_read)
+    for one in (
+        *(validate, validate_on_one_core, orjson_loads, mlflow_extraction, arrow_read, pandas_read),
+        *(evaluate_eval_set, mlflow_evaluate, prepare_in_memory, validate_in_memory),
+    )
 }
 
 if __name__ == "__main__":
