@@ -90,10 +90,12 @@ class Share(Struct, frozen=True):
 
 
 def open_source(data: Any) -> Source:
-    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, or a path.
+    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, or a path; a source is its own.
 
     Raises EvalSetError if the data is none of these, or the file cannot be read as a table.
     """
+    if isinstance(data, Source):
+        return data
     if isinstance(data, str | os.PathLike):
         from agent_eval_schema.engines.files import open_file
 
