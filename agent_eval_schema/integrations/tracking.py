@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from inspect import signature
 from typing import Any
 
@@ -105,7 +105,7 @@ class _Search(Struct, frozen=True):
 def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[str]]:
     """The JSON texts of the traces, a page at a time, each trace once.
 
-    A page is asked for twice, without spans and with them: mlflow leaves out a trace whose spans it cannot load, and
+    A page is asked for without spans, and then with them: mlflow leaves out a trace whose spans it cannot load, and
     only the first answer tells. A store pages by position, so traces that are logged meanwhile move the others: one
     that comes again is skipped.
     """
@@ -117,19 +117,19 @@ def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[
         bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen}
         seen.update(bare)
         if bare:
-            whole = {t.info.trace_id: t for t in search.page(size, token, spans=True)}
-            yield [_text(search.store, whole.get(id) or _one(search.store, id) or t) for id, t in bare.items()]
+            whole = _whole(search, size, token, bare)
+            yield [_text(search.store, whole.get(id, trace)) for id, trace in bare.items()]
         token = found.token
         if not token:
             return
 
 
-def _one(store: Store, trace_id: str) -> Any:
-    """A trace by its id, or None if the store cannot load it."""
-    try:
-        return store.client.get_trace(trace_id)
-    except Exception:  # it is there, as the search says; why it cannot be read differs from store to store
-        return None
+def _whole(search: _Search, size: int, token: str | None, wanted: Collection[str]) -> dict[str, Any]:
+    """The traces of a page with their spans; those that moved between the two questions are looked for further on."""
+    found = {t.info.trace_id: t for t in search.page(size, token, spans=True)}
+    if not found.keys() >= set(wanted):
+        found |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
+    return found
 
 
 def _text(store: Store, trace: Any) -> str:
