@@ -520,5 +520,5 @@ def test_another_store_than_the_one_that_mlflow_is_set_to(tmp_path: Any, trackin
 
 @pytest.mark.skipif(NEW_ENOUGH, reason="mlflow is new enough for datasets")
 def test_an_mlflow_that_has_no_datasets() -> None:
-    with pytest.raises(EvalSetError, match=r"^mlflow 3\.5 or newer is needed for this, got 3\.[34]"):
+    with pytest.raises(EvalSetError, match=r"^this needs mlflow 3\.5 or newer, got 3\.[34]"):
         to_mlflow_dataset([{"request": "a"}], "x")

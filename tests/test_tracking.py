@@ -299,7 +299,7 @@ def test_an_old_mlflow(monkeypatch: pytest.MonkeyPatch, version: str, old: bool)
 
     monkeypatch.setattr(mlflow, "__version__", version)
     if old:
-        with pytest.raises(EvalSetError, match=rf"^mlflow 3.3 or newer is needed for this, got {version}: pip install"):
+        with pytest.raises(EvalSetError, match=rf"^this needs mlflow 3\.3 or newer, got {version}: pip install"):
             Store()
     else:
         assert require_mlflow() is mlflow
@@ -307,7 +307,7 @@ def test_an_old_mlflow(monkeypatch: pytest.MonkeyPatch, version: str, old: bool)
 
 def test_a_folder_called_mlflow_is_not_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "import_module", lambda _: object())
-    with pytest.raises(EvalSetError, match=r"mlflow 3\.3 or newer is needed for this, got none"):
+    with pytest.raises(EvalSetError, match=r"this needs mlflow 3\.3 or newer, got none"):
         require_mlflow()
 
 
@@ -316,8 +316,8 @@ def test_without_mlflow(call: str) -> None:
     code = f"import sys; sys.modules['mlflow'] = None; import agent_eval_schema as a; a.{call}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
 
-    assert run.stderr.splitlines()[-1].startswith("agent_eval_schema.issues.EvalSetError: mlflow 3.")
-    assert run.stderr.splitlines()[-1].endswith("pip install 'agent-eval-schema[mlflow]'")
+    assert run.stderr.splitlines()[-1].startswith("agent_eval_schema.issues.EvalSetError: this needs mlflow 3.")
+    assert run.stderr.splitlines()[-1].endswith("pip install -U 'agent-eval-schema[mlflow]'")
 
 
 def test_the_module_is_imported_without_mlflow() -> None:

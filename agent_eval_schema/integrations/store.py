@@ -16,6 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.visible import visible
 
@@ -28,11 +29,10 @@ def require_mlflow(minimum: str = OLDEST_MLFLOW) -> ModuleType:
     try:
         mlflow = import_module("mlflow")
     except ImportError as error:
-        message = f"mlflow {minimum} or newer is needed for this ({error}): pip install 'agent-eval-schema[mlflow]'"
-        raise EvalSetError(message) from error
+        raise missing("mlflow", f"mlflow {minimum}", error) from error
     found = str(getattr(mlflow, "__version__", "none"))  # a folder of that name can be imported too
     if _numbers(found) < _numbers(minimum):
-        message = f"mlflow {minimum} or newer is needed for this, got {found}: pip install -U 'mlflow>={minimum}'"
+        message = f"this needs mlflow {minimum} or newer, got {found}: pip install -U 'mlflow>={minimum}'"
         raise EvalSetError(message)
     return mlflow
 
