@@ -13,11 +13,14 @@ _HOME = {
     "normalize_eval_set": "check",
     "metric_support": "check",
     "eval_set_from_traces": "traces.rows",
+    "traces_from_store": "integrations.tracking",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
     "supported_scorers": "integrations.supported",
     "evaluate_eval_set": "integrations.evaluate",
     "mlflow_metrics": "integrations.metrics",
+    "to_mlflow_dataset": "integrations.datasets",
+    "from_mlflow_dataset": "integrations.datasets",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
@@ -33,11 +36,14 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "normalize_eval_set",
     "metric_support",
     "eval_set_from_traces",
+    "traces_from_store",
     "prepare_for_evaluate",
     "diff_eval_sets",
     "supported_scorers",
     "evaluate_eval_set",
     "mlflow_metrics",
+    "to_mlflow_dataset",
+    "from_mlflow_dataset",
     "json_schema",
     "explain",
     "Report",
@@ -51,10 +57,12 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
+    from agent_eval_schema.integrations.datasets import from_mlflow_dataset, to_mlflow_dataset
     from agent_eval_schema.integrations.evaluate import evaluate_eval_set
     from agent_eval_schema.integrations.metrics import mlflow_metrics
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
     from agent_eval_schema.integrations.supported import supported_scorers
+    from agent_eval_schema.integrations.tracking import traces_from_store
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
     from agent_eval_schema.report import Report
     from agent_eval_schema.rules import explain

@@ -205,12 +205,24 @@ def _from_traces(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
-    report = report_on_traces(arguments.input)
+    report = report_on_traces(_traces(arguments))
     count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}")
     if report.counts:
         _print(_text(report))
     return CLEAN if report.ok else FINDINGS
+
+
+def _traces(arguments: argparse.Namespace) -> object:
+    """The file of traces, or what a tracking store has of an experiment."""
+    store_only = arguments.filter or arguments.tracking_uri
+    if (arguments.input is None) == (arguments.experiment is None) or (arguments.input and store_only):
+        raise EvalSetError("give a file IN, or --experiment NAME (with --filter and --tracking-uri) in its place")
+    if arguments.input is not None:
+        return arguments.input
+    from agent_eval_schema.integrations.tracking import traces_from_store
+
+    return traces_from_store(arguments.experiment, filter_string=arguments.filter, tracking_uri=arguments.tracking_uri)
 
 
 def _schema(arguments: argparse.Namespace) -> int:
@@ -282,9 +294,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_metrics(commands)
     _add_diff(commands)
 
-    command = _add(commands, "from-traces", _from_traces, "turn a file of MLflow traces into evaluation rows")
-    command.add_argument("input", metavar="IN", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table")
+    command = _add(commands, "from-traces", _from_traces, "turn MLflow traces into evaluation rows")
+    command.add_argument(
+        "input", metavar="IN", nargs="?", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table"
+    )
     command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
+    command.add_argument("--experiment", metavar="NAME", help="the traces of a tracking store, in place of IN")
+    command.add_argument("--filter", metavar="F", help="those of them that mlflow.search_traces finds")
+    command.add_argument("--tracking-uri", metavar="URI", help="the store (that of MLFLOW_TRACKING_URI)")
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")

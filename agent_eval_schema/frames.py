@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -90,10 +90,12 @@ class Share(Struct, frozen=True):
 
 
 def open_source(data: Any) -> Source:
-    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, or a path.
+    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, or a path; a source is its own.
 
     Raises EvalSetError if the data is none of these, or the file cannot be read as a table.
     """
+    if isinstance(data, Source):
+        return data
     if isinstance(data, str | os.PathLike):
         from agent_eval_schema.engines.files import open_file
 
@@ -356,6 +358,13 @@ def to_pandas(batches: Iterable[pa.RecordBatch], source: Source) -> pd.DataFrame
     """Normalised rows as a frame: objects in cells are Python objects, absent is None (or NA in numbers)."""
     kinds, columns = to_columns(batches)
     return pd.DataFrame({n: _column(n, columns[n], kind, source) for n, kind in kinds.items()})
+
+
+def canonical_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Canonical rows as a frame with the canonical columns, then the others that the first row has."""
+    names = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
+    kinds = {f.name: f.type for f in ROW_SCHEMA}
+    return pd.DataFrame({n: _series([row[n] for row in rows], kinds.get(n, pa.string())) for n in names})
 
 
 def _column(name: str, values: list[Any], kind: pa.DataType, source: Source) -> Any:

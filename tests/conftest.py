@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +93,33 @@ def every_input(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[lis
 @pytest.fixture
 def samples() -> Path:
     return SAMPLES
+
+
+@pytest.fixture(scope="session")
+def mlflow_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for a tracking store, whose tables cost seconds to make: tests share it, each with an experiment or a
+    dataset of its own."""
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(scope="module")
+def tracking_store(mlflow_folder: Path) -> Iterator[str]:
+    """The URI of a tracking store of the real mlflow, which mlflow is set to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # mlflow warns of its own parts while they are loaded
+        mlflow = pytest.importorskip("mlflow")
+        importlib.import_module("mlflow.pyfunc")
+        importlib.import_module("mlflow.genai")
+    uri = f"sqlite:///{mlflow_folder}/mlflow.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+        patch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "false")
+        # set_experiment and set_tracking_uri write these; the next module is to find them as they were
+        patch.setenv("MLFLOW_TRACKING_URI", uri)
+        patch.setenv("MLFLOW_EXPERIMENT_ID", "0")
+        patch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
+        patch.chdir(mlflow_folder)  # where mlflow puts what belongs to no experiment
+        mlflow.set_tracking_uri(uri)
+        yield uri
+        mlflow.set_tracking_uri(None)
+        mlflow.tracing.reset()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -243,14 +243,20 @@ _NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id
 
 
 def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
-    """Only the keys that are there: mlflow takes a key with None for an expectation."""
+    names = [n for n in ("custom_expected", *(column for column, _ in _EXPECTATIONS.values())) if n in columns]
     for row in range(size):
-        given = dict((columns["custom_expected"][row] if "custom_expected" in columns else None) or {})
-        for name, (column, shape) in _EXPECTATIONS.items():
-            value = columns[column][row] if column in columns else None
-            if value is not None:
-                given[name] = shape(value)
-        yield given
+        yield expectations_of({n: columns[n][row] for n in names})
+
+
+def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
+    expectation."""
+    given = dict(row.get("custom_expected") or {})
+    for name, (column, shape) in _EXPECTATIONS.items():
+        value = row.get(column)
+        if value is not None:
+            given[name] = shape(value)
+    return given
 
 
 def _guidelines(value: dict[str, list[str]]) -> list[str]:

@@ -30,7 +30,8 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     ----------
     traces
         A list of `mlflow.entities.Trace`, of dicts or of JSON texts; one of these alone; a frame of
-        `mlflow.search_traces()` or any frame with a `trace` column; or the path of a file of either.
+        `mlflow.search_traces()` or any frame with a `trace` column; the path of a file of either; or what
+        `traces_from_store("my experiment", filter_string=...)` fetched from a tracking store.
 
     Returns
     -------
