@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from agent_eval_schema.report import Report
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
+
+FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
+"""The severities that fail a run, by --fail-on."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,8 +65,8 @@ def _validate(arguments: argparse.Namespace) -> int:
         reports.append(_check(path, arguments))
         if arguments.output == "text":
             _print(("\n" if i else "") + _text(reports[-1]))
-    if arguments.output == "json":
-        _print_json(reports)
+    if arguments.output != "text":
+        _print(_WHOLE_RUN[arguments.output](reports, arguments))
     for report in reports:
         _write(report, arguments)
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
@@ -87,8 +91,7 @@ def _codes(given: list[str]) -> tuple[str, ...]:
 
 
 def _found(report: Report, fail_on: str) -> bool:
-    levels = {"error": [Severity.ERROR], "warning": [Severity.ERROR, Severity.WARNING], "never": []}
-    return any(report.count(severity) for severity in levels[fail_on])
+    return any(report.count(severity) for severity in FAILING[fail_on])
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
@@ -170,9 +173,31 @@ def _text(report: Report) -> str:
     return report.to_text(color=_in_color())
 
 
-def _print_json(reports: list[Report]) -> None:
+def _json(reports: list[Report], _: argparse.Namespace) -> str:
     texts = [report.to_json() for report in reports]
-    _print(texts[0] if len(texts) == 1 else "[\n" + ",\n".join(t.rstrip("\n") for t in texts) + "\n]\n")
+    return texts[0] if len(texts) == 1 else "[\n" + ",\n".join(t.rstrip("\n") for t in texts) + "\n]\n"
+
+
+def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
+    from agent_eval_schema.render.github import github_text
+
+    return github_text(reports, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=_listing_all(arguments))
+
+
+def _listing_all(arguments: argparse.Namespace) -> str:
+    """The command that lists every finding of this one."""
+    given = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
+    options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
+    for name, codes in (("--select", _codes(arguments.select)), ("--ignore", _codes(arguments.ignore))):
+        options += [name, ",".join(codes)] if codes else []
+    return shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
+
+
+_WHOLE_RUN: dict[str, Callable[[list[Report], argparse.Namespace], str]] = {
+    "json": _json,
+    "github": _github,
+}
+"""The forms that are printed once for all files."""
 
 
 def _print(text: str) -> None:
@@ -229,7 +254,7 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command = _add(commands, "validate", _validate, "check every row of evaluation sets")
     command.add_argument("files", metavar="FILE", nargs="+", help="JSONL, JSON, CSV or Parquet")
     _add_reading(command)
-    command.add_argument("--output", choices=["text", "json"], default="text", help="form of the report (text)")
+    command.add_argument("--output", choices=["text", *_WHOLE_RUN], default="text", help="form of the report (text)")
     command.add_argument("--select", metavar="CODES", action="append", default=[], help="only these: AE2,AE401")
     command.add_argument("--ignore", metavar="CODES", action="append", default=[], help="not these")
     command.add_argument(

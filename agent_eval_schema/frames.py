@@ -50,7 +50,7 @@ class Source(Struct, frozen=True):
 
     `nests` says that a cell could have held an object, so that an object written as text is worth a word.
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
-    `original(name)` a column of data in memory, as it came.
+    `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
     """
 
     kind: str
@@ -61,6 +61,7 @@ class Source(Struct, frozen=True):
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
+    lines: Callable[[Iterable[int]], dict[int, int]] | None = None
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,

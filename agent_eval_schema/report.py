@@ -5,7 +5,7 @@ What would be large on a file (rows, valid, invalid, a long list of issues) is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -113,6 +113,11 @@ class Report:
     def name(self) -> str | None:
         """The file's path, if the data was a file."""
         return self._source.name
+
+    def lines(self, rows: Iterable[int]) -> dict[int, int]:
+        """The line of the file, counted from 1, on which each of these rows begins; nothing for a form without lines
+        (a JSON array, Parquet, a packed file, data in memory)."""
+        return self._source.lines(rows) if self._source.lines else {}
 
     # issues
 

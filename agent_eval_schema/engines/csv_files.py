@@ -43,6 +43,14 @@ def csv_batches(path: str) -> Iterator[pa.RecordBatch]:
             yield _csv_batch(header, rows)
 
 
+def csv_lines(path: str) -> Iterator[int]:
+    """The line of the file on which each row begins: a quoted field may hold newlines."""
+    with opened(path) as stream:
+        records = _records(stream, path)
+        next(records, None)  # the header
+        yield from (record.line for record in records)
+
+
 def csv_columns(path: str) -> list[str]:
     with opened(path) as stream:
         return _header(path, _records(stream, path))

@@ -23,14 +23,22 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
     builder = CellBuilder()
-    for number, line in enumerate(_lines(path), start=1):
-        if not line or line.isspace():
-            continue
+    for number, line in _numbered(path):
         builder.add(line, f"line {number}")
         if builder.full:
             yield builder.take()
     if builder.size:
         yield builder.take()
+
+
+def jsonl_lines(path: str) -> Iterator[int]:
+    """The line of the file on which each row stands."""
+    return (number for number, _ in _numbered(path))
+
+
+def _numbered(path: str) -> Iterator[tuple[int, bytes]]:
+    """The lines that are rows, each with its number in the file: blank lines are no rows."""
+    return ((n, line) for n, line in enumerate(_lines(path), start=1) if line and not line.isspace())
 
 
 def _lines(path: str) -> Iterator[bytes]:

@@ -84,7 +84,7 @@ def _print_verdict(console: Console, report: Report) -> None:
     )
     console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
     if report.rules_off:
-        console.print(f"{_plural(report.rules_off, 'rule')} switched off", style="yellow")
+        console.print(f"{plural(report.rules_off, 'rule')} switched off", style="yellow")
     if report.derived:
         fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
         console.print(f"Taken from traces (rows): {fields}", style="dim")
@@ -101,10 +101,10 @@ def verdict(report: Report) -> str:
         head = f"✗ All {report.row_count:,} rows are valid, but the data set is not"
     else:
         head = f"✓ All {report.row_count:,} rows are valid" if report.row_count > 1 else "✓ The row is valid"
-    return f"{head}: {_plural(errors, 'error')}, {_plural(warnings, 'warning')}." if errors or warnings else f"{head}."
+    return f"{head}: {plural(errors, 'error')}, {plural(warnings, 'warning')}." if errors or warnings else f"{head}."
 
 
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
