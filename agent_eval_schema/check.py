@@ -9,6 +9,7 @@ mapInArrow. What needs the whole data set runs in the fold (fold.py).
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -142,11 +143,12 @@ def check_source(
     jobs: int = 0,
 ) -> Report:
     """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large)."""
+    start = time.perf_counter()
     plan = make_plan(source, format, outputs, select, ignore)
     fold = Fold(plan.codes, plan.outputs, source)
     for checked in _checked(source, plan, jobs):
         fold.add(checked)
-    return Report(source, plan, fold)
+    return Report(source, plan, fold, time.perf_counter() - start)
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:

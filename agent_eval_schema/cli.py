@@ -193,9 +193,16 @@ def _listing_all(arguments: argparse.Namespace) -> str:
     return shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
 
 
+def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
+    from agent_eval_schema.render.junit import junit_xml
+
+    return junit_xml(reports, failing=FAILING[arguments.fail_on])
+
+
 _WHOLE_RUN: dict[str, Callable[[list[Report], argparse.Namespace], str]] = {
     "json": _json,
     "github": _github,
+    "junit": _junit,
 }
 """The forms that are printed once for all files."""
 

@@ -49,14 +49,20 @@ class Report:
 
     Attributes: `ok` (no error anywhere), `format`, `outputs`, `row_count`, `valid_count`, `invalid_count`, `counts`
     ({code: n}, exact), `derived` ({field: rows that took it from their trace}), `issues`, `rows`, `valid`, `invalid`,
-    `metric_support`, `metrics`. A row is invalid if it has an issue of severity error.
+    `metric_support`, `metrics`, `seconds` (that the check took). A row is invalid if it has an issue of severity error.
     """
 
-    def __init__(self, source: Source, plan: Plan, fold: Fold) -> None:
+    def __init__(self, source: Source, plan: Plan, fold: Fold, seconds: float = 0.0) -> None:
         fold.finish()
         self._source, self._plan, self._fold = source, plan, fold
+        self.seconds = seconds
 
     # counts
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the rules that were applied."""
+        return sorted(self._plan.codes)
 
     @property
     def rules_off(self) -> int:
