@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -100,12 +101,14 @@ def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
     """Each cell as JSON; a cell that is JSON already goes out as it came in."""
     at = batch.schema.get_field_index(name)
     if is_json_column(batch.schema.field(at)):
-        return [None if v is None else v.encode() for v in batch.column(at).to_pylist()]
+        # An indented JSON file has line ends between the parts of a value (never inside of a text); a line must not.
+        return [None if v is None else _ENDS.sub(" ", v).encode() for v in batch.column(at).to_pylist()]
     values = canonical_values(batch.column(at), batch.schema.field(at))
     return [None if v is None else _encode(v) for v in values]
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
+_ENDS = re.compile(r"[\r\n]+")
 
 
 def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
