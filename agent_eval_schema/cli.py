@@ -82,6 +82,7 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
         outputs=arguments.outputs,
         select=_codes(arguments.select),
         ignore=_codes(arguments.ignore),
+        values=arguments.values,
         jobs=arguments.jobs,
     )
 
@@ -127,7 +128,7 @@ def _from_traces(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
-    report = report_on_traces(arguments.input)
+    report = report_on_traces(arguments.input, values=arguments.values)
     count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}")
     if report.counts:
@@ -190,6 +191,7 @@ def _listing_all(arguments: argparse.Namespace) -> str:
     options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
     for name, codes in (("--select", _codes(arguments.select)), ("--ignore", _codes(arguments.ignore))):
         options += [name, ",".join(codes)] if codes else []
+    options += [] if arguments.values else ["--no-values"]
     return shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
 
 
@@ -235,6 +237,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _add(commands, "from-traces", _from_traces, "turn a file of MLflow traces into evaluation rows")
     command.add_argument("input", metavar="IN", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table")
     command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
+    _add_no_values(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
@@ -267,10 +270,17 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument(
         "--fail-on", choices=["error", "warning", "never"], default="error", help="what makes the exit code 1 (error)"
     )
+    _add_no_values(command)
     command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
     command.add_argument(
         "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
+    )
+
+
+def _add_no_values(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--no-values", dest="values", action="store_false", help="say nothing that stands in a cell (private data)"
     )
 
 

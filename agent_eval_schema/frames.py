@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import (
@@ -33,6 +34,7 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.quoting import byte_name, error_text, without_quoting
 from agent_eval_schema.rules import reading
 from agent_eval_schema.visible import visible
 
@@ -69,6 +71,19 @@ class Source(Struct, frozen=True):
         if self.shares is not None:
             return self.shares(share)
         return ((i, batch) for i, batch in enumerate(self.batches()) if share.has(i, BATCH_BYTES))
+
+    def quoting(self, values: bool) -> Source:
+        """The source whose readers quote cells in what they say of them, or do not."""
+        shares = self.shares
+        return (
+            self
+            if values
+            else replace(
+                self,
+                batches=lambda: without_quoting(self.batches()),
+                shares=shares and (lambda share: without_quoting(shares(share))),
+            )
+        )
 
 
 class Share(Struct, frozen=True):
@@ -242,13 +257,14 @@ _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 def _cell_problem(name: str, value: Any, error: Exception) -> Problem:
     if isinstance(error, UnicodeDecodeError):
-        byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
-        return name, reading.NOT_UTF8.code, f"expected UTF-8, got the byte {byte}"
+        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
+        return name, reading.NOT_UTF8.code, f"expected UTF-8, got {byte}"
     if isinstance(error, UnicodeError):
         return name, reading.LONE_SURROGATE.code, "text with half of a character (a lone surrogate)"
     if isinstance(error, RecursionError):
         return name, reading.TOO_DEEP.code, f"expected a value of ordinary depth, got {describe(value)} nested too deep"
-    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {visible(error)[:200]}"
+    why = visible(error_text(error))[:200]
+    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {why}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from agent_eval_schema.metrics.support import (
     words,
 )
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.quoting import quoting
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.verdict import rows_of
 from agent_eval_schema.visible import visible
@@ -81,6 +82,11 @@ class Report:
     @property
     def outputs(self) -> str:
         return self._plan.outputs
+
+    @property
+    def values(self) -> bool:
+        """Whether messages may quote cells. Without, issues have no request_id either: a row is known by its number."""
+        return self._plan.values
 
     @property
     def row_count(self) -> int:
@@ -144,13 +150,17 @@ class Report:
         if self._fold.holds_all_issues:
             yield from self._fold.take_issues()
             return
-        again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+        again = self._fold_again()
         for checked in self._checked(columns=False):
             again.add(checked)
             yield from again.take_issues()
             again.forget_issues()
         again.finish()
         yield from again.take_issues()
+
+    def _fold_again(self) -> Fold:
+        """A fold that keeps every issue, for a second reading."""
+        return Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62, values=self.values)
 
     def listed_issues(self) -> list[Issue]:
         """The issues that are in memory, in the order of the rows: all but for a file with very many."""
@@ -283,19 +293,21 @@ class Report:
     def write_normalized(self, path: str, *, carry: bool = True) -> int:
         """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
         canonical columns are written."""
-        return write_batches(path, self.iter_batches(), self.schema if carry else ROW_SCHEMA)
+        with quoting(self.values):
+            return write_batches(path, self.iter_batches(), self.schema if carry else ROW_SCHEMA)
 
     def write_invalid(self, path: str) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
         given = [f for f in self.source_schema if f.name not in (ISSUES, LINE)]
         schema = pa.schema([*given, pa.field(LINE, pa.string()), pa.field(ISSUES, pa.list_(NOTE))])
-        return write_batches(path, self._invalid_batches(), schema)
+        with quoting(self.values):
+            return write_batches(path, self._invalid_batches(), schema)
 
     def _invalid_batches(self) -> Iterator[pa.RecordBatch]:
         """The cells as they came, beside the notes of the row (those of rules that compare rows too)."""
         from agent_eval_schema.check import check_stream
 
-        again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+        again = self._fold_again()
         for batch in self._source.batches():
             start = again.row_count
             again.add(next(check_stream([batch], self._plan)))

@@ -15,6 +15,7 @@ from agent_eval_schema.cells import (
 )
 from agent_eval_schema.engines.streams import TEXT_BATCH_BYTES, opened
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.quoting import byte_name
 from agent_eval_schema.rules import reading
 
 
@@ -62,9 +63,7 @@ def _header(path: str, records: Iterator[_Record]) -> list[str]:
         raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
     wrong = _wrong_byte(first.text)
     if wrong:
-        raise EvalSetError(
-            f"{path}: line 1: expected UTF-8 in the header, got the byte {wrong}: save the file as UTF-8"
-        )
+        raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
     return [n.strip() for n in first.fields]
 
 
@@ -147,11 +146,11 @@ def _record_problem(header: list[str], record: _Record) -> Problem | None:
     for name, field in zip(header, record.fields, strict=True):
         wrong = _wrong_byte(field)
         if wrong:
-            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got the byte {wrong}"
+            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got {wrong}"
     return None
 
 
 def _wrong_byte(text: str) -> str:
     """The first byte that was not UTF-8, which Python keeps as a surrogate."""
     wrong = next((c for c in text if "\udc80" <= c <= "\udcff"), None) if not text.isascii() else None
-    return f"0x{ord(wrong) - 0xDC00:02X}" if wrong else ""
+    return byte_name(ord(wrong) - 0xDC00) if wrong else ""

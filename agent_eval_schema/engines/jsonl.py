@@ -16,6 +16,7 @@ from agent_eval_schema.cells import (
 )
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.engines.streams import CHUNK, TEXT_BATCH_BYTES, opened
+from agent_eval_schema.quoting import byte_name
 from agent_eval_schema.rules import reading
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -116,8 +117,8 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
     if isinstance(error, _NoRow):
         return None, reading.MALFORMED_ROW.code, f"{where}: {error}"
     if isinstance(error, UnicodeDecodeError):
-        byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
-        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got the byte {byte}"
+        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
+        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got {byte}"
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
         rule = reading.MALFORMED_ROW if value.rule is reading.MALFORMED_JSON else value.rule

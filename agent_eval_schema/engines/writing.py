@@ -20,6 +20,7 @@ from agent_eval_schema.cells import (
 )
 from agent_eval_schema.frames import canonical_values
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.quoting import error_text
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def replacing(path: str) -> Iterator[str]:
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
     except pa.ArrowException as error:  # a type that the format does not have
-        raise EvalSetError(f"{path}: cannot be written: {error}") from error
+        raise EvalSetError(f"{path}: cannot be written: {error_text(error)}") from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)

@@ -52,12 +52,12 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     return report.rows[list(COLUMNS)]
 
 
-def report_on_traces(traces: Any) -> Report:
+def report_on_traces(traces: Any, *, values: bool = True) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are none in `traces`."""
     from agent_eval_schema.check import check_source
 
     source = _source(traces)
-    report = check_source(source, outputs="provided")
+    report = check_source(source, outputs="provided", values=values)
     if report.row_count and "trace" not in report.source_schema.names and report.format == "databricks":
         raise EvalSetError("no traces found: expected a `trace` column, or one trace (info, data) a row")
     return report
