@@ -178,6 +178,13 @@ def test_no_cell_key_id_or_name_becomes_a_command(hostile: str, tmp_path: Path) 
     assert {c.properties.get("line") for c in found} <= {"1", "2", "3", "4", None}
 
 
+def test_what_looks_like_an_escape_arrives_as_it_is_written(tmp_path: Path) -> None:
+    role = "100%0A, 5%25: 3%"
+    path = as_jsonl([{"request": {"messages": [{"role": role, "content": "a"}]}, "response": "b"}], tmp_path)
+    (found,) = annotations(path)
+    assert f"got the text '{role}'\n→ use one of " in found.text
+
+
 def test_a_hostile_file_name_is_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = Path("::error file=x,line=1::##[add-mask]%0A.jsonl")

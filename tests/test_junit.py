@@ -150,6 +150,13 @@ def test_it_is_xml_whatever_the_cells_hold(tmp_path: Path) -> None:
         assert document.isascii()
 
 
+def test_it_is_xml_whatever_the_file_is_called(tmp_path: Path) -> None:
+    path = tmp_path / 'a\x1b<&".jsonl'
+    path.write_text(json.dumps(GOOD))
+    (suite,) = suites(junit_xml([validate_eval_set(str(path))]))
+    assert suite.attrib["name"] == str(tmp_path / r'a\x1b<&".jsonl')
+
+
 def test_the_text_of_half_a_character_is_written_out() -> None:
     report = validate_eval_set([{"request": {"\ud83d": 1}, "response": "a"}])
     suites(junit_xml([report]))
