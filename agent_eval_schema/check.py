@@ -28,6 +28,7 @@ from agent_eval_schema.frames import Source, is_absent, one_batch, open_source
 from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.plan import Plan
+from agent_eval_schema.progress import Screen, notebook, progress
 from agent_eval_schema.quoting import error_text, quoting
 from agent_eval_schema.report import Report
 from agent_eval_schema.rows import Rows
@@ -86,6 +87,7 @@ def validate_eval_set(
         select=_words(select),
         ignore=_words(ignore),
         values=values,
+        screen=notebook(),
     )
 
 
@@ -154,14 +156,18 @@ def check_source(
     ignore: tuple[str, ...] = (),
     values: bool = True,
     jobs: int = 0,
+    screen: Screen | None = None,
 ) -> Report:
-    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large)."""
+    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large). What takes
+    long shows its progress on the screen, if there is one."""
     start = time.perf_counter()
     source = source.quoting(values)
-    plan = make_plan(source, format, outputs, select, ignore, values)
-    fold = Fold(plan.codes, plan.outputs, source, values=values)
-    for checked in _checked(source, plan, jobs):
-        fold.add(checked)
+    with progress(source, screen) as so_far:
+        plan = make_plan(source, format, outputs, select, ignore, values)
+        fold = Fold(plan.codes, plan.outputs, source, values=values)
+        for checked in _checked(source, plan, jobs):
+            fold.add(checked)
+            so_far.add(checked.num_rows)
     return Report(source, plan, fold, time.perf_counter() - start)
 
 

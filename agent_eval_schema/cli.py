@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.issues import EvalSetError, Severity
 
 if TYPE_CHECKING:
+    from agent_eval_schema.progress import Screen
     from agent_eval_schema.report import Report
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
@@ -69,6 +70,7 @@ def _validate(arguments: argparse.Namespace) -> int:
         _print(_WHOLE_RUN[arguments.output](reports, arguments))
     for report in reports:
         _write(report, arguments)
+    _say_pace(reports, arguments)
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
 
 
@@ -84,6 +86,7 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
         ignore=_codes(arguments.ignore),
         values=arguments.values,
         jobs=arguments.jobs,
+        screen=_screen(arguments),
     )
 
 
@@ -98,10 +101,10 @@ def _found(report: Report, fail_on: str) -> bool:
 def _write(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.write_normalized:
         count = report.write_normalized(arguments.write_normalized)
-        _note(f"{count:,} normalised rows written to {arguments.write_normalized}")
+        _note(f"{count:,} normalised rows written to {arguments.write_normalized}", arguments)
     if arguments.write_invalid:
         count = report.write_invalid(arguments.write_invalid)
-        _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}")
+        _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
 
 
 def _metrics(arguments: argparse.Namespace) -> int:
@@ -111,7 +114,9 @@ def _metrics(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.text import metrics_text
 
     metrics_of(arguments.system)  # a wrong name is told before the file is read
-    report = check_source(open_source(arguments.file), format=arguments.format, outputs=arguments.outputs)
+    report = check_source(
+        open_source(arguments.file), format=arguments.format, outputs=arguments.outputs, screen=_screen(arguments)
+    )
     if arguments.output == "json":
         import msgspec
 
@@ -119,7 +124,8 @@ def _metrics(arguments: argparse.Namespace) -> int:
     else:
         _print(metrics_text(report, color=_in_color(), system=arguments.system))
     if report.invalid_count:
-        _note(f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support nothing: see validate")
+        text = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support nothing: see validate"
+        _note(text, arguments)
     return CLEAN
 
 
@@ -128,9 +134,9 @@ def _from_traces(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
-    report = report_on_traces(arguments.input, values=arguments.values)
+    report = report_on_traces(arguments.input, values=arguments.values, screen=_screen(arguments))
     count = report.write_normalized(arguments.output, carry=False)
-    _note(f"{count:,} rows written to {arguments.output}")
+    _note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:
         _print(_text(report))
     return CLEAN if report.ok else FINDINGS
@@ -215,8 +221,24 @@ def _print(text: str) -> None:
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)
+def _note(text: str, arguments: argparse.Namespace) -> None:
+    if not arguments.quiet:
+        print(text, file=sys.stderr)
+
+
+def _screen(arguments: argparse.Namespace) -> Screen | None:
+    from agent_eval_schema.progress import terminal
+
+    return None if arguments.quiet else terminal()
+
+
+def _say_pace(reports: list[Report], arguments: argparse.Namespace) -> None:
+    """How fast a long run was; of a short one nobody wants to know."""
+    from agent_eval_schema.progress import PATIENCE, pace_text
+
+    seconds = sum(report.seconds for report in reports)
+    if seconds >= PATIENCE:
+        _note(pace_text(sum(report.row_count for report in reports), seconds), arguments)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -238,6 +260,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("input", metavar="IN", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table")
     command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
     _add_no_values(command)
+    _add_quiet(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
@@ -284,6 +307,10 @@ def _add_no_values(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_quiet(command: argparse.ArgumentParser) -> None:
+    command.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
@@ -306,3 +333,4 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
         default="auto",
         help="whether the outputs are in the data",
     )
+    _add_quiet(command)

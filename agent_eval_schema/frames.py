@@ -53,6 +53,7 @@ class Source(Struct, frozen=True):
     `nests` says that a cell could have held an object, so that an object written as text is worth a word.
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
+    `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Source(Struct, frozen=True):
     original: Callable[[str], Any] | None = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None
+    read_share: Callable[[int], float | None] | None = None
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
@@ -158,7 +160,14 @@ def _from_pandas(frame: pd.DataFrame) -> Source:
     def original(name: str) -> pd.Series[Any]:
         return kept.iloc[:, positions[name]]
 
-    return Source("pandas", batches, lambda mask: kept[mask], repeated_columns=repeated(names), original=original)
+    return Source(
+        "pandas",
+        batches,
+        lambda mask: kept[mask],
+        repeated_columns=repeated(names),
+        original=original,
+        read_share=lambda rows: rows / max(len(kept), 1),
+    )
 
 
 def _bytes_per_row(head: Iterable[Iterable[Any]]) -> float:
@@ -285,7 +294,14 @@ def _from_list(rows: list[Any]) -> Source:
 
     keys = {k for row in rows if isinstance(row, Mapping) for k in row}
     names = tuple(map(column_name, keys))
-    return Source("list", batches, take, original=original, repeated_columns=repeated(names))
+    return Source(
+        "list",
+        batches,
+        take,
+        original=original,
+        repeated_columns=repeated(names),
+        read_share=lambda done: done / max(len(rows), 1),
+    )
 
 
 def _list_batch(rows: list[Any]) -> pa.RecordBatch:
@@ -329,6 +345,7 @@ def _from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
         lambda mask: back(filtered(table, mask)),
         nests=False,
         repeated_columns=repeated(table.schema.names),
+        read_share=lambda rows: rows / max(len(table), 1),
     )
 
 

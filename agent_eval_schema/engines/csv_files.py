@@ -13,7 +13,7 @@ from agent_eval_schema.cells import (
     Problem,
     make_batch,
 )
-from agent_eval_schema.engines.streams import TEXT_BATCH_BYTES, opened
+from agent_eval_schema.engines.streams import TEXT_BATCH_BYTES, Position, opened
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.quoting import byte_name
 from agent_eval_schema.rules import reading
@@ -28,8 +28,8 @@ class _Record(NamedTuple):
     error: str
 
 
-def csv_batches(path: str) -> Iterator[pa.RecordBatch]:
-    with opened(path) as stream:
+def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    with opened(path, position) as stream:
         records = _records(stream, path)
         header = _header(path, records)
         rows: list[_Record] = []

@@ -30,7 +30,7 @@ from agent_eval_schema.engines.csv_files import csv_batches, csv_columns, csv_li
 from agent_eval_schema.engines.json_array import json_batches
 from agent_eval_schema.engines.jsonl import jsonl_batches, jsonl_lines
 from agent_eval_schema.engines.parquet_files import parquet_batches, parquet_columns, parquet_shares
-from agent_eval_schema.engines.streams import COMPRESSIONS, opened
+from agent_eval_schema.engines.streams import COMPRESSIONS, Position, opened
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError
 
@@ -44,15 +44,16 @@ def open_file(path: str) -> Source:
         raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected one of {known}")
     kind, batches, columns, lines = read
     _require_utf8_family(path, kind)
-    names = columns(path)
+    names, position = columns(path), Position()
     return Source(
         kind=kind,
-        batches=lambda: batches(path),
-        take=lambda mask: frame_of(rows_where(batches(path), mask)),
+        batches=lambda: batches(path, position),
+        take=lambda mask: frame_of(rows_where(batches(path, None), mask)),
         name=path,
         nests=kind in ("jsonl", "json"),
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
+        read_share=position.share,
         lines=partial(_lines_of, lines, path) if lines and not _is_packed(path) else None,
     )
 
@@ -100,7 +101,7 @@ class _Reader(NamedTuple):
     """How a kind of file is read: its batches, its columns, and the lines of its rows if it has lines."""
 
     kind: str
-    batches: Callable[[str], Iterator[pa.RecordBatch]]
+    batches: Callable[[str, Position | None], Iterator[pa.RecordBatch]]
     columns: Callable[[str], list[str]]
     lines: Callable[[str], Iterator[int]] | None = None
 

@@ -15,16 +15,16 @@ from agent_eval_schema.cells import (
     make_batch,
 )
 from agent_eval_schema.diagnose import describe
-from agent_eval_schema.engines.streams import CHUNK, TEXT_BATCH_BYTES, opened
+from agent_eval_schema.engines.streams import CHUNK, TEXT_BATCH_BYTES, Position, opened
 from agent_eval_schema.quoting import byte_name
 from agent_eval_schema.rules import reading
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
+def jsonl_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
     builder = CellBuilder()
-    for number, line in _numbered(path):
+    for number, line in _numbered(path, position):
         builder.add(line, f"line {number}")
         if builder.full:
             yield builder.take()
@@ -37,14 +37,14 @@ def jsonl_lines(path: str) -> Iterator[int]:
     return (number for number, _ in _numbered(path))
 
 
-def _numbered(path: str) -> Iterator[tuple[int, bytes]]:
+def _numbered(path: str, position: Position | None = None) -> Iterator[tuple[int, bytes]]:
     """The lines that are rows, each with its number in the file: blank lines are no rows."""
-    return ((n, line) for n, line in enumerate(_lines(path), start=1) if line and not line.isspace())
+    return ((n, line) for n, line in enumerate(_lines(path, position), start=1) if line and not line.isspace())
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def _lines(path: str, position: Position | None) -> Iterator[bytes]:
     """The lines of a file without their ends; a BOM and CRLF are no part of a line."""
-    with opened(path) as stream:
+    with opened(path, position) as stream:
         rest, first = [b""], True
         while chunk := stream.read(CHUNK):
             if first:
