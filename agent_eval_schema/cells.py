@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema import jsontext
+from agent_eval_schema.quoting import byte_name
 
 READING = "__reading_problems__"
 """list<struct<column, code, message>> a row; a problem without a column concerns the whole row."""
@@ -117,7 +118,8 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
             texts.append(None if cell is None else bytes(cell).decode())
         except UnicodeDecodeError as error:
             texts.append(None)
-            unreadable[row] = f"expected UTF-8, got the byte 0x{error.object[error.start]:02X} at byte {error.start}"
+            byte = byte_name(error.object[error.start])
+            unreadable[row] = f"expected UTF-8, got {byte} at byte {error.start}"
     return texts, unreadable
 
 

@@ -9,6 +9,7 @@ mapInArrow. What needs the whole data set runs in the fold (fold.py).
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ from agent_eval_schema.frames import Source, is_absent, one_batch, open_source
 from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.plan import Plan
+from agent_eval_schema.progress import Screen, notebook, progress
+from agent_eval_schema.quoting import error_text, quoting
 from agent_eval_schema.report import Report
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import chosen
@@ -47,6 +50,7 @@ def validate_eval_set(
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
+    values: bool = True,
 ) -> Report:
     """Check every row of an evaluation set; say what is wrong, where, how to mend it, and what can be measured.
 
@@ -62,6 +66,9 @@ def validate_eval_set(
         `"auto"`: provided if any row has a response or a trace.
     select, ignore
         Codes (`"AE206"`), prefixes (`"AE2"`) or names of the rules to apply, or not to.
+    values
+        Without, nothing that stands in a cell is said in any message, hint or path, nor are request ids: for private
+        data. The names of columns and the numbers of rows are told; `report.rows`, `valid` and `invalid` are the data.
 
     Returns
     -------
@@ -73,7 +80,15 @@ def validate_eval_set(
     EvalSetError
         The check could not run: no such file, not a table, an unknown option.
     """
-    return check_source(open_source(data), format=format, outputs=outputs, select=_words(select), ignore=_words(ignore))
+    return check_source(
+        open_source(data),
+        format=format,
+        outputs=outputs,
+        select=_words(select),
+        ignore=_words(ignore),
+        values=values,
+        screen=notebook(),
+    )
 
 
 def normalize_eval_set(
@@ -148,14 +163,21 @@ def check_source(
     outputs: str = "auto",
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
+    values: bool = True,
     jobs: int = 0,
+    screen: Screen | None = None,
 ) -> Report:
-    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large)."""
-    plan = make_plan(source, format, outputs, select, ignore)
-    fold = Fold(plan.codes, plan.outputs, source)
-    for checked in _checked(source, plan, jobs):
-        fold.add(checked)
-    return Report(source, plan, fold)
+    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large). What takes
+    long shows its progress on the screen, if there is one."""
+    start = time.perf_counter()
+    source = source.quoting(values)
+    with progress(source, screen) as so_far:
+        plan = make_plan(source, format, outputs, select, ignore, values)
+        fold = Fold(plan.codes, plan.outputs, source, values=values)
+        for checked in _checked(source, plan, jobs):
+            fold.add(checked)
+            so_far.add(checked.num_rows)
+    return Report(source, plan, fold, time.perf_counter() - start)
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
@@ -170,7 +192,12 @@ def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
 
 
 def make_plan(
-    source: Source, format: str, outputs: str, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+    source: Source,
+    format: str,
+    outputs: str,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    values: bool = True,
 ) -> Plan:
     """Settle what "auto" means for this source. Reads as many batches as it takes to see an output."""
     if outputs not in ("auto", "provided", "generated"):
@@ -182,7 +209,7 @@ def make_plan(
     if outputs == "auto":
         head = [] if first is None else [first]
         outputs = "provided" if _have_outputs(chain(head, batches), chosen_format.read) else "generated"
-    return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason)
+    return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason, values=values)
 
 
 def _have_outputs(batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
@@ -213,6 +240,11 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 
     A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
     """
+    with quoting(plan.values):
+        return _check_batch(batch, plan)
+
+
+def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     rows: Rows | None = None
     try:
         with _without_collector():
@@ -223,7 +255,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     except Exception as error:
         if batch.num_rows > 1:
             half = batch.num_rows // 2
-            parts = [check_batch(batch.slice(0, half), plan), check_batch(batch.slice(half), plan)]
+            parts = [_check_batch(batch.slice(0, half), plan), _check_batch(batch.slice(half), plan)]
             return _joined(parts)
         return _broken(rows or Rows(batch, plan), plan, error)
 
@@ -251,6 +283,6 @@ def _broken(rows: Rows, plan: Plan, error: Exception) -> pa.RecordBatch:
     while frame is not None and frame.tb_next is not None and frame.tb_frame.f_globals.get("__name__") == __name__:
         frame = frame.tb_next
     name = frame.tb_frame.f_code.co_name if frame else "a rule"
-    rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error}")
+    rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error_text(error)}")
     rows.values, rows.derived = {}, None
     return assemble(rows, plan)

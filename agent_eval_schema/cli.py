@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -15,10 +16,14 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.issues import EvalSetError, Severity
 
 if TYPE_CHECKING:
+    from agent_eval_schema.progress import Screen
     from agent_eval_schema.repairing import Repaired
     from agent_eval_schema.report import Report
 
 CLEAN, FINDINGS, COULD_NOT_RUN = 0, 1, 2
+
+FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
+"""The severities that fail a run, by --fail-on."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,10 +73,11 @@ def _validate(arguments: argparse.Namespace) -> int:
         reports.append(_check(path, arguments))
         if arguments.output == "text":
             _print(("\n" if i else "") + _text(reports[-1]))
-    if arguments.output == "json":
-        _print_json(reports)
+    if arguments.output != "text":
+        _print(_WHOLE_RUN[arguments.output](reports, arguments))
     for report in reports:
         _write(report, arguments)
+    _say_pace(reports, arguments)
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
 
 
@@ -84,25 +90,25 @@ def _repair(arguments: argparse.Namespace) -> int:
 
     if len(arguments.files) > 1:
         raise EvalSetError("--fix and --diff take one FILE at a time")
+    if not arguments.values:
+        raise EvalSetError("--fix and --diff show what cells hold, so they do not go with --no-values")
     select, ignore = _codes(arguments.select), _codes(arguments.ignore)
     source = open_source(arguments.files[0])
     if arguments.fix:
         require_repairable(source, arguments.fix)
     repaired = repair(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
     if arguments.diff:
-        return _show_repairs(repaired)
+        return _show_repairs(repaired, arguments)
     outputs = repaired.plan.outputs
     report = check_source(repaired.source, format=arguments.format, outputs=outputs, select=select, ignore=ignore)
-    if arguments.output == "json":
-        _print_json([report])
-    else:
-        _print(_text(report))
+    whole_run = _WHOLE_RUN.get(arguments.output)
+    _print(whole_run([report], arguments) if whole_run else _text(report))
     _write(report, arguments)
-    _note(f"{repaired.write(arguments.fix)} repaired, written to {arguments.fix}")
+    _note(f"{repaired.write(arguments.fix)} repaired, written to {arguments.fix}", arguments)
     return FINDINGS if _found(report, arguments.fail_on) else CLEAN
 
 
-def _show_repairs(repaired: Repaired) -> int:
+def _show_repairs(repaired: Repaired, arguments: argparse.Namespace) -> int:
     """Show what --fix would do; nothing is written. Like diff, exit code 1 says that something would change."""
     from agent_eval_schema.render.repairs import head_of, lines_of
     from agent_eval_schema.repairing import Tally
@@ -113,7 +119,8 @@ def _show_repairs(repaired: Repaired) -> int:
         _print("".join(head))
     for _, changes in tally.over(repaired.batches()):
         _print("".join(line for change in changes for line in [*head, *lines_of(change, color=color)]))
-    _note(f"{tally} can be repaired; nothing was written" if tally else "there is nothing that can be repaired safely")
+    found = f"{tally} can be repaired; nothing was written" if tally else "there is nothing that can be repaired safely"
+    _note(found, arguments)
     return FINDINGS if tally else CLEAN
 
 
@@ -127,7 +134,9 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
         outputs=arguments.outputs,
         select=_codes(arguments.select),
         ignore=_codes(arguments.ignore),
+        values=arguments.values,
         jobs=arguments.jobs,
+        screen=_screen(arguments),
     )
 
 
@@ -136,8 +145,7 @@ def _codes(given: list[str]) -> tuple[str, ...]:
 
 
 def _found(report: Report, fail_on: str) -> bool:
-    levels = {"error": [Severity.ERROR], "warning": [Severity.ERROR, Severity.WARNING], "never": []}
-    return any(report.count(severity) for severity in levels[fail_on])
+    return any(report.count(severity) for severity in FAILING[fail_on])
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
@@ -145,13 +153,13 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         from agent_eval_schema.engines.writing import write_text
 
         write_text(arguments.html, report.to_html())
-        _note(f"the report as a page written to {arguments.html}")
+        _note(f"the report as a page written to {arguments.html}", arguments)
     if arguments.write_normalized:
         count = report.write_normalized(arguments.write_normalized)
-        _note(f"{count:,} normalised rows written to {arguments.write_normalized}")
+        _note(f"{count:,} normalised rows written to {arguments.write_normalized}", arguments)
     if arguments.write_invalid:
         count = report.write_invalid(arguments.write_invalid)
-        _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}")
+        _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
 
 
 def _metrics(arguments: argparse.Namespace) -> int:
@@ -161,7 +169,9 @@ def _metrics(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.render.text import metrics_text
 
     metrics_of(arguments.system or "all")  # a wrong name is told before the file is read
-    report = check_source(open_source(arguments.file), format=arguments.format, outputs=arguments.outputs)
+    report = check_source(
+        open_source(arguments.file), format=arguments.format, outputs=arguments.outputs, screen=_screen(arguments)
+    )
     if arguments.output == "json":
         import msgspec
 
@@ -174,7 +184,8 @@ def _metrics(arguments: argparse.Namespace) -> int:
     else:
         _print(metrics_text(report, color=_in_color(), system=arguments.system))
     if report.invalid_count:
-        _note(f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support nothing: see validate")
+        text = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support nothing: see validate"
+        _note(text, arguments)
     return CLEAN
 
 
@@ -195,7 +206,7 @@ def _diff(arguments: argparse.Namespace) -> int:
         from agent_eval_schema.engines.writing import write_text
 
         write_text(arguments.html, found.to_html())
-        _note(f"the comparison as a page written to {arguments.html}")
+        _note(f"the comparison as a page written to {arguments.html}", arguments)
     fails = {"any": not found.same, "loss": found.losses, "never": False}
     return FINDINGS if fails[arguments.fail_on] else CLEAN
 
@@ -205,9 +216,9 @@ def _from_traces(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
-    report = report_on_traces(_traces(arguments))
+    report = report_on_traces(_traces(arguments), values=arguments.values, screen=_screen(arguments))
     count = report.write_normalized(arguments.output, carry=False)
-    _note(f"{count:,} rows written to {arguments.output}")
+    _note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:
         _print(_text(report))
     return CLEAN if report.ok else FINDINGS
@@ -263,9 +274,39 @@ def _text(report: Report) -> str:
     return report.to_text(color=_in_color())
 
 
-def _print_json(reports: list[Report]) -> None:
+def _json(reports: list[Report], _: argparse.Namespace) -> str:
     texts = [report.to_json() for report in reports]
-    _print(texts[0] if len(texts) == 1 else "[\n" + ",\n".join(t.rstrip("\n") for t in texts) + "\n]\n")
+    return texts[0] if len(texts) == 1 else "[\n" + ",\n".join(t.rstrip("\n") for t in texts) + "\n]\n"
+
+
+def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
+    from agent_eval_schema.render.github import github_text
+
+    return github_text(reports, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=_listing_all(arguments))
+
+
+def _listing_all(arguments: argparse.Namespace) -> str:
+    """The command that lists every finding of this one."""
+    given = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
+    options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
+    for name, codes in (("--select", _codes(arguments.select)), ("--ignore", _codes(arguments.ignore))):
+        options += [name, ",".join(codes)] if codes else []
+    options += [] if arguments.values else ["--no-values"]
+    return shlex.join(["agent-eval-schema", "validate", *arguments.files, *options, "--output", "json"])
+
+
+def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
+    from agent_eval_schema.render.junit import junit_xml
+
+    return junit_xml(reports, failing=FAILING[arguments.fail_on])
+
+
+_WHOLE_RUN: dict[str, Callable[[list[Report], argparse.Namespace], str]] = {
+    "json": _json,
+    "github": _github,
+    "junit": _junit,
+}
+"""The forms that are printed once for all files."""
 
 
 def _print(text: str) -> None:
@@ -274,8 +315,24 @@ def _print(text: str) -> None:
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)
+def _note(text: str, arguments: argparse.Namespace) -> None:
+    if not arguments.quiet:
+        print(text, file=sys.stderr)
+
+
+def _screen(arguments: argparse.Namespace) -> Screen | None:
+    from agent_eval_schema.progress import terminal
+
+    return None if arguments.quiet else terminal()
+
+
+def _say_pace(reports: list[Report], arguments: argparse.Namespace) -> None:
+    """How fast a long run was; of a short one nobody wants to know."""
+    from agent_eval_schema.progress import PATIENCE, pace_text
+
+    seconds = sum(report.seconds for report in reports)
+    if seconds >= PATIENCE:
+        _note(pace_text(sum(report.row_count for report in reports), seconds), arguments)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -302,6 +359,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--experiment", metavar="NAME", help="the traces of a tracking store, in place of IN")
     command.add_argument("--filter", metavar="F", help="those of them that mlflow.search_traces finds")
     command.add_argument("--tracking-uri", metavar="URI", help="the store (that of MLFLOW_TRACKING_URI)")
+    _add_no_values(command)
+    _add_quiet(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
@@ -328,13 +387,14 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command = _add(commands, "validate", _validate, "check every row of evaluation sets")
     command.add_argument("files", metavar="FILE", nargs="+", help="JSONL, JSON, CSV or Parquet")
     _add_reading(command)
-    command.add_argument("--output", choices=["text", "json"], default="text", help="form of the report (text)")
+    command.add_argument("--output", choices=["text", *_WHOLE_RUN], default="text", help="form of the report (text)")
     command.add_argument("--html", metavar="PATH", help="write the report as a page to look at")
     command.add_argument("--select", metavar="CODES", action="append", default=[], help="only these: AE2,AE401")
     command.add_argument("--ignore", metavar="CODES", action="append", default=[], help="not these")
     command.add_argument(
         "--fail-on", choices=["error", "warning", "never"], default="error", help="what makes the exit code 1 (error)"
     )
+    _add_no_values(command)
     command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
     repairs = command.add_mutually_exclusive_group()
@@ -343,6 +403,16 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument(
         "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
     )
+
+
+def _add_no_values(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--no-values", dest="values", action="store_false", help="say nothing that stands in a cell (private data)"
+    )
+
+
+def _add_quiet(command: argparse.ArgumentParser) -> None:
+    command.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
 
 
 def _positive(text: str) -> int:
@@ -384,3 +454,4 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
         default="auto",
         help="whether the outputs are in the data",
     )
+    _add_quiet(command)

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, inspect
 
+from agent_eval_schema.quoting import length_of, may_quote
 from agent_eval_schema.visible import visible
 
 Kind = Literal["type", "null", "blank", "choice", "missing", "unknown"]
@@ -30,6 +31,9 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "history": ("chat_history", "previous", "context"),
 }
 """Names that other tools give to our keys. An alias is a better guess than the spelling."""
+
+
+_OUR_WORDS = frozenset(ALIASES).union(*ALIASES.values())
 
 
 class Problem(Struct, frozen=True):
@@ -95,14 +99,16 @@ def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> 
             yield from _walk(fields[key].type, item, f"{path}.{key}", key)
         elif key in meant and meant[key] in missing:
             # The misspelt key absorbs the "missing" that it causes: one cause, one problem.
-            message = f"no key `{meant[key]}`, but there is `{key}`"
+            name = key_name(key)
+            message = f"no key `{meant[key]}`, but there is `{name}`"
             yield Problem(
-                f"{path}.{key}", meant[key], "missing", message, f"did you mean `{meant[key]}`? Rename `{key}`"
+                f"{path}.{name}", meant[key], "missing", message, f"did you mean `{meant[key]}`? Rename `{name}`"
             )
             missing.remove(meant[key])
         elif strict:
+            name = key_name(key)
             hint = f"did you mean `{meant[key]}`?" if key in meant else f"known keys: {names(fields)}"
-            yield Problem(f"{path}.{key}", key, "unknown", f"unknown key `{key}` is ignored", hint)
+            yield Problem(f"{path}.{name}", key, "unknown", f"unknown key `{name}` is ignored", hint)
     for name in missing:
         yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"add the key `{name}`")
 
@@ -114,8 +120,9 @@ def _walk_items(item: inspect.Type, value: list[Any], path: str) -> Iterable[Pro
 
 def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> Iterable[Problem]:
     for key, entry in value.items():
-        yield from _walk(node.key_type, key, f"{path}.{key}", "key")
-        yield from _walk(node.value_type, entry, f"{path}.{key}", "{}")
+        place = f"{path}.{key if may_quote() else '*'}"
+        yield from _walk(node.key_type, key, place, "key")
+        yield from _walk(node.value_type, entry, place, "{}")
 
 
 def _walk_choice(choices: tuple[Any, ...], value: Any, path: str, field: str) -> Iterable[Problem]:
@@ -136,7 +143,8 @@ def _remedy(wanted: set[str], value: Any) -> str:
     if "a list" in wanted and isinstance(value, dict | str):
         return "put it into a list: [...]" if isinstance(value, dict) else "put the text into a list: ['...']"
     if "text" in wanted and isinstance(value, int | float) and not isinstance(value, bool):
-        return f"write it as text: '{value}'" if describe(value) != "the number huge" else "write it as text"
+        is_short = may_quote() and describe(value) != "the number huge"
+        return f"write it as text: '{value}'" if is_short else "write it as text"
     return ""
 
 
@@ -199,6 +207,8 @@ def names(items: Iterable[Any]) -> str:
 
 def describe(value: Any, limit: int = 60) -> str:
     """What a value is, in a few words: the "got" of a message. Long text is cut, containers are summed up."""
+    if not may_quote() and (kind := _kind(value)):
+        return kind
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -215,8 +225,26 @@ def describe(value: Any, limit: int = 60) -> str:
     return f"a {type(value).__name__}"
 
 
+def _kind(value: Any) -> str:
+    """What a value is without what it says; nothing for what says nothing (null, blanks, the length of a list)."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str) and value.strip():
+        return length_of(value)
+    return f"an object with {len(value):,} key{'' if len(value) == 1 else 's'}" if isinstance(value, dict) else ""
+
+
+def key_name(key: str) -> str:
+    """A key of somebody's object for a message or a path; `*` if it may not be quoted and is no word of ours."""
+    return key if may_quote() or key in _OUR_WORDS else "*"
+
+
 def excerpt(text: str, limit: int = 60) -> str:
     """The text in quotes, on one line, cut to `limit` characters."""
+    if not may_quote():
+        return length_of(text)
     line = visible(" ".join(text[: limit * 4].split()))
     return f"'{line[: limit - 1]}…'" if len(line) > limit or len(text) > limit * 4 else f"'{line}'"
 
@@ -254,7 +282,7 @@ def _around(text: str, start: int, end: int, limit: int) -> str:
 
 
 def excerpt_names(value: Iterable[Any], most: int = 6) -> str:
-    keys = [str(k)[:40] for k in value]
+    keys = [key_name(str(k))[:40] for k in value]
     return names(keys[:most]) + (", …" if len(keys) > most else "")
 
 

@@ -24,6 +24,7 @@ from agent_eval_schema.hashes import FirstSeen
 from agent_eval_schema.issues import Issue, Rule
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.quoting import quoted, quoting
 from agent_eval_schema.rows import misspelt_columns
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.uris import EXACT, NEAR, rewrite
@@ -46,10 +47,13 @@ class Fold:
     the issues of the data set as a whole. Both are complete, however few issues are kept.
     """
 
-    def __init__(self, codes: frozenset[str], outputs: str, source: Source, keep: int | None = None) -> None:
+    def __init__(
+        self, codes: frozenset[str], outputs: str, source: Source, keep: int | None = None, values: bool = True
+    ) -> None:
         self.codes = codes
         self.outputs = outputs
         self.source = source
+        self.values = values
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -77,7 +81,7 @@ class Fold:
         start, size = self.row_count, checked.num_rows
         ids = verdict(checked, "id")
         self.columns.update(dict.fromkeys(json.loads(checked.schema.metadata[b"columns"])))
-        self._add_issues(verdict(checked, "issues"), ids, start)
+        self._add_issues(verdict(checked, "issues"), ids if self.values else pa.nulls(size, pa.string()), start)
         valid = np.asarray(verdict(checked, "valid")).astype(bool)
         for row in self._repeated_ids(ids, start):
             valid[row - start] = False
@@ -110,7 +114,7 @@ class Fold:
         self, rule: Rule, row: int | None, request_id: str | None, column: str | None, message: str, hint: str = ""
     ) -> None:
         if rule.code in self.codes:
-            given = hint or rule.hint
+            given, request_id = hint or rule.hint, request_id if self.values else None
             issue = Issue(row, request_id, column, column, rule.code, rule.name, rule.severity, message, given)
             self.counts[rule.code] += 1
             self._add_example(issue)
@@ -149,12 +153,13 @@ class Fold:
         repeated = []
         for at in np.flatnonzero(firsts >= 0).tolist():
             row, text = int(present[at]) + start, str(texts[at])
+            said = f"'{text[:60]}'" if self.values else "its id"
             self._log(
                 dataset.REPEATED_REQUEST_ID,
                 row,
                 text,
                 "request_id",
-                f"'{text[:60]}' is the id of row {firsts[at]} already",
+                f"{said} is the id of row {firsts[at]} already",
             )
             repeated.append(row)
         return repeated
@@ -238,12 +243,11 @@ class Fold:
         near = self._near[NEAR]
         if near and not self._near[EXACT] and self._near_pair:
             expected, retrieved = self._near_pair
-            message = (
-                f"no expected doc_uri equals a retrieved one, but in {near:,} of {self._near.total():,} rows one "
-                "nearly "
-                f"does: expected {expected!r}, retrieved {retrieved!r}"
-            )
-            hint = rewrite(expected, retrieved)
+            with quoting(self.values):
+                pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
+                hint = rewrite(expected, retrieved)
+            rows = f"{near:,} of {self._near.total():,} rows"
+            message = f"no expected doc_uri equals a retrieved one, but in {rows} one nearly does: {pair}"
             self._log(dataset.DOC_URI_NEAR_MISS, None, None, "expected_retrieved_context", message, hint)
 
     @cached_property

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import (
@@ -35,6 +36,7 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.quoting import byte_name, error_text, without_quoting
 from agent_eval_schema.rules import reading
 from agent_eval_schema.visible import visible
 
@@ -52,8 +54,10 @@ class Source(Struct, frozen=True):
 
     `nests` says that a cell could have held an object, so that an object written as text is worth a word.
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
-    `original(name)` a column of data in memory, as it came. A repaired source says which columns it `renamed`; as its
-    batches are not those of the file, they are made and checked in one process (`repaired`).
+    `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
+    `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows. A
+    repaired source says which columns it `renamed`; as its batches are not those of the file, they are made and checked
+    in one process (`repaired`).
     """
 
     kind: str
@@ -66,6 +70,8 @@ class Source(Struct, frozen=True):
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
     repaired: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
+    lines: Callable[[Iterable[int]], dict[int, int]] | None = None
+    read_share: Callable[[int], float | None] | None = None
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
@@ -73,6 +79,19 @@ class Source(Struct, frozen=True):
         if self.shares is not None:
             return self.shares(share)
         return ((i, batch) for i, batch in enumerate(self.batches()) if share.has(i, BATCH_BYTES))
+
+    def quoting(self, values: bool) -> Source:
+        """The source whose readers quote cells in what they say of them, or do not."""
+        shares = self.shares
+        return (
+            self
+            if values
+            else replace(
+                self,
+                batches=lambda: without_quoting(self.batches()),
+                shares=shares and (lambda share: without_quoting(shares(share))),
+            )
+        )
 
 
 class Share(Struct, frozen=True):
@@ -156,7 +175,14 @@ def _from_pandas(frame: pd.DataFrame) -> Source:
     def original(name: str) -> pd.Series[Any]:
         return kept.iloc[:, positions[name]]
 
-    return Source("pandas", batches, lambda mask: kept[mask], repeated_columns=repeated(names), original=original)
+    return Source(
+        "pandas",
+        batches,
+        lambda mask: kept[mask],
+        repeated_columns=repeated(names),
+        original=original,
+        read_share=lambda rows: rows / max(len(kept), 1),
+    )
 
 
 def _bytes_per_row(head: Iterable[Iterable[Any]]) -> float:
@@ -255,13 +281,14 @@ _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 def _cell_problem(name: str, value: Any, error: Exception) -> Problem:
     if isinstance(error, UnicodeDecodeError):
-        byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
-        return name, reading.NOT_UTF8.code, f"expected UTF-8, got the byte {byte}"
+        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
+        return name, reading.NOT_UTF8.code, f"expected UTF-8, got {byte}"
     if isinstance(error, UnicodeError):
         return name, reading.LONE_SURROGATE.code, "text with half of a character (a lone surrogate)"
     if isinstance(error, RecursionError):
         return name, reading.TOO_DEEP.code, f"expected a value of ordinary depth, got {describe(value)} nested too deep"
-    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {visible(error)[:200]}"
+    why = visible(error_text(error))[:200]
+    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {why}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -282,7 +309,14 @@ def _from_list(rows: list[Any]) -> Source:
 
     keys = {k for row in rows if isinstance(row, Mapping) for k in row}
     names = tuple(map(column_name, keys))
-    return Source("list", batches, take, original=original, repeated_columns=repeated(names))
+    return Source(
+        "list",
+        batches,
+        take,
+        original=original,
+        repeated_columns=repeated(names),
+        read_share=lambda done: done / max(len(rows), 1),
+    )
 
 
 def _list_batch(rows: list[Any]) -> pa.RecordBatch:
@@ -326,6 +360,7 @@ def _from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
         lambda mask: back(filtered(table, mask)),
         nests=False,
         repeated_columns=repeated(table.schema.names),
+        read_share=lambda rows: rows / max(len(table), 1),
     )
 
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.issues import Rule
+from agent_eval_schema.quoting import error_text
 from agent_eval_schema.rules import reading
 
 decode = msgspec.json.Decoder().decode
@@ -111,8 +112,9 @@ def _reason(text: str, error: Exception) -> str:
         return "nothing but blanks"
     if "truncated" in str(error):
         return f"it ends at byte {size} in the middle of a value"
-    found = _BYTE.search(str(error))
-    reason = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ").strip()
+    said = str(error) if isinstance(error, msgspec.DecodeError) else error_text(error)  # msgspec's texts quote nothing
+    found = _BYTE.search(said)
+    reason = _BYTE.sub("", said).removeprefix("JSON is malformed: ").strip()
     return f"{reason} at byte {found.group(1)} of {size}" if found else reason
 
 

@@ -10,7 +10,7 @@ class Plan(Struct, frozen=True):
 
     `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` asks for
     less: the trace itself stays where it is, what only its reader needs is left there, and a column TRACE_STATE says
-    whether mlflow can read it.
+    whether mlflow can read it. `values` says whether messages may quote cells.
     """
 
     format: str
@@ -20,3 +20,4 @@ class Plan(Struct, frozen=True):
     columns: bool = False
     reason: str = ""
     beside_traces: bool = False
+    values: bool = True

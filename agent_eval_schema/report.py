@@ -5,7 +5,7 @@ What would be large on a file (rows, valid, invalid, a long list of issues) is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from agent_eval_schema.metrics.support import (
     words,
 )
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.quoting import quoting
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.verdict import rows_of
 from agent_eval_schema.visible import visible
@@ -52,14 +53,20 @@ class Report:
 
     Attributes: `ok` (no error anywhere), `format`, `outputs`, `row_count`, `valid_count`, `invalid_count`, `counts`
     ({code: n}, exact), `derived` ({field: rows that took it from their trace}), `issues`, `rows`, `valid`, `invalid`,
-    `metric_support`, `metrics`. A row is invalid if it has an issue of severity error.
+    `metric_support`, `metrics`, `seconds` (that the check took). A row is invalid if it has an issue of severity error.
     """
 
-    def __init__(self, source: Source, plan: Plan, fold: Fold) -> None:
+    def __init__(self, source: Source, plan: Plan, fold: Fold, seconds: float = 0.0) -> None:
         fold.finish()
         self._source, self._plan, self._fold = source, plan, fold
+        self.seconds = seconds
 
     # counts
+
+    @property
+    def codes(self) -> list[str]:
+        """The codes of the rules that were applied."""
+        return sorted(self._plan.codes)
 
     @property
     def rules_off(self) -> int:
@@ -83,6 +90,11 @@ class Report:
     @property
     def outputs(self) -> str:
         return self._plan.outputs
+
+    @property
+    def values(self) -> bool:
+        """Whether messages may quote cells. Without, issues have no request_id either: a row is known by its number."""
+        return self._plan.values
 
     @property
     def row_count(self) -> int:
@@ -120,6 +132,8 @@ class Report:
     @cached_property
     def excerpts(self) -> dict[Place, Excerpt]:
         """The cells around what the examples are about, by (row, column, path); of a file they are read again."""
+        if not self.values:
+            return {}
         shown = [issue for issues in self._fold.examples.values() for issue in issues]
         return excerpts(shown, self._source.batches(), find_format(self.format).read)
 
@@ -130,13 +144,20 @@ class Report:
 
     @property
     def distributions(self) -> dict[str, Distribution]:
-        """The distributions of latency, tokens and tool calls, as far as there are any."""
+        """The distributions of latency, tokens and tool calls, as far as there are any (and values may be shown)."""
+        if not self.values:
+            return {}
         return {name: d for name, d in self._fold.distributions.items() if d.count}
 
     @property
     def name(self) -> str | None:
         """The file's path, if the data was a file."""
         return self._source.name
+
+    def lines(self, rows: Iterable[int]) -> dict[int, int]:
+        """The line of the file, counted from 1, on which each of these rows begins; nothing for a form without lines
+        (a JSON array, Parquet, a packed file, data in memory)."""
+        return self._source.lines(rows) if self._source.lines else {}
 
     # issues
 
@@ -151,13 +172,17 @@ class Report:
         if self._fold.holds_all_issues:
             yield from self._fold.take_issues()
             return
-        again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+        again = self._fold_again()
         for checked in self._checked(columns=False):
             again.add(checked)
             yield from again.take_issues()
             again.forget_issues()
         again.finish()
         yield from again.take_issues()
+
+    def _fold_again(self) -> Fold:
+        """A fold that keeps every issue, for a second reading."""
+        return Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62, values=self.values)
 
     def listed_issues(self) -> list[Issue]:
         """The issues that are in memory, in the order of the rows: all but for a file with very many."""
@@ -310,19 +335,21 @@ class Report:
     def write_normalized(self, path: str, *, carry: bool = True) -> int:
         """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
         canonical columns are written."""
-        return write_batches(path, self.iter_batches(), self.schema if carry else ROW_SCHEMA)
+        with quoting(self.values):
+            return write_batches(path, self.iter_batches(), self.schema if carry else ROW_SCHEMA)
 
     def write_invalid(self, path: str) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
         given = [f for f in self._schema(lambda batch: batch) if f.name not in (ISSUES, LINE)]
         schema = pa.schema([*given, pa.field(LINE, pa.string()), pa.field(ISSUES, pa.list_(NOTE))])
-        return write_batches(path, self._invalid_batches(), schema)
+        with quoting(self.values):
+            return write_batches(path, self._invalid_batches(), schema)
 
     def _invalid_batches(self) -> Iterator[pa.RecordBatch]:
         """The cells as they came, beside the notes of the row (those of rules that compare rows too)."""
         from agent_eval_schema.check import check_stream
 
-        again = Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62)
+        again = self._fold_again()
         for batch in self._source.batches():
             start = again.row_count
             again.add(next(check_stream([batch], self._plan)))

@@ -12,7 +12,7 @@ from typing import Any
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.cells import Cells
 from agent_eval_schema.decoding import FAILED, Values
-from agent_eval_schema.diagnose import Problem, describe, diagnose, excerpt_names, is_type, match_names
+from agent_eval_schema.diagnose import Problem, describe, diagnose, excerpt_names, is_type, key_name, match_names
 from agent_eval_schema.issues import IssueLog, Rule
 from agent_eval_schema.model import Message, RequestObject
 from agent_eval_schema.rules import reading, requests
@@ -139,8 +139,8 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
 
 def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
     meant = match_names((k for k in value if k not in KEYS), ("messages", "query"))
-    hint = "; ".join(f"did you mean `{right}`? Rename `{wrong}`" for wrong, right in meant.items())
-    path = f"request.{next(iter(meant))}" if meant else "request"
+    hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
+    path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
     got = describe(value) if value else "an empty object"
     log.add(requests.REQUEST_KEY, row, "request", f"expected `messages` or `query`, got {got}", path=path, hint=hint)
 

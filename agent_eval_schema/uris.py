@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn
 from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.model import Document
+from agent_eval_schema.quoting import quoted
 
 Column = Values | ArrowColumn
 
@@ -75,11 +76,11 @@ def plain_uri(uri: str) -> str:
 def rewrite(expected: str, retrieved: str) -> str:
     """What to do to the expected URI so that it equals the retrieved one, in words."""
     if retrieved.endswith(expected):
-        return f"put {retrieved[: -len(expected)]!r} before the expected doc_uri"
+        return f"put {quoted(retrieved[: -len(expected)])} before the expected doc_uri"
     if expected.endswith(retrieved):
-        return f"take {expected[: -len(retrieved)]!r} off the front of the expected doc_uri"
+        return f"take {quoted(expected[: -len(retrieved)])} off the front of the expected doc_uri"
     if retrieved.rstrip("/") == expected.rstrip("/"):
         return f"{'add' if retrieved.endswith('/') else 'take off'} the trailing slash of the expected doc_uri"
     if retrieved.lower() == expected.lower():
         return "write both in the same case"
-    return f"write the expected doc_uri as {retrieved!r}"
+    return f"write the expected doc_uri as {quoted(retrieved)}"

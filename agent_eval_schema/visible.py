@@ -1,12 +1,15 @@
 """Text that anyone may have written → text that a terminal only shows.
 
 Cells are model output and user text. Control characters (an escape sequence clears the screen or renames the window),
-bidirectional overrides (which reorder what the eye reads) and line separators are written out, not sent.
+bidirectional overrides (which reorder what the eye reads), line separators and what no XML can hold are written out,
+not sent.
 """
 
 import re
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+)
 
 
 def visible(text: object) -> str:

@@ -125,6 +125,15 @@ def test_an_empty_frame_of_issues_has_its_columns_too() -> None:
     assert "message" in issues.columns
 
 
+def test_invalid_rows_of_an_indented_file_are_lines(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.json", tmp_path / "b.jsonl"
+    rows = [{"request": {"messages": [{"role": "usr", "content": "a\nb"}]}, "response": "x", "more": {"a": [1, 2]}}]
+    path.write_text(json.dumps(rows, indent=2).replace("\n", "\r\n"))
+    assert validate_eval_set(str(path)).write_invalid(str(out)) == 1
+    (line,) = out.read_text().splitlines()
+    assert {k: v for k, v in json.loads(line).items() if k != "_issues"} == rows[0]
+
+
 def test_raise_if_invalid() -> None:
     good = validate_eval_set([{"request": "a", "response": "b"}])
     assert good.raise_if_invalid() is good

@@ -13,8 +13,9 @@ from agent_eval_schema.cells import (
     Problem,
     make_batch,
 )
-from agent_eval_schema.engines.streams import TEXT_BATCH_BYTES, opened
+from agent_eval_schema.engines.streams import TEXT_BATCH_BYTES, Position, opened
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.quoting import byte_name
 from agent_eval_schema.rules import reading
 
 
@@ -27,8 +28,8 @@ class Record(NamedTuple):
     error: str
 
 
-def csv_batches(path: str) -> Iterator[pa.RecordBatch]:
-    with opened(path) as stream:
+def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    with opened(path, position) as stream:
         records = _records(stream, path)
         header = _header(path, records)
         rows: list[Record] = []
@@ -49,6 +50,14 @@ def csv_records(path: str) -> Iterator[Record]:
         yield from _records(stream, path)
 
 
+def csv_lines(path: str) -> Iterator[int]:
+    """The line of the file on which each row begins: a quoted field may hold newlines."""
+    with opened(path) as stream:
+        records = _records(stream, path)
+        next(records, None)  # the header
+        yield from (record.line for record in records)
+
+
 def csv_columns(path: str) -> list[str]:
     with opened(path) as stream:
         return _header(path, _records(stream, path))
@@ -60,9 +69,7 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
         raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
     wrong = _wrong_byte(first.text)
     if wrong:
-        raise EvalSetError(
-            f"{path}: line 1: expected UTF-8 in the header, got the byte {wrong}: save the file as UTF-8"
-        )
+        raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
     return [n.strip() for n in first.fields]
 
 
@@ -145,11 +152,11 @@ def _record_problem(header: list[str], record: Record) -> Problem | None:
     for name, field in zip(header, record.fields, strict=True):
         wrong = _wrong_byte(field)
         if wrong:
-            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got the byte {wrong}"
+            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got {wrong}"
     return None
 
 
 def _wrong_byte(text: str) -> str:
     """The first byte that was not UTF-8, which Python keeps as a surrogate."""
     wrong = next((c for c in text if "\udc80" <= c <= "\udcff"), None) if not text.isascii() else None
-    return f"0x{ord(wrong) - 0xDC00:02X}" if wrong else ""
+    return byte_name(ord(wrong) - 0xDC00) if wrong else ""

@@ -14,7 +14,7 @@ import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,11 +26,11 @@ from agent_eval_schema.cells import (
     own_columns,
     repeated,
 )
-from agent_eval_schema.engines.csv_files import csv_batches, csv_columns
+from agent_eval_schema.engines.csv_files import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.engines.json_array import json_batches
-from agent_eval_schema.engines.jsonl import jsonl_batches
+from agent_eval_schema.engines.jsonl import jsonl_batches, jsonl_line_numbers
 from agent_eval_schema.engines.parquet_files import parquet_batches, parquet_columns, parquet_shares
-from agent_eval_schema.engines.streams import COMPRESSIONS, opened
+from agent_eval_schema.engines.streams import COMPRESSIONS, Position, opened
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError
 
@@ -42,17 +42,19 @@ def open_file(path: str) -> Source:
     if read is None:
         known = ", ".join(_READERS)
         raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected one of {known}")
-    kind, batches, columns = read
+    kind, batches, columns, lines = read
     _require_utf8_family(path, kind)
-    names = columns(path)
+    names, position = columns(path), Position()
     return Source(
         kind=kind,
-        batches=lambda: batches(path),
-        take=lambda mask: frame_of(rows_where(batches(path), mask)),
+        batches=lambda: batches(path, position),
+        take=lambda mask: frame_of(rows_where(batches(path, None), mask)),
         name=path,
         nests=kind in ("jsonl", "json"),
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
+        read_share=position.share,
+        lines=partial(_lines_of, lines, path) if lines and not _is_packed(path) else None,
     )
 
 
@@ -66,6 +68,10 @@ def _require_file(path: str) -> None:
             pass
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _is_packed(path: str) -> bool:
+    return path.lower().endswith(COMPRESSIONS)
 
 
 def _ending(path: str) -> str:
@@ -98,17 +104,40 @@ def _any_columns(_: str) -> list[str]:
     return []
 
 
-_Reader = tuple[str, Callable[[str], Iterator[pa.RecordBatch]], Callable[[str], list[str]]]
+class _Reader(NamedTuple):
+    """How a kind of file is read: its batches, its columns, and the lines of its rows if it has lines."""
+
+    kind: str
+    batches: Callable[[str, Position | None], Iterator[pa.RecordBatch]]
+    columns: Callable[[str], list[str]]
+    lines: Callable[[str], Iterator[int]] | None = None
+
+
+_JSONL = _Reader("jsonl", jsonl_batches, _any_columns, jsonl_line_numbers)
+_JSON = _Reader("json", json_batches, _any_columns)
+_CSV = _Reader("csv", csv_batches, csv_columns, csv_lines)
+_PARQUET = _Reader("parquet", parquet_batches, parquet_columns)
 
 _READERS: dict[str, _Reader] = {
-    ".jsonl": ("jsonl", jsonl_batches, _any_columns),
-    ".ndjson": ("jsonl", jsonl_batches, _any_columns),
-    ".json": ("json", json_batches, _any_columns),
-    ".csv": ("csv", csv_batches, csv_columns),
-    ".tsv": ("csv", csv_batches, csv_columns),
-    ".parquet": ("parquet", parquet_batches, parquet_columns),
-    ".pq": ("parquet", parquet_batches, parquet_columns),
+    ".jsonl": _JSONL,
+    ".ndjson": _JSONL,
+    ".json": _JSON,
+    ".csv": _CSV,
+    ".tsv": _CSV,
+    ".parquet": _PARQUET,
+    ".pq": _PARQUET,
 }
+
+
+def _lines_of(lines: Callable[[str], Iterator[int]], path: str, rows: Iterable[int]) -> dict[int, int]:
+    """The lines of these rows: the file is read again up to the last of them, nothing is kept for the others."""
+    wanted, found = set(rows), dict[int, int]()
+    for row, line in enumerate(lines(path) if wanted else ()):
+        if row in wanted:
+            found[row] = line
+            if len(found) == len(wanted):
+                break
+    return found
 
 
 def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) -> Iterator[pa.RecordBatch]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from agent_eval_schema.engines.jsonl import CellBuilder
-from agent_eval_schema.engines.streams import CHUNK, opened
+from agent_eval_schema.engines.streams import CHUNK, Position, opened
 
 
-def json_batches(path: str) -> Iterator[pa.RecordBatch]:
+def json_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
     builder = CellBuilder()
-    for number, (text, problem) in enumerate(json_elements(path), start=1):
+    for number, (text, problem) in enumerate(json_elements(path, position), start=1):
         builder.add(text, f"element {number}", problem)
         if builder.full:
             yield builder.take()
@@ -22,13 +22,13 @@ def json_batches(path: str) -> Iterator[pa.RecordBatch]:
         yield builder.take()
 
 
-def json_elements(path: str) -> Iterator[tuple[bytes, str]]:
+def json_elements(path: str, position: Position | None = None) -> Iterator[tuple[bytes, str]]:
     """The texts of the elements of a JSON array, or the one text if the file is not an array.
 
     Elements end where a comma or the closing bracket stands outside of strings and brackets. What follows a place that
     cannot be JSON comes as one last element, with the reason why it is none: nothing is dropped.
     """
-    window = _Window(path)
+    window = _Window(path, position)
     start = window.skip_blanks(0)
     if window.byte(start) != b"[":
         rest = window.rest(start)
@@ -62,13 +62,13 @@ def json_elements(path: str) -> Iterator[tuple[bytes, str]]:
 class _Window:
     """A sliding window over a file's bytes: only the element that is being read is in memory."""
 
-    def __init__(self, path: str) -> None:
-        self._chunks = self._read(path)
+    def __init__(self, path: str, position: Position | None) -> None:
+        self._chunks = self._read(path, position)
         self._data = bytearray(next(self._chunks, b"").removeprefix(codecs.BOM_UTF8))
 
     @staticmethod
-    def _read(path: str) -> Iterator[bytes]:
-        with opened(path) as stream:
+    def _read(path: str, position: Position | None) -> Iterator[bytes]:
+        with opened(path, position) as stream:
             while chunk := stream.read(CHUNK):
                 yield chunk
 

@@ -15,17 +15,16 @@ from agent_eval_schema.cells import (
     make_batch,
 )
 from agent_eval_schema.diagnose import describe
-from agent_eval_schema.engines.streams import CHUNK, TEXT_BATCH_BYTES, opened
+from agent_eval_schema.engines.streams import CHUNK, TEXT_BATCH_BYTES, Position, opened
+from agent_eval_schema.quoting import byte_name
 from agent_eval_schema.rules import reading
 
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
+def jsonl_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
     builder = CellBuilder()
-    for number, line in enumerate(jsonl_lines(path), start=1):
-        if not line or line.isspace():
-            continue
+    for number, line in _numbered(path, position):
         builder.add(line, f"line {number}")
         if builder.full:
             yield builder.take()
@@ -33,9 +32,19 @@ def jsonl_batches(path: str) -> Iterator[pa.RecordBatch]:
         yield builder.take()
 
 
-def jsonl_lines(path: str) -> Iterator[bytes]:
+def jsonl_line_numbers(path: str) -> Iterator[int]:
+    """The line of the file on which each row stands."""
+    return (number for number, _ in _numbered(path))
+
+
+def _numbered(path: str, position: Position | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines that are rows, each with its number in the file: blank lines are no rows."""
+    return ((n, line) for n, line in enumerate(jsonl_lines(path, position), start=1) if line and not line.isspace())
+
+
+def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
     """The lines of a file without their ends; a BOM and CRLF are no part of a line."""
-    with opened(path) as stream:
+    with opened(path, position) as stream:
         rest, first = [b""], True
         while chunk := stream.read(CHUNK):
             if first:
@@ -108,8 +117,8 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
     if isinstance(error, _NoRow):
         return None, reading.MALFORMED_ROW.code, f"{where}: {error}"
     if isinstance(error, UnicodeDecodeError):
-        byte = f"0x{error.object[error.start]:02X} at byte {error.start}"
-        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got the byte {byte}"
+        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
+        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got {byte}"
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
         rule = reading.MALFORMED_ROW if value.rule is reading.MALFORMED_JSON else value.rule

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from agent_eval_schema.cells import (
     without_marks,
 )
-from agent_eval_schema.engines.streams import CHUNK
+from agent_eval_schema.engines.streams import CHUNK, Position
 from agent_eval_schema.frames import BATCH_BYTES, Share, rows_per_batch
 from agent_eval_schema.issues import EvalSetError
 
@@ -26,8 +26,10 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
         raise EvalSetError(f"{path}: cannot be read as Parquet: {error}") from error
 
 
-def parquet_batches(path: str) -> Iterator[pa.RecordBatch]:
+def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
     with _parquet(path) as file:
+        if position is not None:
+            position.rows = file.metadata.num_rows
         if file.metadata.num_rows == 0:
             yield without_marks(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
         for batch in file.iter_batches(batch_size=_step(file)):

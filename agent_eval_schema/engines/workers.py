@@ -152,7 +152,7 @@ def work() -> None:
     out = sys.stdout.buffer
     job = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Job)
     try:
-        for unit, batch in open_file(job.path).units(job.share):
+        for unit, batch in open_file(job.path).quoting(job.plan.values).units(job.share):
             _send(out, unit, _message(check_batch(batch, job.plan)))
         _send(out, _END, b"")
     except EvalSetError as error:

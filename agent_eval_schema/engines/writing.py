@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from agent_eval_schema.cells import (
 )
 from agent_eval_schema.frames import canonical_values
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.quoting import error_text
 
 
 @contextmanager
@@ -40,7 +42,7 @@ def replacing(path: str) -> Iterator[str]:
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
     except pa.ArrowException as error:  # a type that the format does not have
-        raise EvalSetError(f"{path}: cannot be written: {error}") from error
+        raise EvalSetError(f"{path}: cannot be written: {error_text(error)}") from error
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
@@ -105,12 +107,14 @@ def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
     """Each cell as JSON; a cell that is JSON already goes out as it came in."""
     at = batch.schema.get_field_index(name)
     if is_json_column(batch.schema.field(at)):
-        return [None if v is None else v.encode() for v in batch.column(at).to_pylist()]
+        # An indented JSON file has line ends between the parts of a value (never inside of a text); a line must not.
+        return [None if v is None else _ENDS.sub(" ", v).encode() for v in batch.column(at).to_pylist()]
     values = canonical_values(batch.column(at), batch.schema.field(at))
     return [None if v is None else _encode(v) for v in values]
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
+_ENDS = re.compile(r"[\r\n]+")
 
 
 def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:

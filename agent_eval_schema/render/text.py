@@ -88,6 +88,8 @@ def _print_verdict(console: Console, report: Report) -> None:
     console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
     if report.rules_off:
         console.print(f"{plural(report.rules_off, 'rule')} switched off", style="yellow")
+    if not report.values:
+        console.print("Nothing that stands in a cell is shown.", style="dim")
     if report.derived:
         fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
         console.print(f"Taken from traces (rows): {fields}", style="dim")

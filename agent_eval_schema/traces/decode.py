@@ -19,6 +19,7 @@ from msgspec import Raw, Struct, field
 from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
+from agent_eval_schema.quoting import error_text
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.reading import TOO_DEEP
 from agent_eval_schema.visible import visible
@@ -253,7 +254,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
     except RecursionError:
         return [(TOO_DEEP, "", "expected a trace of ordinary depth, got one nested too deep to read")]
     except msgspec.MsgspecError as error:  # a part that the mending does not know
-        return [(rules.NOT_A_TRACE, "", f"expected a trace, got one that cannot be read: {visible(error)}")]
+        return [(rules.NOT_A_TRACE, "", f"expected a trace, got one that cannot be read: {visible(error_text(error))}")]
     if isinstance(trace, Trace):
         trace.notes[:0] = notes
     return trace

@@ -14,6 +14,7 @@ from agent_eval_schema import chat, jsontext
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.model import ToolCall
+from agent_eval_schema.quoting import may_quote
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.retrieval import DERIVED_DOCUMENT_EMPTY, DERIVED_URI_GUESSED, DERIVED_WITHOUT_URI
 from agent_eval_schema.traces.decode import (
@@ -415,8 +416,8 @@ def _latency(reading: Reading) -> float | None:
 
 def _failure(reading: Reading) -> bool | None:
     if reading.state == "OK" and reading.failed:
-        message = f"the span '{reading.failed[0].name}' failed, the trace's state is OK"
-        reading.note(rules.HIDDEN_FAILURE, "data.spans", message)
+        span = f"the span '{reading.failed[0].name}'" if may_quote() else "a span"
+        reading.note(rules.HIDDEN_FAILURE, "data.spans", f"{span} failed, the trace's state is OK")
     if reading.state in ("OK", "ERROR"):
         return reading.state == "ERROR"
     return reading.root in reading.failed if reading.root and reading.root.code else None

@@ -13,6 +13,7 @@ import pandas as pd
 from agent_eval_schema.frames import Source, open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.progress import Screen, notebook
 from agent_eval_schema.report import Report
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 
@@ -44,7 +45,7 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     EvalSetError
         There are no traces in it: no `trace` column, no such file.
     """
-    report = report_on_traces(traces)
+    report = report_on_traces(traces, screen=notebook())
     failed = {i.row: i for i in report.iter_issues() if i.code in UNREADABLE and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
@@ -53,12 +54,12 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     return report.rows[list(COLUMNS)]
 
 
-def report_on_traces(traces: Any) -> Report:
+def report_on_traces(traces: Any, *, values: bool = True, screen: Screen | None = None) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are none in `traces`."""
     from agent_eval_schema.check import check_source
 
     source = _source(traces)
-    report = check_source(source, outputs="provided")
+    report = check_source(source, outputs="provided", values=values, screen=screen)
     if report.row_count and "trace" not in report.source_schema.names and report.format == "databricks":
         raise EvalSetError("no traces found: expected a `trace` column, or one trace (info, data) a row")
     return report

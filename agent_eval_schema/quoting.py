@@ -1,0 +1,65 @@
+"""What a message may quote: with private data, nothing that stands in a cell.
+
+    quoting on    got the text 'My number is 4711', unknown key `salary`, the byte 0xE9
+    quoting off   got a text of 17 characters,      unknown key `*`,      something else
+
+Whoever writes a message asks here (diagnose.py does for most). A check sets the switch from its plan wherever messages
+are made: around each batch that is read, in the kernel, in the fold. It is a context variable, because a reader runs in
+a thread of its own; it is set for a step and never across a `yield`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+_on: ContextVar[bool] = ContextVar("quoting", default=True)
+
+
+def may_quote() -> bool:
+    """Whether messages may say what stands in cells."""
+    return _on.get()
+
+
+@contextmanager
+def quoting(on: bool) -> Iterator[None]:
+    """Set the switch for a block, which must not yield."""
+    token = _on.set(on)
+    try:
+        yield
+    finally:
+        _on.reset(token)
+
+
+def without_quoting(steps: Iterator[T]) -> Iterator[T]:
+    """The same items; while each is made, nothing may be quoted."""
+    while True:
+        with quoting(False):
+            item = next(steps, None)
+        if item is None:
+            return
+        yield item
+
+
+def length_of(text: str) -> str:
+    """All that is said of a text that may not be quoted."""
+    return f"a text of {len(text):,} character{'' if len(text) == 1 else 's'}"
+
+
+def quoted(text: str) -> str:
+    """The text in quotes, whole."""
+    return repr(text) if may_quote() else length_of(text)
+
+
+def byte_name(byte: int) -> str:
+    """A byte that is not UTF-8: the "got" of a message."""
+    return f"the byte 0x{byte:02X}" if may_quote() else "something else"
+
+
+def error_text(error: Exception) -> str:
+    """What an exception says; others quote cells in theirs, as in "Failed to parse 'x'"."""
+    return str(error) if may_quote() else f"(a {type(error).__name__}, its text may quote cells)"
