@@ -177,3 +177,13 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = f"import sys, agent_eval_schema; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("option", ["--diff", "--fix=x.jsonl"])
+def test_a_repair_shows_cells_so_it_does_not_go_without_values(
+    option: str, capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, said = run(capsys, "validate", samples / "broken.jsonl", option, "--no-values")
+    assert (code, said.count("\n")) == (2, 1)
+    assert not list(tmp_path.iterdir())

@@ -441,15 +441,14 @@ def mlflow() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def recorded(mlflow: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, pd.DataFrame]]:
-    """One trace on a fresh sqlite store: as an object, and as the frame of search_traces."""
+def recorded(mlflow: Any, tracking_store: str) -> Iterator[tuple[Any, pd.DataFrame]]:  # noqa: ARG001 (mlflow's store)
+    """One trace in an experiment of its own on sqlite: as an object, and as the frame of search_traces."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mlflow.set_tracking_uri(f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}")
+        mlflow.set_experiment("recorded traces")
         _run_agent(mlflow)
         [only] = mlflow.search_traces(return_type="list")
         yield only, mlflow.search_traces()
-    mlflow.set_tracking_uri(None)
 
 
 def _run_agent(mlflow: Any) -> None:
