@@ -220,6 +220,10 @@ def _timestamps(series: pd.Series[Any]) -> pa.Array:
 # Python values in cells
 
 
+READ_COLUMNS = frozenset({*COLUMNS, "inputs", "outputs", "expectations"})
+"""The columns that some format reads: a cell that cannot be read is told there, and not replaced by words."""
+
+
 def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
     """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
     try:
@@ -233,7 +237,7 @@ def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Prob
         try:
             texts.append(None if is_absent(value) else _json_text(value))
         except Exception as error:
-            if name in COLUMNS:
+            if name in READ_COLUMNS:
                 texts.append(None)
                 problems.setdefault(i, []).append(_cell_problem(name, value, error))
             else:  # only carried along: some text will do

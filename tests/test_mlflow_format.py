@@ -163,3 +163,21 @@ def test_invalid_traces_are_written_as_they_came(tmp_path: Path) -> None:
     report.write_invalid(str(tmp_path / "bad.jsonl"))
     written = json.loads((tmp_path / "bad.jsonl").read_text(encoding="utf-8"))
     assert {k: written[k] for k in bad} == bad
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"inputs": {"question": "a\ud800"}, "outputs": "x"}, "inputs"),
+        ({"inputs": {"question": "a"}, "outputs": {"content": "a\ud800"}}, "outputs"),
+        (
+            {"inputs": {"question": "a"}, "outputs": "x", "expectations": {"expected_response": "\ud800"}},
+            "expectations",
+        ),
+    ],
+)
+def test_half_a_character_is_told_and_nothing_else(row: Row, column: str) -> None:
+    report = validate_eval_set([row, {"inputs": {"question": "b"}, "outputs": "y"}])
+    assert report.counts == {"AE006": 1}
+    assert report.examples["AE006"][0].column == column
+    assert list(report.valid_mask) == [False, True]

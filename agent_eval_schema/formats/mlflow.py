@@ -57,6 +57,9 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     size = batch.num_rows
     problems: dict[int, list[Problem]] = {i: p for i, p in enumerate(reading_problems(batch)) if p}
     unreadable = {(i, c) for i, found in problems.items() for c, _, _ in found}
+    # under our names, so that a cell that could not be read is not taken for absent
+    ours = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
+    problems = {i: [(ours.get(c or "", c), code, said) for c, code, said in found] for i, found in problems.items()}
     made: dict[str, tuple[pa.Array, bool]] = {}
     for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
         cells = read_cells(batch, name)
