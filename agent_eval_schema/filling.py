@@ -3,7 +3,7 @@
 What a column holds wins over what its trace says; where the two disagree, it is said.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -188,15 +188,7 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
 def _expectation(name: str, value: Any) -> tuple[str | None, Any]:
     """The column that an expectation of a trace belongs to, and its value in that column's type."""
     if name == "expected_tool_calls":
-        calls = (
-            [
-                {"tool_name": c.get("name"), "tool_input": c.get("arguments")} if isinstance(c, dict) else c
-                for c in value
-            ]
-            if isinstance(value, list)
-            else value
-        )
-        return _expectation("reference_trajectory", calls)
+        return _expectation("reference_trajectory", as_trajectory(value) if isinstance(value, list) else value)
     if name == "reference_trajectory":
         good = is_type(SHAPES[name].type, value)
         return name, [ToolCall(**c) for c in value] if good else FAILED
@@ -208,6 +200,14 @@ def _expectation(name: str, value: Any) -> tuple[str | None, Any]:
         good = is_type(SHAPES[name].type, value)
         return name, [Document(**d) for d in value] if good else FAILED
     return None, None
+
+
+def as_trajectory(calls: Iterable[Any]) -> list[Any]:
+    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; an entry that is no object stays as it is, to be
+    told."""
+    return [
+        {"tool_name": c.get("name"), "tool_input": c.get("arguments")} if isinstance(c, Mapping) else c for c in calls
+    ]
 
 
 def _note_disagreements(rows: Rows) -> None:

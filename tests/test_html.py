@@ -166,3 +166,16 @@ def test_hostile_cells_stay_text_in_a_diff(form: str) -> None:
 def test_the_page_of_two_equal_sets_says_so() -> None:
     rows = [{"request": "a", "response": "b"}]
     assert "No difference" in diff_eval_sets(rows, rows).to_html()
+
+
+def test_a_page_names_the_rules_that_were_switched_off_and_where_the_data_came_from() -> None:
+    page = validate_eval_set("sample_data/broken.jsonl", ignore=["AE206", "AE4"]).to_html()
+    facts = page[page.index("Where the data came from") :]
+    for part in (
+        "sample_data/broken.jsonl",
+        "the columns request_id, request",
+        "37, of which",
+        "AE206, AE401",
+        __version__,
+    ):
+        assert part in facts

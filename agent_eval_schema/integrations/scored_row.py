@@ -21,6 +21,7 @@ from typing import Any
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import make_batch, read_cells
 from agent_eval_schema.decoding import FAILED, decode_column
+from agent_eval_schema.filling import as_trajectory
 from agent_eval_schema.frames import encode_cells, is_absent
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics.catalog import Need
@@ -118,13 +119,7 @@ def _as_trajectory(calls: Any) -> Any:
     calls = jsontext.parse_leniently(calls) if isinstance(calls, str) else calls
     if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
         return calls
-    return [_as_call(call) for call in calls]
-
-
-def _as_call(call: Any) -> Any:
-    if not isinstance(call, Mapping):
-        return call
-    return {"tool_name": call.get("name"), "tool_input": call.get("arguments")}
+    return as_trajectory(calls)
 
 
 def _says_something(value: Any) -> bool:

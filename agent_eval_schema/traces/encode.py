@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.traces.decode import Attributes, Span, Trace, decode_trace, text_of
+from agent_eval_schema.traces.decode import FAILED_CODES, Attributes, Span, Trace, decode_trace, text_of
 from agent_eval_schema.traces.derive import derive
 
 MADE = "agent_eval_schema.made"
@@ -42,16 +42,14 @@ def rewritten(text: str) -> str | None:
     derived = derive(trace)
     root = next((s for s in trace.spans if s.parent is None), None)
     drawn = [
-        _drawn(span.name, span.id, span.parent if span is not root else None, span.start, span.end, span.code, own)
-        for span, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
+        _Drawn(s.name, s.id, s.parent if s is not root else None, s.start, own, s.end, s.code in FAILED_CODES)
+        for s, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
     ]
     if root is None:
         message = {"messages": derived.request} if derived.request else None
-        drawn.insert(
-            0, _drawn("root", "root", None, None, None, None, _texts(inputs=message, outputs=derived.response))
-        )
-        for span in drawn[1:]:
-            span["parent"] = span["parent"] or "root"
+        for span in drawn:
+            span.parent = span.parent or "root"
+        drawn.insert(0, _Drawn("root", "root", None, None, _texts(inputs=message, outputs=derived.response)))
     info: dict[str, Any] = given["info"] if isinstance(given.get("info"), dict) else {}
     identity = trace.info.trace_id or trace.info.request_id or text
     return _trace(
@@ -69,15 +67,15 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     """A trace of a row without one: a root span with request and response, its documents and tool calls below it.
     `start` is in nanoseconds since 1970."""
     spans = [
-        _drawn("row", "0", None, start, None, None, _texts(inputs=row.get("request"), outputs=row.get("response")))
+        _Drawn("row", "0", None, start, _texts(inputs=row.get("request"), outputs=row.get("response"))),
     ]
     if row.get("retrieved_context") is not None:
         documents = [_document(d) for d in row["retrieved_context"]]
         own = _texts(inputs=row.get("request"), outputs=documents, type="RETRIEVER")
-        spans.append(_drawn("retrieved_context", "1", "0", start + 1, None, None, own))
+        spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
     for i, call in enumerate(row.get("predicted_trajectory") or ()):
         own = _texts(inputs=call.get("tool_input") or {}, type="TOOL")
-        spans.append(_drawn(call["tool_name"], f"call {i}", "0", start + 2 + i, None, None, own))
+        spans.append(_Drawn(call["tool_name"], f"call {i}", "0", start + 2 + i, own))
     counts = {n: row.get(f"{n[:-1]}_count") for n in ("input_tokens", "output_tokens", "total_tokens")}
     metadata = {"mlflow.trace.session": row["session_id"]} if row.get("session_id") else {}
     if any(c is not None for c in counts.values()):
@@ -158,28 +156,20 @@ def _strings(given: Any) -> dict[str, str]:
     return {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
 
 
-def _drawn(
-    name: str | None,
-    identity: str | None,
-    parent: str | None,
-    start: int | None,
-    end: int | None,
-    code: str | int | None,
-    attributes: dict[str, str],
-) -> dict[str, Any]:
-    return {
-        "name": name or "span",
-        "id": identity or "",
-        "parent": parent,
-        "start": start or 0,
-        "end": end,
-        "failed": code in ("ERROR", "STATUS_CODE_ERROR", 2),
-        "attributes": attributes,
-    }
+class _Drawn(Struct):
+    """A span that is to be written; `identity` and `parent` are names that need only be told apart."""
+
+    name: str | None
+    identity: str | None
+    parent: str | None
+    start: int | None
+    attributes: dict[str, str]
+    end: int | None = None
+    failed: bool = False
 
 
 def _trace(
-    spans: list[dict[str, Any]],
+    spans: list[_Drawn],
     identity: str,
     state: str,
     latency: float | None,
@@ -189,43 +179,46 @@ def _trace(
 ) -> str:
     number = hashlib.sha256(identity.encode("utf-8", "replace")).digest()[:16]
     trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
-    start = min((s["start"] for s in spans), default=0)
-    written = {i: _short_id(s["id"], i) for i, s in enumerate(spans)}
-    by_name = {s["id"]: written[i] for i, s in reversed(list(enumerate(spans)))}
     duration = round((latency or 0) * 1000)
-    document = {
-        "info": {
-            "trace_id": trace_id,
-            **({"client_request_id": client_id} if client_id else {}),
-            "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}},
-            "request_time": _moment(start),
-            "state": state,
-            "execution_duration_ms": duration,
-            "trace_metadata": {"mlflow.trace_schema.version": "3", **metadata},
-            "tags": tags,
-        },
-        "data": {
-            "spans": [
-                {
-                    "trace_id": base64.b64encode(number).decode(),
-                    "span_id": written[i],
-                    "parent_span_id": by_name.get(s["parent"]) if s["parent"] else None,
-                    "name": s["name"],
-                    "start_time_unix_nano": s["start"],
-                    "end_time_unix_nano": s["end"] or max(s["start"], start + duration * 1_000_000),
-                    "events": [],
-                    "status": {"code": "STATUS_CODE_ERROR" if s["failed"] else "STATUS_CODE_OK", "message": ""},
-                    "attributes": {
-                        "mlflow.spanType": '"UNKNOWN"',
-                        **s["attributes"],
-                        "mlflow.traceRequestId": _text(trace_id),
-                    },
-                }
-                for i, s in enumerate(spans)
-            ]
-        },
+    info = {
+        "trace_id": trace_id,
+        **({"client_request_id": client_id} if client_id else {}),
+        "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}},
+        "request_time": _moment(min((s.start or 0 for s in spans), default=0)),
+        "state": state,
+        "execution_duration_ms": duration,
+        "trace_metadata": {"mlflow.trace_schema.version": "3", **metadata},
+        "tags": tags,
     }
-    return _text(document)
+    written = [_short_id(s.identity or "", i) for i, s in enumerate(spans)]
+    ids: dict[str | None, str] = {}
+    for span, short in zip(spans, written, strict=True):
+        ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
+    of_trace = {"trace_id": base64.b64encode(number).decode()}
+    own = {"mlflow.traceRequestId": _text(trace_id)}
+    drawn = [
+        {
+            **of_trace,
+            "span_id": short,
+            "parent_span_id": ids.get(s.parent) if s.parent else None,
+            **_span(s, own, duration),
+        }
+        for s, short in zip(spans, written, strict=True)
+    ]
+    return _text({"info": info, "data": {"spans": drawn}})
+
+
+def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
+    """All of a span but its ids; one whose end nobody knows ends with the trace."""
+    start = span.start or 0
+    return {
+        "name": span.name or "span",
+        "start_time_unix_nano": start,
+        "end_time_unix_nano": span.end or start + duration * 1_000_000,
+        "events": [],
+        "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": ""},
+        "attributes": {"mlflow.spanType": '"UNKNOWN"', **span.attributes, **own},
+    }
 
 
 def _short_id(identity: str, place: int) -> str:
