@@ -22,7 +22,7 @@ from agent_eval_schema.cells import is_json_column, simplified
 from agent_eval_schema.engines.writing import as_text
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.production.decide import ENTRY, Step
+from agent_eval_schema.production.decide import ENTRY, JOINED_TRACES, Step
 from agent_eval_schema.quoting import error_text
 
 if TYPE_CHECKING:
@@ -61,12 +61,13 @@ def decide(
     results: Mapping[str, str],
     decided: Path,
     folder: Path,
+    joined: Path | None = None,
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Run the steps over the Parquet files of each table; write a line a converted row to `decided` and give back the
     rows of the small `results` ({name: SELECT}).
 
-    `decided` (Parquet) has part, place, reason and entries (the feedback that belongs to the row, or null), in the order
-    of part and place.
+    `decided` (Parquet) has part, place, reason and entries (the feedback that belongs to the row, or null), in the
+    order of part and place. `joined` has part, place and trace of the rows that get theirs from the table `traces`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with closing(_connected(folder, threads=max(1, min(4, os.cpu_count() or 1)))) as connection:
@@ -75,10 +76,16 @@ def decide(
                 connection.execute(f"CREATE VIEW {name} AS {_reading(files, schemas[name])}")
             for step in steps:
                 connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
-            connection.execute(f"COPY ({_IN_ORDER}) TO {_literal(str(decided))} (FORMAT PARQUET, COMPRESSION ZSTD)")
+            _copy(connection, _IN_ORDER, decided)
+            if joined is not None:
+                _copy(connection, f"SELECT part, place, trace FROM ({JOINED_TRACES}) j ORDER BY part, place", joined)
             return {name: connection.execute(select).fetchall() for name, select in results.items()}
         except _errors() as error:
             raise EvalSetError(f"DuckDB could not decide about the rows: {error_text(error)}") from error
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path) -> None:
+    connection.execute(f"COPY ({select}) TO {_literal(str(path))} (FORMAT PARQUET, COMPRESSION LZ4)")
 
 
 def _errors() -> type[Exception]:

@@ -11,8 +11,8 @@
     tallies      (what, rows): how many entries there were, and what became of them
     strata       (stratum, rows, sampled)
 
-`part` and `place` only say where a row is; no decision depends on them, so every engine decides alike. Only standard SQL
-is used: windows, joins, signed 64-bit integers, no names that need quotes.
+`part` and `place` only say where a row is; no decision depends on them, so every engine decides alike. It is standard
+SQL only: windows, joins, signed 64-bit integers, no names that need quotes.
 """
 
 from __future__ import annotations
@@ -280,3 +280,15 @@ _RESULTS = (
         """,
     ),
 )
+
+JOINED_TRACES = """
+    SELECT part, place, trace FROM (
+        SELECT c.part, c.place, t.trace, ROW_NUMBER() OVER (PARTITION BY c.part, c.place ORDER BY t.trace ASC) AS nth
+        FROM decisions d
+        JOIN calls c ON d.part = c.part AND d.place = c.place
+        JOIN traces t ON c.logged_id = t.key
+        WHERE d.reason IS NULL AND c.without_trace AND c.record IS NULL
+    ) found WHERE nth = 1
+"""
+"""The traces of the rows that stay and came without one, from a table `traces` (key, trace); a trace of a batch call is
+that of no record alone."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -81,7 +81,14 @@ KINDS = (
 )
 """In the order in which they are looked for."""
 
-_SUSPECT = r"@|\\u00|(?:^|[^0-9A-Za-z_.])[2-6]\d{3}(?:[ -]?\d){9}|(?:\+|00)[1-9]\d{0,2}[ ./(-]?\(?\d|\d{3}\)?[ .-]?\d{3}[ .-]\d{4}"
+_SUSPECT = "|".join(
+    [
+        r"@|\\u00",
+        r"(?:^|[^0-9A-Za-z_.])[2-6]\d{3}(?:[ -]?\d){9}",
+        r"(?:\+|00)[1-9]\d{0,2}[ ./(-]?\(?\d",
+        r"\d{3}\)?[ .-]?\d{3}[ .-]\d{4}",
+    ]
+)
 """What a cell must have anywhere for the default to be worth a closer look (an escape may hide it)."""
 
 STRUCTURAL = frozenset(
@@ -96,23 +103,33 @@ STRUCTURAL = frozenset(
 
 
 class Redactor:
-    """Replaces what is private in cells; `counts` says how much of each kind (of a hook: how many texts it changed)."""
+    """Replaces what is private in cells; `rows` says how much of each kind was replaced in which row of the batch (of a
+    hook: how many texts it changed)."""
 
-    def __init__(self, given: str) -> None:
-        self.counts: Counter[str] = Counter()
-        self._hook = None if given == DEFAULT else find_hook(given)
+    def __init__(self, given: str | Hook) -> None:
+        self.rows: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._counts: Counter[str] = Counter()
+        self._hook = None if given == DEFAULT else find_hook(given) if isinstance(given, str) else given
         self._text = self._by_default if self._hook is None else self._by_hook
 
-    def column(self, array: pa.Array) -> pa.Array:
-        """The column of text (JSON or not) with its cells redacted; the very array if there is nothing to replace."""
+    @property
+    def counts(self) -> Counter[str]:
+        """How much of each kind was replaced in all rows."""
+        return sum(self.rows.values(), Counter())
+
+    def column(self, array: pa.Array, rows: np.ndarray[Any, Any] | None = None) -> pa.Array:
+        """A column of text (JSON or not) with its cells redacted; the very array if there is nothing to replace. `rows`
+        says to which row each text belongs (to its own, if not given)."""
         suspects = np.flatnonzero(self._suspects(array))
-        if not len(suspects):
+        texts = dict[int, str]()
+        for at in suspects.tolist():
+            self._counts = self.rows[at if rows is None else int(rows[at])]
+            said = array[at].as_py()
+            if (new := self.cell(said)) != said:
+                texts[at] = new
+        if not texts:
             return array
-        before = self.counts.total()
-        cells = array.to_pylist()
-        for row in suspects.tolist():
-            cells[row] = self.cell(cells[row])
-        return pa.array(cells, array.type) if self.counts.total() > before else array
+        return pa.array([texts.get(i, t) for i, t in enumerate(array.to_pylist())], array.type)
 
     def _suspects(self, array: pa.Array) -> np.ndarray[Any, Any]:
         found = array.is_valid() if self._hook else pc.match_substring_regex(array, _SUSPECT).fill_null(False)
@@ -146,7 +163,7 @@ class Redactor:
         """A card number that is written as a number becomes a text."""
         if self._hook or not is_card_number(digits):
             return digits
-        self.counts["card"] += 1
+        self._counts["card"] += 1
         return '"[CARD]"'
 
     def _by_default(self, text: str) -> str:
@@ -157,7 +174,7 @@ class Redactor:
     def _replaced(self, kind: Kind, found: str) -> str:
         if not kind.holds(found):
             return found
-        self.counts[kind.name] += 1
+        self._counts[kind.name] += 1
         return f"[{kind.name.upper()}]"
 
     def _by_hook(self, text: str) -> str:
@@ -168,7 +185,7 @@ class Redactor:
             raise EvalSetError(f"the redaction hook broke down: {type(error).__name__}: {error_text(error)}") from error
         if not isinstance(new, str):
             raise EvalSetError(f"the redaction hook must give text for text, got {type(new).__name__}")
-        self.counts["hook"] += new != text
+        self._counts["hook"] += new != text
         return new.encode("utf-8", "replace").decode()
 
 
