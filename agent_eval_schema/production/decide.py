@@ -1,7 +1,7 @@
 """What becomes of each converted row: decisions that need the whole table, as SQL that DuckDB and Spark read alike.
 
-    calls     one line a converted row: part, place, logged_id, request_id, record, reason, time, content_hash,
-              question_hash, sample_hash, stratum
+    calls     one line a converted row: part, place, and of its columns logged_id, request_id, label_id, record, reason,
+              time, content_hash, question_hash, sample_hash; stratum (text); without_trace (bool)
     entries   one line a feedback entry: part, place (of the row that brought it), then the fields of an entry
                                                 │
     STEPS     named SELECTs, each of which reads the ones before it; an engine makes a table or a view of each
@@ -52,6 +52,7 @@ class Step(NamedTuple):
 def steps(
     *,
     sample: int | float | None = None,
+    keep_repeated: bool = False,
     by_question: bool = False,
     stratified: bool = False,
     by_thumbs: bool = False,
@@ -61,51 +62,42 @@ def steps(
     `sample` is a number of rows or a fraction, `stratified` shares it over the strata, `by_thumbs` makes strata of the
     feedback (the column `stratum` is not read then), `by_question` keeps one row per distinct question.
     """
-    kept = [*_WITHOUT_REPEATS, *(_ONE_PER_QUESTION if by_question else _ALL_QUESTIONS), *_FEEDBACK, _stratum(by_thumbs)]
-    return [*kept, *_sampled(sample, stratified or by_thumbs), *_RESULTS]
+    own = [_NUMBERED, _ONCE if not keep_repeated else _EVERY, *(_ONE_PER_QUESTION if by_question else _ALL_QUESTIONS)]
+    results = [_decisions(keep_repeated), *_RESULTS]
+    return [*own, *_FEEDBACK, _stratum(by_thumbs), *_sampled(sample, stratified or by_thumbs), *results]
 
 
-_WITHOUT_REPEATS = (
-    # Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies.
-    Step(
-        "numbered",
-        """
-        SELECT part, place, logged_id, request_id, record, time, question_hash, sample_hash, stratum,
-               ROW_NUMBER() OVER (
-                   PARTITION BY request_id ORDER BY time ASC NULLS LAST, content_hash ASC, part ASC, place ASC
-               ) AS nth
-        FROM calls WHERE reason IS NULL
-        """,
-    ),
-    Step(
-        "once",
-        """
-        SELECT part, place, logged_id, request_id, record, time, question_hash, sample_hash, stratum
-        FROM numbered WHERE nth = 1
-        """,
-    ),
+_ROW = "part, place, request_id, label_id, content_hash, sample_hash, stratum"
+
+# Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies.
+_NUMBERED = Step(
+    "numbered",
+    f"""
+    SELECT {_ROW}, time, question_hash,
+           ROW_NUMBER() OVER (
+               PARTITION BY request_id ORDER BY time ASC NULLS LAST, content_hash ASC, part ASC, place ASC
+           ) AS nth
+    FROM calls WHERE reason IS NULL
+    """,
 )
+_ONCE = Step("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE nth = 1")
+_EVERY = Step("once", f"SELECT {_ROW}, time, question_hash FROM numbered")
 
-_ALL_QUESTIONS = (
-    Step(
-        "asked",
-        "SELECT part, place, logged_id, request_id, record, sample_hash, stratum, 1 AS nth FROM once",
-    ),
-)
+_ALL_QUESTIONS = (Step("asked", f"SELECT {_ROW}, 1 AS nth FROM once"),)
 
 _ONE_PER_QUESTION = (
     # The latest call answers with the newest version of the agent. A question that is not known is like no other.
     Step(
         "asked",
-        """
-        SELECT part, place, logged_id, request_id, record, sample_hash, stratum,
+        f"""
+        SELECT {_ROW},
                ROW_NUMBER() OVER (
-                   PARTITION BY question_hash ORDER BY time DESC NULLS LAST, request_id ASC
+                   PARTITION BY question_hash
+                   ORDER BY time DESC NULLS LAST, request_id ASC, content_hash ASC, part ASC, place ASC
                ) AS nth
         FROM once WHERE question_hash IS NOT NULL
         UNION ALL
-        SELECT part, place, logged_id, request_id, record, sample_hash, stratum, 1 AS nth
-        FROM once WHERE question_hash IS NULL
+        SELECT {_ROW}, 1 AS nth FROM once WHERE question_hash IS NULL
         """,
     ),
 )
@@ -114,10 +106,7 @@ _FIELDS = ", ".join(f"e.{name}" for name in ENTRY)
 _VALUES = ", ".join(ENTRY)
 
 _FEEDBACK = (
-    Step(
-        "distinct_questions",
-        "SELECT part, place, logged_id, request_id, record, sample_hash, stratum FROM asked WHERE nth = 1",
-    ),
+    Step("distinct_questions", f"SELECT {_ROW} FROM asked WHERE nth = 1"),
     # One row a click: the latest counts, per source, step and position. Those of one moment are told apart by what they
     # say, so that every engine takes the same one.
     Step(
@@ -134,19 +123,13 @@ _FEEDBACK = (
         ) AS clicks WHERE nth = 1
         """,
     ),
-    # Feedback names the id of the call. If that call was a batch of one record, it can only mean this record.
-    Step(
-        "batches_of_one",
-        "SELECT logged_id FROM calls WHERE record IS NOT NULL GROUP BY logged_id HAVING MAX(record) = 0",
-    ),
+    # A call with one record is known by two names: its own, and that of the record.
     Step(
         "named",
         """
         SELECT part, place, request_id AS name FROM distinct_questions
-        UNION ALL
-        SELECT d.part, d.place, d.logged_id AS name
-        FROM distinct_questions d JOIN batches_of_one b ON d.logged_id = b.logged_id
-        WHERE d.record = 0
+        UNION
+        SELECT part, place, label_id AS name FROM distinct_questions
         """,
     ),
     Step(
@@ -159,12 +142,17 @@ _FEEDBACK = (
 def _stratum(by_thumbs: bool) -> Step:
     """The rows that may be sampled, each with its stratum."""
     if not by_thumbs:
-        select = "SELECT part, place, request_id, sample_hash, COALESCE(stratum, '') AS stratum FROM distinct_questions"
-        return Step("candidates", select)
+        return Step(
+            "candidates",
+            """
+            SELECT part, place, request_id, content_hash, sample_hash, COALESCE(stratum, '') AS stratum
+            FROM distinct_questions
+            """,
+        )
     return Step(
         "candidates",
         """
-        SELECT d.part, d.place, d.request_id, d.sample_hash,
+        SELECT d.part, d.place, d.request_id, d.content_hash, d.sample_hash,
                CASE WHEN t.down > 0 THEN 'down' WHEN t.up > 0 THEN 'up' ELSE 'none' END AS stratum
         FROM distinct_questions d LEFT JOIN (
             SELECT part, place,
@@ -176,6 +164,9 @@ def _stratum(by_thumbs: bool) -> Step:
     )
 
 
+_ORDER = "ORDER BY sample_hash ASC, request_id ASC, content_hash ASC, part ASC, place ASC"
+
+
 def _sampled(sample: int | float | None, stratified: bool) -> list[Step]:
     if sample is None:
         return [Step("chosen", "SELECT part, place, stratum FROM candidates")]
@@ -184,7 +175,7 @@ def _sampled(sample: int | float | None, stratified: bool) -> list[Step]:
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
         return [Step("chosen", f"SELECT part, place, stratum FROM candidates WHERE {low}")]
-    first = f"ORDER BY sample_hash ASC, request_id ASC LIMIT {sample}"
+    first = f"{_ORDER} LIMIT {sample}"
     return [Step("chosen", f"SELECT part, place, stratum FROM candidates {first}")]
 
 
@@ -219,9 +210,9 @@ def _shared(sample: int | float) -> list[Step]:
         ),
         Step(
             "ranked",
-            """
+            f"""
             SELECT part, place, stratum,
-                   ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY sample_hash ASC, request_id ASC) AS nth
+                   ROW_NUMBER() OVER (PARTITION BY stratum {_ORDER}) AS nth
             FROM candidates
             """,
         ),
@@ -235,20 +226,23 @@ def _shared(sample: int | float) -> list[Step]:
     ]
 
 
-_RESULTS = (
-    Step(
+def _decisions(keep_repeated: bool) -> Step:
+    repeated = f"SELECT part, place, '{REPEATED}' AS reason FROM numbered WHERE nth > 1 UNION ALL"
+    return Step(
         "decisions",
         f"""
         SELECT part, place, reason FROM calls WHERE reason IS NOT NULL
         UNION ALL
-        SELECT part, place, '{REPEATED}' AS reason FROM numbered WHERE nth > 1
-        UNION ALL
+        {"" if keep_repeated else repeated}
         SELECT part, place, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1
         UNION ALL
         SELECT c.part, c.place, CASE WHEN s.part IS NULL THEN '{NOT_SAMPLED}' END AS reason
         FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
         """,
-    ),
+    )
+
+
+_RESULTS = (
     Step(
         "attached",
         f"SELECT e.part, e.place, {_FIELDS} FROM rated e JOIN chosen s ON e.part = s.part AND e.place = s.place",
@@ -266,7 +260,7 @@ _RESULTS = (
         FROM latest e LEFT JOIN (
             SELECT request_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
             UNION
-            SELECT logged_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
+            SELECT label_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
         ) k ON e.request_id = k.name
         WHERE k.name IS NULL
         """,

@@ -40,6 +40,7 @@ INDEX = pa.schema(
         ("place", pa.int64()),
         ("logged_id", pa.string()),
         ("request_id", pa.string()),
+        ("label_id", pa.string()),
         ("record", pa.int32()),
         ("reason", pa.string()),
         ("time", pa.timestamp("us", "UTC")),

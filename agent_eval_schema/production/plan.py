@@ -28,6 +28,20 @@ class BuildPlan(Struct, frozen=True):
         A traces table is joined later: a row without request may still get one.
     values
         Whether messages may quote cells.
+    where, stratum_sql
+        SQL over the columns of the table, computed on every batch: which rows are wanted, and their strata.
+    stratum_column
+        The column of the converted rows that holds the strata, if they are not computed.
+    by_thumbs
+        The strata are what the feedback says: up, down or none.
+    by_question
+        Keep one row per distinct question.
+    sample
+        A number of rows, a fraction, or None: all rows.
+    labelled
+        Feedback becomes labels.
+    redact
+        "default" or the name of a function ("module:function"), or None: nothing is redacted.
     """
 
     family: str
@@ -40,3 +54,15 @@ class BuildPlan(Struct, frozen=True):
     carried: tuple[str, ...] = ()
     joins_traces: bool = False
     values: bool = True
+    where: str | None = None
+    stratum_sql: str | None = None
+    stratum_column: str | None = None
+    by_thumbs: bool = False
+    by_question: bool = False
+    sample: int | float | None = None
+    labelled: bool = True
+    redact: str | None = None
+
+    def keeps(self, reason: str) -> bool:
+        """Whether the step that sets rows aside for this reason is switched off."""
+        return reason in self.kept

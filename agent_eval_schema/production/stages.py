@@ -10,7 +10,6 @@ Of a file, the first and the last are done by several processes, each on its sha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -25,8 +24,8 @@ from agent_eval_schema.engines.processes import Worker, in_order
 from agent_eval_schema.engines.workers import batch_bytes, read_batch
 from agent_eval_schema.frames import Share, Source, open_source
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.production.convert import CONVERTED, FEEDBACK, convert_batch
-from agent_eval_schema.production.decide import steps
+from agent_eval_schema.production.convert import convert_batch
+from agent_eval_schema.production.decide import Step, steps
 from agent_eval_schema.production.finish import ENTRIES as ENTRY_LISTS
 from agent_eval_schema.production.finish import finish_batch
 from agent_eval_schema.production.parts import (
@@ -39,8 +38,10 @@ from agent_eval_schema.production.parts import (
     traces_by_part,
 )
 from agent_eval_schema.production.plan import BuildPlan
-from agent_eval_schema.production.reasons import NOT_SELECTED
 from agent_eval_schema.production.redact import Hook
+
+FILTERED = "filtered"
+"""The reason of rows that the user's SQL does not choose (reasons.py)."""
 
 
 class Job(Struct, frozen=True):
@@ -152,7 +153,7 @@ def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
 def _without(rows: pa.RecordBatch, gone: np.ndarray[Any, Any]) -> pa.RecordBatch:
     """The rows with those that were not chosen set aside. Feedback stays feedback: it belongs to calls."""
     reasons = rows.column("reason").to_pylist()
-    new = [NOT_SELECTED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
+    new = [FILTERED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
     at = rows.schema.get_field_index("reason")
     return rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
 
@@ -169,12 +170,6 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
         return found
     tables = {"calls": work.files("index"), "entries": work.files("entries"), "traces": work.trace_files()}
     schemas = {"calls": INDEX, "entries": ENTRIES, "traces": TRACES}
-    made = steps(
-        sample=plan.sample,
-        by_question=plan.dedupe == "question",
-        stratified=bool(plan.stratum_column or plan.stratum_sql),
-        by_thumbs=plan.stratify == "thumbs",
-    )
     results = {
         "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
         "feedback": "SELECT what, rows_of FROM tallies",
@@ -182,10 +177,21 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
     }
     new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
-    answers = decide(tables, schemas, made, results, new, work.folder / "spill", joined)
+    answers = decide(tables, schemas, steps_of(plan), results, new, work.folder / "spill", joined)
     new.rename(work.folder / "decided.parquet")
     work.commit_json("decided.json", answers)
     return decided(work, plan)
+
+
+def steps_of(plan: BuildPlan) -> list[Step]:
+    """The SQL for a plan."""
+    return steps(
+        sample=plan.sample,
+        keep_repeated=plan.keeps("repeated"),
+        by_question=plan.by_question,
+        stratified=bool(plan.stratum_column or plan.stratum_sql),
+        by_thumbs=plan.by_thumbs,
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ CALLS = pa.schema(
         ("place", pa.int64()),
         ("logged_id", pa.string()),
         ("request_id", pa.string()),
+        ("label_id", pa.string()),
+        ("without_trace", pa.bool_()),
         ("record", pa.int32()),
         ("reason", pa.string()),
         ("time", pa.timestamp("us", "UTC")),
@@ -59,7 +61,15 @@ ENTRIES = pa.schema(
 
 
 def call(request_id: str, **more: Any) -> Row:
-    own = {"logged_id": request_id, "record": None, "reason": None, "time": NOON, "content_hash": 0, "stratum": None}
+    own = {
+        "logged_id": request_id,
+        "label_id": request_id,
+        "record": None,
+        "reason": None,
+        "time": NOON,
+        "content_hash": 0,
+        "stratum": None,
+    }
     asked = int(np.frombuffer(request_id.encode().ljust(8)[:8], np.int64)[0])
     hashed = int(sample_hashes([request_id], 0)[0])
     return {"request_id": request_id, "question_hash": asked, "sample_hash": hashed, **own, **more}
@@ -198,7 +208,7 @@ def test_the_latest_feedback_counts_per_source_step_and_position(tmp_path: Path)
 
 
 def test_feedback_on_a_batch_of_one_record_means_that_record(tmp_path: Path) -> None:
-    rows = [call("one#0", logged_id="one", record=0)]
+    rows = [call("one#0", logged_id="one", label_id="one", record=0)]
     rows += [call(f"two#{i}", logged_id="two", record=i) for i in range(2)]
     _, attached, tallies, _ = decide(tmp_path, rows, [entry("one"), entry("two"), entry("two#1")])
     assert set(attached) == {"one#0", "two#1"}
