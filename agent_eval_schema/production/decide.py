@@ -260,7 +260,7 @@ _RESULTS = (
         FROM latest e LEFT JOIN (
             SELECT request_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
             UNION
-            SELECT label_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
+            SELECT logged_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
         ) k ON e.request_id = k.name
         WHERE k.name IS NULL
         """,

@@ -1,6 +1,6 @@
 """Converted rows that stay → rows of the evaluation set: labelled, redacted, normalised, judged.
 
-    CONVERTED + entries ──labels──▶ expected_* ──redact──▶ ──check_batch──▶ verdict + canonical columns + CARRIED + TALLY
+    CONVERTED + entries ─labels─▶ expected_* ─redact─▶ ─check_batch─▶ VERDICT + canonical columns + CARRIED + TALLY
 
 Pure and picklable, like `convert_batch`: the embedded engine and Spark's mapInArrow run the same function.
 """

@@ -19,6 +19,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -222,7 +223,7 @@ def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]
         for batch in table.iter_batches(batch_size=8192, columns=columns):
             parts = np.asarray(batch.column("part"))
             bounds = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
-            for start, stop in zip(bounds, bounds[1:], strict=False):
+            for start, stop in pairwise(bounds):
                 if stop > start:
                     yield int(parts[start]), batch.slice(start, stop - start)
 
