@@ -63,3 +63,17 @@ def _step(file: pq.ParquetFile) -> int:
 def parquet_columns(path: str) -> list[str]:
     with _parquet(path) as file:
         return list(file.schema_arrow.names)
+
+
+def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """The batches of a share, each with its row group and its number in that group: the same numbers for any number of
+    workers."""
+    with _parquet(path) as file:
+        groups, step = file.metadata.num_row_groups, _step(file)
+        by_batch = groups < 4 * share.workers  # too few groups to go round
+        for group in range(groups):
+            if not by_batch and group % share.workers != share.worker:
+                continue
+            for number, batch in enumerate(file.iter_batches(batch_size=step, row_groups=[group])):
+                if not by_batch or (group + number) % share.workers == share.worker:
+                    yield group, number, without_marks(batch)

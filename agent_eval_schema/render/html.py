@@ -24,6 +24,7 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.visible import visible
 
 if TYPE_CHECKING:
+    from agent_eval_schema.production.summary import Summary
     from agent_eval_schema.report import Report
 
 EXAMPLES_ON_A_PAGE = 600
@@ -90,6 +91,14 @@ def _style() -> Markup:
 def report_page(report: Report) -> str:
     """The report as a standalone HTML page."""
     return page(_title(report), "report.html", **_drawn(report, 20, "all", inline=False))
+
+
+def build_page(summary: Summary, report: Report) -> str:
+    """What became of a logged table, and the report on the rows that were made of it, as one page."""
+    from agent_eval_schema.render.funnel import funnel_values
+
+    title = f"{os.path.basename(summary.table or '') or 'table'}: {summary.funnel}"
+    return page(title, "build.html", funnel=funnel_values(summary, alone=False), **_drawn(report, 20, "all", inline=False))
 
 
 def report_inline(report: Report) -> str:

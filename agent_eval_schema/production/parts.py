@@ -1,0 +1,232 @@
+"""The work folder of a build: converted rows in parts, each committed by one rename, so that a killed run can go on.
+
+    work.json                     what is being built: another job's folder is never taken for this one's
+    parts/00000003-000001/        the second batch of the fourth unit (of Parquet: row group) of the table
+        rows.arrow                    the converted rows (lz4)
+        index.parquet                 what the decisions need: ids, hashes, time, reason, stratum
+        entries.parquet               the feedback in it, if there is any
+    converted.json                how many logged rows each part had: the table need not be read again
+    traces/000000.parquet         (key, trace) of the traces that are joined, if there are any
+    decided.parquet, decided.json what DuckDB decided, part by part
+
+A part that is not there under its own name does not exist. Memory never holds more than a few parts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.production.convert import FEEDBACK
+from agent_eval_schema.production.decide import ENTRY
+
+STRATUM = "stratum"
+"""The column of a converted batch's index that the sample is shared over."""
+
+INDEX = pa.schema(
+    [
+        ("part", pa.int64()),
+        ("place", pa.int64()),
+        ("logged_id", pa.string()),
+        ("request_id", pa.string()),
+        ("label_id", pa.string()),
+        ("record", pa.int32()),
+        ("reason", pa.string()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("content_hash", pa.int64()),
+        ("question_hash", pa.int64()),
+        ("sample_hash", pa.int64()),
+        (STRATUM, pa.string()),
+        ("without_trace", pa.bool_()),
+    ]
+)
+
+ENTRIES = pa.schema([("part", pa.int64()), ("place", pa.int64()), *((n, FEEDBACK.field(n).type) for n in ENTRY)])
+
+TRACES = pa.schema([("key", pa.string()), ("trace", pa.string())])
+
+
+class Place(NamedTuple):
+    """Which batch of the table a part was made of: the unit, and the number of the batch in it."""
+
+    unit: int
+    batch: int
+
+    @property
+    def number(self) -> int:
+        """One number for both, in the order of the table."""
+        return self.unit << 24 | self.batch
+
+    @property
+    def name(self) -> str:
+        return f"{self.unit:08d}-{self.batch:06d}"
+
+    @staticmethod
+    def of(number: int) -> Place:
+        return Place(number >> 24, number & 0xFFFFFF)
+
+
+class Work:
+    """A work folder. Everything in it is written beside its name and renamed: it is there whole or not at all."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    # the folder
+
+    def start(self, job: dict[str, Any], *, resume: bool) -> None:
+        """Make the folder ready for a job. What another run of the same job has left is kept if `resume`, else dropped.
+
+        Raises EvalSetError if the folder belongs to another job, or cannot be written.
+        """
+        told = self.folder / "work.json"
+        try:
+            if resume and told.exists():
+                if json.loads(told.read_text("utf-8")) != job:
+                    raise EvalSetError(
+                        f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
+                        "run it again without resuming"
+                    )
+            else:
+                shutil.rmtree(self.folder, ignore_errors=True)
+            for name in ("parts", "traces", "spill", "new"):
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            self._write_json("work.json", job)
+        except (OSError, ValueError) as error:
+            raise EvalSetError(f"{self.folder}: the work folder cannot be used: {error}") from error
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _write_json(self, name: str, value: Any) -> None:
+        handle, new = tempfile.mkstemp(dir=self.folder / "new")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+        os.replace(new, self.folder / name)
+
+    def read_json(self, name: str) -> Any:
+        """What stands in a file of the folder, or None if there is no such file."""
+        path = self.folder / name
+        return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+    def commit_json(self, name: str, value: Any) -> None:
+        self._write_json(name, value)
+
+    # parts
+
+    def commit(self, place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
+        """Commit the converted rows of a batch."""
+        new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
+        with pa.ipc.new_file(new / "rows.arrow", rows.schema, options=_LZ4) as writer:
+            writer.write_batch(rows)
+        pq.write_table(_index(place, rows, stratum), new / "index.parquet", compression="lz4")
+        entries = _entries(place, rows)
+        if len(entries):
+            pq.write_table(entries, new / "entries.parquet", compression="lz4")
+        try:
+            new.rename(self.folder / "parts" / place.name)
+        except OSError:  # another run has been here before: what it made is the same
+            shutil.rmtree(new)
+
+    def has(self, place: Place) -> bool:
+        return (self.folder / "parts" / place.name).is_dir()
+
+    def places(self) -> list[Place]:
+        """The committed parts, in the order of the table."""
+        return [Place(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").iterdir())]
+
+    def rows(self, place: Place) -> pa.RecordBatch:
+        """The converted rows of a part."""
+        with pa.memory_map(str(self.folder / "parts" / place.name / "rows.arrow")) as file:
+            return pa.ipc.open_file(file).get_batch(0)
+
+    def files(self, name: str) -> list[str]:
+        """The index or entries files of all parts."""
+        return sorted(map(str, (self.folder / "parts").glob(f"*/{name}.parquet")))
+
+    # traces that are joined
+
+    def commit_traces(self, number: int, pairs: pa.Table) -> None:
+        new = self.folder / "new" / f"traces-{number}"
+        pq.write_table(pairs, new, compression="lz4")
+        os.replace(new, self.folder / "traces" / f"{number:06d}.parquet")
+
+    def trace_files(self) -> list[str]:
+        return sorted(map(str, (self.folder / "traces").glob("*.parquet")))
+
+
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _index(place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> pa.Table:
+    size = rows.num_rows
+    made = {
+        "part": pa.array(np.full(size, place.number)),
+        "place": pa.array(np.arange(size)),
+        STRATUM: pa.nulls(size, pa.string()) if stratum is None else stratum,
+        "without_trace": rows.column("trace").is_null(),
+    }
+    return pa.table([made[f.name] if f.name in made else rows.column(f.name) for f in INDEX], schema=INDEX)
+
+
+def _entries(place: Place, rows: pa.RecordBatch) -> pa.Table:
+    """The feedback of all rows, an entry a line."""
+    lists = rows.column("feedback")
+    entries = lists.flatten()
+    of = np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
+    columns = [pa.array(np.full(len(of), place.number)), pa.array(of), *(entries.field(n) for n in ENTRY)]
+    return pa.table(columns, schema=ENTRIES)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# decisions
+
+
+def decisions_by_part(path: Path) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The decisions (place, reason, entries) of each part that has rows, in the order of the table."""
+    return _by_part(path, ["part", "place", "reason", "entries"])
+
+
+def traces_by_part(path: Path) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The joined traces (place, trace) of each part that has any, in the order of the table."""
+    return _by_part(path, ["part", "place", "trace"])
+
+
+def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """A file in the order of its parts → a batch a part, whatever pages and row groups it is made of."""
+    held: list[pa.RecordBatch] = []
+    at: int | None = None
+    for part, batch in _runs(path, columns):
+        if part != at and at is not None:
+            yield Place.of(at), _one(held)
+            held = []
+        at = part
+        held.append(batch)
+    if at is not None:
+        yield Place.of(at), _one(held)
+
+
+def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as table:
+        for batch in table.iter_batches(batch_size=8192, columns=columns):
+            parts = np.asarray(batch.column("part"))
+            bounds = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
+            for start, stop in pairwise(bounds):
+                if stop > start:
+                    yield int(parts[start]), batch.slice(start, stop - start)
+
+
+def _one(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(list(batches)).combine_chunks().to_batches()[0]
