@@ -58,7 +58,7 @@ def validate_eval_set(
     ----------
     data
         A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
-        file. It is not changed.
+        file or of a Delta folder (`"folder@v12"`: its version 12). It is not changed.
     format
         The form that the data has (`"databricks"`, `"search_traces"`, `"traces"`); `"auto"` looks at the columns.
     outputs
@@ -181,7 +181,7 @@ def check_source(
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
-    workers = jobs or worth_workers(source.name)
+    workers = jobs or worth_workers(source.name, source.stored_bytes)
     if source.name is None or source.repaired or workers == 1:
         return check_stream(source.batches(), plan)
     return check_with_workers(source, source.name, plan, workers)

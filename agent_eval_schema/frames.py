@@ -55,9 +55,9 @@ class Source(Struct, frozen=True):
     `nests` says that a cell could have held an object, so that an object written as text is worth a word.
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
-    `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows. A
-    repaired source says which columns it `renamed`; as its batches are not those of the file, they are made and checked
-    in one process (`repaired`).
+    `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows;
+    `stored_bytes` the size of a table of several files. A repaired source says which columns it `renamed`; as its
+    batches are not those of the file, they are made and checked in one process (`repaired`).
     """
 
     kind: str
@@ -72,6 +72,7 @@ class Source(Struct, frozen=True):
     renamed: tuple[tuple[str, str], ...] = ()
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None
     read_share: Callable[[int], float | None] | None = None
+    stored_bytes: int | None = None
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,

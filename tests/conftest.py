@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -73,6 +74,15 @@ def as_parquet(rows: list[Row], folder: Path) -> str:
     return str(path)
 
 
+def as_delta(rows: list[Row], folder: Path) -> str:
+    from deltalake import write_deltalake
+
+    path = folder / "rows"
+    shutil.rmtree(path, ignore_errors=True)
+    write_deltalake(path, as_arrow(rows, folder))
+    return str(path)
+
+
 KINDS: dict[str, Callable[[list[Row], Path], Any]] = {
     "pandas": as_pandas,
     "list": as_list,
@@ -81,6 +91,7 @@ KINDS: dict[str, Callable[[list[Row], Path], Any]] = {
     "json": as_json,
     "csv": as_csv,
     "parquet": as_parquet,
+    "delta": as_delta,
 }
 
 

@@ -4,6 +4,7 @@
     .json            an array of objects    read element by element in a sliding window
     .csv .tsv        RFC 4180               every cell is text, a blank one is absent
     .parquet .pq     any Arrow types        one page at a time: memory does not grow with the row group
+    a Delta folder   any Arrow types        one row group at a time (engines/delta.py)
 
 Text files may be compressed (.gz, .bz2, .zst). Memory does not grow with the file.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -36,7 +38,12 @@ from agent_eval_schema.issues import EvalSetError
 
 
 def open_file(path: str) -> Source:
-    """The source for a file, by its ending. Raises EvalSetError if there is no such file or it is not a table."""
+    """The source for a file, by its ending, or for a Delta folder. Raises EvalSetError if there is no such thing or it
+    is not a table."""
+    if is_delta(path):
+        from agent_eval_schema.engines.delta import open_delta
+
+        return open_delta(path)
     _require_file(path)
     read = _READERS.get(_ending(path))
     if read is None:
@@ -68,6 +75,20 @@ def _require_file(path: str) -> None:
             pass
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def is_delta(path: str) -> bool:
+    """Whether this is the name of a Delta table, `folder` or `folder@v12`: a folder with a log."""
+    return os.path.isdir(os.path.join(folder_of(path)[0], "_delta_log"))
+
+
+def folder_of(path: str) -> tuple[str, int | None]:
+    """The folder and the version that the name of a Delta table says: `("folder", 12)` for `folder@v12`."""
+    found = _VERSIONED.fullmatch(path)
+    return (path, None) if found is None or os.path.isdir(path) else (found[1], int(found[2]))
+
+
+_VERSIONED = re.compile(r"(.+)@v(\d{1,18})", re.DOTALL)
 
 
 def _is_packed(path: str) -> bool:

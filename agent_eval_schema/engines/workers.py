@@ -34,9 +34,12 @@ class Job(Struct, frozen=True):
     share: Share
 
 
-def worth_workers(path: str | None) -> int:
-    """How many processes a file deserves: one a core if it is large (AGENT_EVAL_SCHEMA_JOBS sets how many)."""
-    if path is None or os.path.getsize(path) < WORTH_IT or not sys.executable:  # no interpreter: Python is embedded
+def worth_workers(path: str | None, stored_bytes: int | None = None) -> int:
+    """How many processes a file deserves, or a table of files of so many bytes: one a core if it is large
+    (AGENT_EVAL_SCHEMA_JOBS sets how many)."""
+    if path is None or not sys.executable:  # no interpreter: Python is embedded
+        return 1
+    if (os.path.getsize(path) if stored_bytes is None else stored_bytes) < WORTH_IT:
         return 1
     given = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
     return max(int(given), 1) if given.isdecimal() else _cores()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,8 +36,7 @@ def replacing(path: str) -> Iterator[str]:
     os.close(handle)
     try:
         yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
+        _flush(temporary)
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:
@@ -46,6 +46,31 @@ def replacing(path: str) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+@contextmanager
+def as_new_folder(path: str) -> Iterator[str]:
+    """A temporary folder beside `path` that becomes it when the block ends well, as `replacing` does for a file. There
+    may be an empty folder at `path`, nothing else. Raises EvalSetError if the place cannot be written."""
+    place = os.path.abspath(path)
+    try:
+        temporary = tempfile.mkdtemp(dir=os.path.dirname(place), prefix=f".{os.path.basename(place)}.")
+        try:
+            yield temporary
+            for folder, _, files in os.walk(temporary):
+                for file in files:
+                    _flush(os.path.join(folder, file))
+            os.chmod(temporary, 0o777 & ~_umask())
+            os.replace(temporary, place)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+    except OSError as error:
+        raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _flush(path: str) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
 
 
 def _umask() -> int:
@@ -60,20 +85,29 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Stream rows into a JSONL or Parquet file, by its ending. Returns the number of rows.
+    """Stream rows into a JSONL or Parquet file, or a new Delta folder `….delta`, by its ending. Returns how many.
 
     `schema` names all columns: a batch may lack some, and then they are null.
     """
     require_writable(path)
+    if _written_ending(path) == DELTA:
+        from agent_eval_schema.engines.delta import write_delta
+
+        return write_delta(path, batches, schema)
     with replacing(path) as temporary:
         return _WRITERS[_written_ending(path)](temporary, batches, schema)
 
 
 def require_writable(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
+    if _written_ending(path) == DELTA:
+        from agent_eval_schema.engines.delta import require_new_delta
+
+        return require_new_delta(path)
     if _written_ending(path) not in _WRITERS:
-        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {' or '.join(_WRITERS)}")
-    require_place(path)
+        known = " or ".join([*_WRITERS, DELTA])
+        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {known}")
+    return require_place(path)
 
 
 def require_place(path: str) -> None:
@@ -85,8 +119,12 @@ def require_place(path: str) -> None:
         raise EvalSetError(f"{path}: cannot be written")
 
 
+DELTA = ".delta"
+"""The ending by which the folder of a new Delta table is told from a file; one that is read needs none."""
+
+
 def _written_ending(path: str) -> str:
-    return os.path.splitext(path.lower())[1]
+    return os.path.splitext(path.lower().rstrip("/"))[1]
 
 
 def _write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
