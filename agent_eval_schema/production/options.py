@@ -87,7 +87,11 @@ def aliases_of(given: Mapping[str, str] | Iterable[str] | None) -> Aliases:
 
 def _dedupe(given: str | None) -> tuple[bool, frozenset[str]]:
     """Whether one row per question stays, and whether repeated ids do."""
-    meanings = {"id": (False, frozenset[str]()), "question": (True, frozenset[str]()), None: (False, frozenset({"repeated"}))}
+    meanings = {
+        "id": (False, frozenset[str]()),
+        "question": (True, frozenset[str]()),
+        None: (False, frozenset({"repeated"})),
+    }
     if given not in meanings:
         raise EvalSetError(f"dedupe: expected id, question or None, got {_said(given)}")
     return meanings[given]

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import Struct
 
 from agent_eval_schema.cells import filtered
@@ -168,7 +169,8 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
     found: dict[str, Any] | None = work.read_json("decided.json")
     if found is not None:
         return found
-    tables = {"calls": work.files("index"), "entries": work.files("entries"), "traces": work.trace_files()}
+    entries = work.tables("labels") or (work.files("entries") if plan.labelled else [])
+    tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
     schemas = {"calls": INDEX, "entries": ENTRIES, "traces": TRACES}
     results = {
         "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
@@ -179,7 +181,8 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
     joined = work.folder / "traced.parquet" if tables["traces"] else None
     answers = decide(tables, schemas, steps_of(plan), results, new, work.folder / "spill", joined)
     new.rename(work.folder / "decided.parquet")
-    work.commit_json("decided.json", answers)
+    rows = pq.read_metadata(joined).num_rows if joined else 0
+    work.commit_json("decided.json", {**answers, "joined": rows})
     return decided(work, plan)
 
 

@@ -135,7 +135,11 @@ def as_plain(summary: Summary) -> dict[str, Any]:
 def funnel_page(summary: Summary) -> str:
     """The funnel as a standalone page."""
     where = os.path.basename(summary.table or "") or "table"
-    return page(f"{where}: {summary.rows:,} rows of {summary.logged:,} logged", "funnel.html", funnel=funnel_values(summary, alone=True))
+    return page(
+        f"{where}: {summary.rows:,} rows of {summary.logged:,} logged",
+        "funnel.html",
+        funnel=funnel_values(summary, alone=True),
+    )
 
 
 def funnel_inline(summary: Summary) -> str:

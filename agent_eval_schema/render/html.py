@@ -98,7 +98,9 @@ def build_page(summary: Summary, report: Report) -> str:
     from agent_eval_schema.render.funnel import funnel_values
 
     title = f"{os.path.basename(summary.table or '') or 'table'}: {summary.funnel}"
-    return page(title, "build.html", funnel=funnel_values(summary, alone=False), **_drawn(report, 20, "all", inline=False))
+    return page(
+        title, "build.html", funnel=funnel_values(summary, alone=False), **_drawn(report, 20, "all", inline=False)
+    )
 
 
 def report_inline(report: Report) -> str:
