@@ -41,7 +41,7 @@ def _require_assessments(batch: pa.RecordBatch) -> None:
     for group in find_family(ASSESSMENT_LOGS).signs:
         if not any(name in batch.schema.names for name in group):
             raise EvalSetError(
-                f"labels: expected an assessment-log table with request_id and text_assessment or retrieval_assessment; "
+                "labels: expected an assessment-log table (request_id, text_assessment or retrieval_assessment); "
                 f"there is no column {' or '.join(group)}"
             )
 

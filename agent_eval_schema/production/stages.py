@@ -129,8 +129,8 @@ def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
 def convert_logged(
     batch: pa.RecordBatch, plan: BuildPlan, columns: Expressions
 ) -> tuple[pa.RecordBatch, pa.Array | None]:
-    """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the stratum
-    of each, if there are strata."""
+    """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the
+    stratum of each, if there are strata."""
     found, rows = columns.over(batch), convert_batch(batch, plan)
     logged = logged_rows(rows)
     if found and (logged[-1] + 1 if len(logged) else 0) != batch.num_rows:
