@@ -61,10 +61,13 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     return _joined(checked, [*carried, *tallies])
 
 
+_REASON = "the canonical columns, made of logged calls"
+
+
 @lru_cache(maxsize=8)
 def finish_plan(plan: BuildPlan) -> Plan:
     """How the finished rows are checked."""
-    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, values=plan.values)
+    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=_REASON, values=plan.values)
 
 
 def _joined(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
