@@ -14,6 +14,8 @@ _HOME = {
     "metric_support": "check",
     "eval_set_from_traces": "traces.rows",
     "traces_from_store": "integrations.tracking",
+    "eval_set_from_inference_table": "production.build",
+    "EvalSetBuild": "production.build",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
     "supported_scorers": "integrations.supported",
@@ -37,6 +39,8 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "metric_support",
     "eval_set_from_traces",
     "traces_from_store",
+    "eval_set_from_inference_table",
+    "EvalSetBuild",
     "prepare_for_evaluate",
     "diff_eval_sets",
     "supported_scorers",
@@ -63,6 +67,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
     from agent_eval_schema.integrations.supported import supported_scorers
     from agent_eval_schema.integrations.tracking import traces_from_store
+    from agent_eval_schema.production.build import EvalSetBuild, eval_set_from_inference_table
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
     from agent_eval_schema.report import Report
     from agent_eval_schema.rules import explain

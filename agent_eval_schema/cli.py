@@ -236,6 +236,38 @@ def _traces(arguments: argparse.Namespace) -> object:
     return traces_from_store(arguments.experiment, filter_string=arguments.filter, tracking_uri=arguments.tracking_uri)
 
 
+def _from_inference_table(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.production.command import build_file
+
+    given = {name: getattr(arguments, name) for name in _BUILD_OPTIONS}
+    options = {name: None if v == "none" else v for name, v in given.items() if v is not None and v != []}
+    if not arguments.values:
+        options["values"] = False
+    if arguments.engine == "spark":
+        return _on_spark(arguments, options)
+    build = build_file(
+        arguments.table,
+        arguments.output,
+        options,
+        set_aside=arguments.set_aside,
+        html=arguments.html,
+        resume=arguments.resume,
+        jobs=arguments.jobs,
+        screen=_screen(arguments),
+    )
+    _print(build.to_json() if arguments.summary == "json" else build.to_text(color=_in_color()))
+    _note(f"{build.summary.rows:,} rows written to {arguments.output}", arguments)
+    if arguments.set_aside:
+        _note(f"{sum(build.summary.set_aside.values()):,} rows set aside to {arguments.set_aside}", arguments)
+    return CLEAN
+
+
+_BUILD_OPTIONS = (
+    *("sample", "seed", "stratify", "dedupe", "labels", "redact", "traces", "since", "until", "where"),
+    *("family", "map", "keep"),
+)
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.schema import json_schema
 
@@ -362,6 +394,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_no_values(command)
     _add_quiet(command)
 
+    _add_from_inference_table(commands)
+
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
 
@@ -443,6 +477,40 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         default="any",
         help="what makes the exit code 1: any difference but the order of the rows (default), or a loss: "
         "a row that is gone, became invalid, or no longer supports a metric of any system",
+    )
+
+
+def _add_from_inference_table(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _add(
+        commands, "from-inference-table", _from_inference_table, "turn a table of logged calls into an evaluation set"
+    )
+    command.add_argument("table", metavar="TABLE", help="a payload table: Parquet, JSONL, CSV or a Delta folder")
+    command.add_argument("output", metavar="OUT", help="rows: .parquet, .jsonl, or a new Delta folder (no ending)")
+    command.add_argument("--since", metavar="TIME", help="logged at this time or later: 2025-11-03, 2025-11-03T09:00Z")
+    command.add_argument("--until", metavar="TIME", help="logged before this time (UTC if it has no zone)")
+    command.add_argument("--sample", metavar="N", help="so many rows, or a fraction such as 0.1")
+    command.add_argument("--seed", metavar="N", type=int, help="of the sample (0)")
+    command.add_argument("--stratify", metavar="COL", help="share the sample: a column, day, served_entity, failed, "
+                         "thumbs, or SQL")
+    command.add_argument("--dedupe", choices=["id", "question", "none"], help="one row per id (default), per question")
+    command.add_argument("--labels", metavar="TABLE", help="feedback (default), none, or an assessment-log table")
+    command.add_argument("--redact", metavar="HOW", help="default (e-mail, phone, card), none, or MODULE:FUNCTION")
+    command.add_argument("--traces", metavar="TABLE", help="traces, for the rows that came without one")
+    command.add_argument("--where", metavar="SQL", help="which rows, in SQL over the columns of the table")
+    command.add_argument("--family", metavar="F", help="the kind of table (found by its columns)")
+    command.add_argument("--map", metavar="WHAT=COL", action="append", default=[], help="request=body.input")
+    command.add_argument("--keep", metavar="REASON", action="append", default=[], help="do not set aside: status")
+    command.add_argument("--set-aside", metavar="PATH", help="write what was set aside, each row with its reason")
+    command.add_argument("--resume", action="store_true", help="go on where a killed run has stopped")
+    command.add_argument("--engine", choices=["embedded", "spark"], default="embedded", help="where it runs (embedded)")
+    command.add_argument(
+        "--output", dest="summary", choices=["text", "json"], default="text", help="form of the summary (text)"
+    )
+    command.add_argument("--html", metavar="PATH", help="write the funnel and the report on the rows as a page")
+    _add_no_values(command)
+    _add_quiet(command)
+    command.add_argument(
+        "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
     )
 
 

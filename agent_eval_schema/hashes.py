@@ -4,6 +4,7 @@ A dict of a hundred million ids would take ten gigabytes; this takes 16 bytes an
 binary searches.
 """
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,14 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
         absent = np.array([t is None for t in texts], bool)
         objects[absent] = ""
     return pd.util.hash_array(objects, categorize=False), absent
+
+
+def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:
+    """A hash (int64) of each text under a seed, the same in every process and on every machine: who is drawn for a
+    sample does not depend on who draws. Absent texts count as empty."""
+    key = hashlib.blake2b(str(seed).encode(), digest_size=8).hexdigest()
+    given = np.array(["" if t is None else t for t in texts], dtype=object)
+    return np.asarray(pd.util.hash_array(given, hash_key=key, categorize=False)).view(np.int64)
 
 
 class _Run(NamedTuple):

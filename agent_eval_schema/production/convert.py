@@ -1,12 +1,26 @@
-"""`convert_batch`: rows as they were logged → one row a record, in one schema whatever the table was."""
+"""`convert_batch`: rows as they were logged → one row a record, in one schema whatever the table was.
+
+    RecordBatch ─logged.py─▶ facts and payload bytes ─calls.py─▶ records ─▶ RecordBatch (CONVERTED)
+
+Pure and picklable: the same function runs in this process, in worker processes and in Spark's `mapInArrow`. Whatever a
+cell holds, it ends in a row or in a reason; nothing is raised.
+"""
 
 from __future__ import annotations
 
+import zlib
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 
+from agent_eval_schema.hashes import hash_texts, seeded_hashes
 from agent_eval_schema.issues import NOTE
 from agent_eval_schema.model import TOOL_CALL
+from agent_eval_schema.production.calls import Record, convert_call
+from agent_eval_schema.production.logged import Bytes, Logged, carried, read_logged
 from agent_eval_schema.production.plan import BuildPlan
+from agent_eval_schema.quoting import quoting
 
 FEEDBACK = pa.struct(
     [
@@ -66,3 +80,106 @@ def carried_column(name: str) -> str:
 def converted_schema(plan: BuildPlan) -> pa.Schema:
     """CONVERTED and the columns that the plan carries along (text; JSON text of what is not)."""
     return pa.schema([*CONVERTED, *(pa.field(carried_column(n), pa.string()) for n in plan.carried)])
+
+
+def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
+    """The records of a batch of logged rows, in their order, in the schema `converted_schema(plan)`.
+
+    Rows of a call with a batch of records come one after the other. A row that is set aside has a `reason` and its
+    logged cells; how rows are cut into batches changes nothing. Never raises for what a cell holds.
+    """
+    with quoting(plan.values):
+        logged = read_logged(batch, plan)
+        records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
+        parents = np.array([r.row for r in records], np.int64)
+        columns = _columns(logged, records, parents, plan)
+        extra = [carried(batch, name) for name in plan.carried]
+        plain = len(records) == logged.size
+        columns += [array if plain else array.take(pa.array(parents)) for array in extra]
+        return pa.RecordBatch.from_arrays(columns, schema=converted_schema(plan))
+
+
+def _columns(logged: Logged, records: list[Record], parents: np.ndarray[Any, Any], plan: BuildPlan) -> list[pa.Array]:
+    """The columns of CONVERTED, in its order."""
+    ids = [r.request_id for r in records]
+    tokens = [r.tokens or (None, None, None) for r in records]
+    content, question = _content_hashes(logged)[parents], _question_hashes(records)
+    given: dict[str, Any] = {
+        "logged_id": [r.logged_id for r in records],
+        "record": [r.record for r in records],
+        "request_id": ids,
+        "label_id": [r.label_id or r.request_id for r in records],
+        "reason": [r.reason for r in records],
+        "detail": [r.detail for r in records],
+        "notes": _notes(records),
+        "content_hash": content,
+        "question_hash": question,
+        "sample_hash": seeded_hashes(ids, plan.seed),
+        "failed": [r.failed for r in records],
+        "request": [r.request for r in records],
+        "response": [r.response for r in records],
+        "trace": [r.trace for r in records],
+        "predicted_trajectory": [r.calls for r in records],
+        "session_id": [r.session_id for r in records],
+        "tags": [None if r.tags is None else list(r.tags.items()) for r in records],
+        "input_token_count": [t[0] for t in tokens],
+        "output_token_count": [t[1] for t in tokens],
+        "total_token_count": [t[2] for t in tokens],
+        "feedback": _feedback(records),
+    }
+    plain = len(records) == logged.size
+    facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
+    whole = [r.shared for r in records]
+    if any(whole):
+        facts["latency_seconds"] = _without(facts["latency_seconds"], whole)
+    return [facts[f.name] if f.name in facts else _array(given[f.name], f.type) for f in CONVERTED]
+
+
+def _array(values: Any, kind: pa.DataType) -> pa.Array:
+    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+def _without(array: pa.Array, mask: list[bool]) -> pa.Array:
+    return pa.compute.if_else(pa.array(mask), pa.scalar(None, array.type), array)
+
+
+def _content_hashes(logged: Logged) -> np.ndarray[Any, Any]:
+    """64 bits of each row's logged cells: they only have to tell deliveries of one id apart."""
+    found = np.zeros(logged.size, np.uint64)
+    crc = zlib.crc32
+    columns: list[tuple[Bytes, Bytes]] = [
+        (logged.requests, logged.responses),
+        (logged.traces, logged.request_texts),
+        (logged.assessments, logged.response_texts),
+    ]
+    for high, low in columns:
+        if any(high) or any(low):
+            pairs = [(crc(a) << 32 if a else 0) | (crc(b) if b else 0) for a, b in zip(high, low, strict=True)]
+            found = found * np.uint64(1_000_003) + np.array(pairs, np.uint64)
+    return found.view(np.int64)
+
+
+def _question_hashes(records: list[Record]) -> pa.Array:
+    hashes, absent = hash_texts([r.question for r in records])
+    return pa.array(hashes.view(np.int64), mask=absent)
+
+
+def _notes(records: list[Record]) -> pa.Array:
+    """A list<NOTE> array; null where there is nothing to say."""
+    lengths = [len(r.remarks) for r in records]
+    flat = [(rule.code, column, path, message, rule.hint) for r in records for rule, column, path, message in r.remarks]
+    columns = list(zip(*flat, strict=True)) if flat else [()] * 5
+    values = pa.StructArray.from_arrays([pa.array(c, pa.string()) for c in columns], fields=list(NOTE))
+    return _lists(lengths, [n == 0 for n in lengths], values)
+
+
+def _feedback(records: list[Record]) -> pa.Array:
+    entries = [r.feedback for r in records]
+    flat = [{n: getattr(f, n) for n in FEEDBACK.names} for e in entries for f in e or ()]
+    values = pa.array(flat, FEEDBACK)
+    return _lists([len(e or ()) for e in entries], [e is None for e in entries], values)
+
+
+def _lists(lengths: list[int], absent: list[bool], values: pa.Array) -> pa.Array:
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(absent))

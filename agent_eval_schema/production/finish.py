@@ -21,6 +21,7 @@ from agent_eval_schema.issues import NOTE, Severity
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.plan import Plan
 from agent_eval_schema.production.convert import FEEDBACK
+from agent_eval_schema.production.labels import label
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.rules import RULES
@@ -53,16 +54,20 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     given = pa.RecordBatch.from_arrays(
         list(columns.values()), schema=pa.schema([(n, a.type) for n, a in columns.items()])
     )
-    checked = check_batch(given, _plan())
+    checked = check_batch(given, finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), labelled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
     tallies = [_maps(counts, batch.num_rows), labelled.names]
     return _joined(checked, [*carried, *tallies])
 
 
-@lru_cache(maxsize=1)
-def _plan() -> Plan:
-    return Plan("databricks", "provided", False, frozenset(RULES), columns=True)
+_REASON = "the canonical columns, made of logged calls"
+
+
+@lru_cache(maxsize=8)
+def finish_plan(plan: BuildPlan) -> Plan:
+    """How the finished rows are checked."""
+    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=_REASON, values=plan.values)
 
 
 def _joined(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:

@@ -7,7 +7,10 @@
         entries.parquet               the feedback in it, if there is any
     converted.json                how many logged rows each part had: the table need not be read again
     traces/000000.parquet         (key, trace) of the traces that are joined, if there are any
+    labels/000000.parquet         the feedback of an assessment log, if there is one
     decided.parquet, decided.json what DuckDB decided, part by part
+    invalid/00000003-000001.arrow what the check of the finished rows set aside
+    rows.arrow                    the evaluation set, if it is not written elsewhere
 
 A part that is not there under its own name does not exist. Memory never holds more than a few parts.
 """
@@ -18,7 +21,9 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,35 +91,39 @@ class Work:
 
     # the folder
 
-    def start(self, job: dict[str, Any], *, resume: bool) -> None:
-        """Make the folder ready for a job. What another run of the same job has left is kept if `resume`, else dropped.
+    def start(self, job: dict[str, Any], *, resume: bool) -> int:
+        """Make the folder ready for a job, and give the time when it was begun (us since 1970). What another run of the
+        same job has left is kept if `resume`, else dropped.
 
         Raises EvalSetError if the folder belongs to another job, or cannot be written.
         """
-        told = self.folder / "work.json"
         try:
-            if resume and told.exists():
-                if json.loads(told.read_text("utf-8")) != job:
-                    raise EvalSetError(
-                        f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
-                        "run it again without resuming"
-                    )
-            else:
+            began = self._begun(job) if resume else None
+            if began is None:
                 shutil.rmtree(self.folder, ignore_errors=True)
-            for name in ("parts", "traces", "spill", "new"):
+                began = time.time_ns() // 1000
+            for name in _FOLDERS:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
-            self._write_json("work.json", job)
+            self.commit_json("work.json", {"job": job, "began": began})
+            return began
         except (OSError, ValueError) as error:
             raise EvalSetError(f"{self.folder}: the work folder cannot be used: {error}") from error
 
+    def _begun(self, job: dict[str, Any]) -> int | None:
+        """When a run of the same job was begun here, if there was one."""
+        told = self.read_json("work.json")
+        if told is None:
+            return None
+        if told["job"] != json.loads(json.dumps(job)):
+            raise EvalSetError(
+                f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
+                "run it again without --resume"
+            )
+        shutil.rmtree(self.folder / "new", ignore_errors=True)  # what was not committed
+        return int(told["began"])
+
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _write_json(self, name: str, value: Any) -> None:
-        handle, new = tempfile.mkstemp(dir=self.folder / "new")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(value, file)
-        os.replace(new, self.folder / name)
 
     def read_json(self, name: str) -> Any:
         """What stands in a file of the folder, or None if there is no such file."""
@@ -122,7 +131,15 @@ class Work:
         return json.loads(path.read_text("utf-8")) if path.exists() else None
 
     def commit_json(self, name: str, value: Any) -> None:
-        self._write_json(name, value)
+        new = self._new()
+        new.write_text(json.dumps(value), "utf-8")
+        os.replace(new, self.folder / name)
+
+    def _new(self) -> Path:
+        """A name that is nobody's yet."""
+        handle, name = tempfile.mkstemp(dir=self.folder / "new")
+        os.close(handle)
+        return Path(name)
 
     # parts
 
@@ -156,16 +173,57 @@ class Work:
         """The index or entries files of all parts."""
         return sorted(map(str, (self.folder / "parts").glob(f"*/{name}.parquet")))
 
-    # traces that are joined
+    # tables beside
 
     def commit_traces(self, number: int, pairs: pa.Table) -> None:
-        new = self.folder / "new" / f"traces-{number}"
-        pq.write_table(pairs, new, compression="lz4")
-        os.replace(new, self.folder / "traces" / f"{number:06d}.parquet")
+        self._commit_table(pairs, f"traces/{number:06d}.parquet")
 
-    def trace_files(self) -> list[str]:
-        return sorted(map(str, (self.folder / "traces").glob("*.parquet")))
+    def commit_labels(self, number: int, rows: pa.RecordBatch) -> None:
+        """The feedback of the converted rows of a batch of an assessment log."""
+        self._commit_table(_entries(Place(0, number), rows), f"labels/{number:06d}.parquet")
 
+    def _commit_table(self, table: pa.Table, name: str) -> None:
+        new = self._new()
+        pq.write_table(table, new, compression="lz4")
+        os.replace(new, self.folder / name)
+
+    def tables(self, name: str) -> list[str]:
+        """The files of `traces` or `labels`."""
+        return sorted(map(str, (self.folder / name).glob("*.parquet")))
+
+    # results
+
+    def commit_invalid(self, place: Place, batch: pa.RecordBatch) -> None:
+        """What the check set aside of a part."""
+        self._commit_batches([batch], f"invalid/{place.name}.arrow")
+
+    def invalid(self, place: Place) -> list[pa.RecordBatch]:
+        path = f"invalid/{place.name}.arrow"
+        return list(self.read_rows(path)) if (self.folder / path).exists() else []
+
+    def write_rows(self, batches: Iterable[pa.RecordBatch]) -> str:
+        """The rows of the evaluation set, as they come; gives the name by which they are read again."""
+        return self._commit_batches(batches, "rows.arrow")
+
+    def read_rows(self, name: str) -> Iterator[pa.RecordBatch]:
+        path = self.folder / name
+        if path.exists():
+            with pa.memory_map(str(path)) as file:
+                yield from pa.ipc.open_stream(file)
+
+    def _commit_batches(self, batches: Iterable[pa.RecordBatch], name: str) -> str:
+        new, writer = self._new(), None
+        with ExitStack() as stack:
+            for batch in batches:
+                if writer is None:
+                    writer = stack.enter_context(pa.ipc.new_stream(str(new), batch.schema, options=_LZ4))
+                writer.write_batch(batch)
+        if writer is not None:  # else there is nothing that could be read
+            os.replace(new, self.folder / name)
+        return name
+
+
+_FOLDERS = ("parts", "traces", "labels", "invalid", "spill", "new")
 
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from msgspec import Struct
 
 from agent_eval_schema.cells import filtered
@@ -128,8 +129,8 @@ def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
 def convert_logged(
     batch: pa.RecordBatch, plan: BuildPlan, columns: Expressions
 ) -> tuple[pa.RecordBatch, pa.Array | None]:
-    """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the stratum
-    of each, if there are strata."""
+    """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the
+    stratum of each, if there are strata."""
     found, rows = columns.over(batch), convert_batch(batch, plan)
     logged = logged_rows(rows)
     if found and (logged[-1] + 1 if len(logged) else 0) != batch.num_rows:
@@ -168,7 +169,8 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
     found: dict[str, Any] | None = work.read_json("decided.json")
     if found is not None:
         return found
-    tables = {"calls": work.files("index"), "entries": work.files("entries"), "traces": work.trace_files()}
+    entries = work.tables("labels") or (work.files("entries") if plan.labelled else [])
+    tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
     schemas = {"calls": INDEX, "entries": ENTRIES, "traces": TRACES}
     results = {
         "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
@@ -179,7 +181,8 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
     joined = work.folder / "traced.parquet" if tables["traces"] else None
     answers = decide(tables, schemas, steps_of(plan), results, new, work.folder / "spill", joined)
     new.rename(work.folder / "decided.parquet")
-    work.commit_json("decided.json", answers)
+    rows = pq.read_metadata(joined).num_rows if joined else 0
+    work.commit_json("decided.json", {**answers, "joined": rows})
     return decided(work, plan)
 
 

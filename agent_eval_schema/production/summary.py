@@ -66,8 +66,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     rows
         Rows of the evaluation set.
     feedback
-        Judgements by what became of them: `given` in all, `latest` (the last click of each kind), of which `attached` to
-        rows of the set, `elsewhere` (to a row that was set aside, or a whole batch), `unknown` (no such id in the table).
+        Judgements by what became of them: `given` in all, `latest` (the last click of each kind), of which `attached`
+        to rows of the set, `elsewhere` (to a row that was set aside, or a whole batch), `unknown` (the table has no
+        such id).
     labels
         How many rows got which label from it: `expected_response` (`copied`: of these, the response itself),
         `expected_retrieved_context`.

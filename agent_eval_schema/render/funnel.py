@@ -33,7 +33,7 @@ WORDS = {
 
 
 def funnel_line(summary: Summary) -> str:
-    """`1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`: every step that took rows away, and the end."""
+    """`1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`: every step that took rows away."""
     parts = [f"{summary.logged:,} logged"]
     if summary.records != summary.logged:
         parts.append(f"{summary.records:,} records")
@@ -42,8 +42,8 @@ def funnel_line(summary: Summary) -> str:
 
 
 def shown_steps(summary: Summary) -> list[Step]:
-    """The steps that took rows away, and the last."""
-    return [step for step in summary.steps if step.removed or step is summary.steps[-1]]
+    """The steps that took rows away; if there are none, the last."""
+    return [step for step in summary.steps if step.removed] or [summary.steps[-1]]
 
 
 def facts(summary: Summary) -> Iterator[tuple[str, str]]:

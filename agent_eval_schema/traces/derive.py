@@ -21,6 +21,7 @@ from agent_eval_schema.traces.decode import (
     FAILED_CODES,
     NOTHING,
     Attributes,
+    Info,
     Note,
     Span,
     Status,
@@ -246,6 +247,14 @@ class _Retrieved(Struct, gc=False):
 
 
 _retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
+
+
+def documents_of_span(span: Span) -> list[tuple[str | None, str | None]]:
+    """The (doc_uri, content) of the documents that a RETRIEVER span gave; none for other spans."""
+    found = attributes(span)
+    if (found.type or "").strip('"') != "RETRIEVER" or (value := value_of(found.outputs)) is None:
+        return []
+    return _documents(Reading(Trace(Info(), [span])), value)
 
 
 def _documents(reading: Reading, output: Any) -> list[tuple[str | None, str | None]]:

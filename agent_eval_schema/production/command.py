@@ -1,0 +1,125 @@
+"""`from-inference-table TABLE OUT`: a build whose rows go into a file, with its manifest, and that can be resumed.
+
+    OUT                  the rows: Parquet, JSONL, or a new Delta table (a name without ending)
+    OUT.manifest.json    inputs, versions, options, seed and counts: what it takes to build the same set again
+    .OUT.work            the work folder; it goes when the set is there, and stays if the run is killed (--resume)
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agent_eval_schema import __version__
+from agent_eval_schema.engines.writing import require_place, write_text
+from agent_eval_schema.frames import open_source
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.production.build import EvalSetBuild, build_set, inputs_of, require_out
+from agent_eval_schema.production.options import FEEDBACK
+from agent_eval_schema.production.parts import Work
+from agent_eval_schema.progress import Screen
+from agent_eval_schema.render.funnel import as_plain
+
+MANIFEST_VERSION = 1
+
+FLAGS = {
+    **{"sample": "--sample", "seed": "--seed", "stratify": "--stratify", "dedupe": "--dedupe", "labels": "--labels"},
+    **{"redact": "--redact", "traces": "--traces", "since": "--since", "until": "--until", "where": "--where"},
+    **{"family": "--family", "map": "--map", "keep": "--keep"},
+}
+"""The options of a build and the words of the command line for them."""
+
+
+def build_file(
+    table: str,
+    out: str,
+    options: Mapping[str, Any],
+    *,
+    set_aside: str | None = None,
+    html: str | None = None,
+    resume: bool = False,
+    jobs: int = 0,
+    screen: Screen | None = None,
+) -> EvalSetBuild:
+    """Build into a file, with its manifest; the options are those of `eval_set_from_inference_table` that are not their
+    defaults. What could not be written is told before the work. Raises EvalSetError if it cannot run."""
+    for path in (out, set_aside):
+        if path:
+            require_out(path)
+    for path in (html, manifest_of(out)):
+        if path:
+            require_place(path)
+    _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
+    work = Work(work_of(out))
+    build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+    if set_aside:
+        build.write_set_aside(set_aside)
+    if html:
+        build.save(html)
+    write_text(manifest_of(out), manifest(table, out, options, build))
+    work.remove()
+    return build
+
+
+def _require_apart(paths: Mapping[str, str | None]) -> None:
+    """Nothing may be written over what is read, or over something else that is written."""
+    seen: dict[str, str] = {}
+    for name, path in paths.items():
+        if path is not None:
+            real = os.path.realpath(path)
+            if real in seen:
+                raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
+            seen[real] = name
+
+
+def work_of(out: str) -> Path:
+    """The work folder of a build that writes `out`."""
+    place = Path(os.path.abspath(out))
+    return place.with_name(f".{place.name}.work")
+
+
+def manifest_of(out: str) -> str:
+    return f"{out.rstrip(os.sep)}.manifest.json"
+
+
+def manifest(table: str, out: str, options: Mapping[str, Any], build: EvalSetBuild) -> str:
+    """What a set was made of and how, so that it can be made again: as JSON."""
+    source = open_source(table)
+    body = {
+        "version": MANIFEST_VERSION,
+        "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
+        "inputs": inputs_of(source, options.get("labels", FEEDBACK), options.get("traces")),
+        "options": {**options, "seed": build.summary.seed},
+        "command": command(source.name or table, out, options),
+        "output": out,
+        "summary": {k: v for k, v in as_plain(build.summary).items() if k != "seconds"},
+    }
+    return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+
+
+def _versions(*packages: str) -> dict[str, str]:
+    found = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def command(table: str, out: str, options: Mapping[str, Any]) -> str:
+    """The command line that builds the set again (of a Delta folder, from the same version)."""
+    words = ["agent-eval-schema", "from-inference-table", table, out]
+    for name, value in options.items():
+        if name in FLAGS:
+            for one in value if isinstance(value, list | tuple) else [value]:
+                words += [FLAGS[name], "none" if one is None else str(one)]
+        elif name == "values" and value is False:
+            words.append("--no-values")
+    return shlex.join(words)
