@@ -246,8 +246,18 @@ def eval_set_from_inference_table(
         It could not run: no such file, a table of no known family, an option without meaning, DuckDB is not installed.
     """
     options = {
-        "sample": sample, "seed": seed, "stratify": stratify, "dedupe": dedupe, "labels": labels, "redact": redact,
-        "since": since, "until": until, "where": where, "family": family, "map": map, "keep": keep,
+        "sample": sample,
+        "seed": seed,
+        "stratify": stratify,
+        "dedupe": dedupe,
+        "labels": labels,
+        "redact": redact,
+        "since": since,
+        "until": until,
+        "where": where,
+        "family": family,
+        "map": map,
+        "keep": keep,
         "values": values,
     }
     if engine == "spark":
