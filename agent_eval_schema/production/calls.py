@@ -1,6 +1,6 @@
 """One logged call → its records: why it is set aside, or the rows that it holds.
 
-feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ records
+    feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ records
 """
 
 from __future__ import annotations
@@ -106,10 +106,7 @@ def _reason_in_facts(logged: Logged, row: int, plan: BuildPlan) -> tuple[str, st
         if time is None:
             return "outside_window", "the row has no time"
         if (plan.since is not None and time < plan.since) or (plan.until is not None and time >= plan.until):
-            return (
-                "outside_window",
-                f"logged {'before' if plan.since is not None and time < plan.since else 'after'} it",
-            )
+            return "outside_window", f"logged {'before' if plan.since is not None and time < plan.since else 'after'} it"
     status = logged.statuses[row]
     if status is not None and status != 200 and "status" not in plan.kept:
         said = payloads.error_in(logged.responses[row])
@@ -265,15 +262,7 @@ def _batch(logged: Logged, row: int, plan: BuildPlan, asked: Asked, answer: Answ
 
 
 def _one_of_batch(
-    logged: Logged,
-    row: int,
-    plan: BuildPlan,
-    i: int,
-    count: int,
-    given: Any,
-    prediction: Any,
-    call: Asked,
-    answer: Answer,
+    logged: Logged, row: int, plan: BuildPlan, i: int, count: int, given: Any, prediction: Any, call: Asked, answer: Answer
 ) -> Record:
     """Record `i` of `count`. Only a lone record has the call's trace, latency and token counts for its own."""
     asked = payloads.asked_of(given)

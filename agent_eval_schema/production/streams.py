@@ -294,9 +294,7 @@ def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> N
     elif kind in ("response.failed", "response.incomplete", "response.error"):
         details = (response or {}) if isinstance(response, dict) or response is None else {}
         said = details.get("error") or details.get("incomplete_details") or event.get("message")
-        joined.error = (
-            f"the stream ends with {kind}: {_error({'error': said})}" if said else f"the stream ends with {kind}"
-        )
+        joined.error = f"the stream ends with {kind}: {_error({'error': said})}" if said else f"the stream ends with {kind}"
 
 
 def _take_text_delta(joined: _Joined, event: dict[str, Any]) -> None:

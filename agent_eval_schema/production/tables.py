@@ -217,9 +217,7 @@ def parse_aliases(texts: Iterable[str]) -> Aliases:
     return tuple(aliases)
 
 
-def place_of(
-    target: str, family: Family, aliases: Aliases, columns: Sequence[str]
-) -> tuple[str, tuple[str, ...]] | None:
+def place_of(target: str, family: Family, aliases: Aliases, columns: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     """Which column holds the target, and the path inside its JSON; None if no column of the table does.
 
     A column whose name is the whole path, dots and all, wins over a path into a column.
