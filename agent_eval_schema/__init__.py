@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from agent_eval_schema.integrations.prepare import prepare_for_evaluate
     from agent_eval_schema.integrations.supported import supported_scorers
     from agent_eval_schema.integrations.tracking import traces_from_store
-    from agent_eval_schema.production.build import EvalSetBuild, eval_set_from_inference_table
     from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
+    from agent_eval_schema.production.build import EvalSetBuild, eval_set_from_inference_table
     from agent_eval_schema.report import Report
     from agent_eval_schema.rules import explain
     from agent_eval_schema.schema import json_schema

@@ -490,8 +490,9 @@ def _add_from_inference_table(commands: argparse._SubParsersAction[argparse.Argu
     command.add_argument("--until", metavar="TIME", help="logged before this time (UTC if it has no zone)")
     command.add_argument("--sample", metavar="N", help="so many rows, or a fraction such as 0.1")
     command.add_argument("--seed", metavar="N", type=int, help="of the sample (0)")
-    command.add_argument("--stratify", metavar="COL", help="share the sample: a column, day, served_entity, failed, "
-                         "thumbs, or SQL")
+    command.add_argument(
+        "--stratify", metavar="COL", help="share the sample: a column, day, served_entity, failed, thumbs, or SQL"
+    )
     command.add_argument("--dedupe", choices=["id", "question", "none"], help="one row per id (default), per question")
     command.add_argument("--labels", metavar="TABLE", help="feedback (default), none, or an assessment-log table")
     command.add_argument("--redact", metavar="HOW", help="default (e-mail, phone, card), none, or MODULE:FUNCTION")

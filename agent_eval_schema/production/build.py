@@ -246,8 +246,18 @@ def eval_set_from_inference_table(
         It could not run: no such file, a table of no known family, an option without meaning, DuckDB is not installed.
     """
     options = {
-        "sample": sample, "seed": seed, "stratify": stratify, "dedupe": dedupe, "labels": labels, "redact": redact,
-        "since": since, "until": until, "where": where, "family": family, "map": map, "keep": keep,
+        "sample": sample,
+        "seed": seed,
+        "stratify": stratify,
+        "dedupe": dedupe,
+        "labels": labels,
+        "redact": redact,
+        "since": since,
+        "until": until,
+        "where": where,
+        "family": family,
+        "map": map,
+        "keep": keep,
         "values": values,
     }
     if engine == "spark":
@@ -283,7 +293,7 @@ def build_set(
     require_duckdb()
     start = time.perf_counter()
     source = open_source(table)
-    plan, reason = plan_of(columns_of(source, options), joins_traces=traces is not None, **options)
+    plan, reason = plan_of(columns_of(source, table, options), joins_traces=traces is not None, **options)
     job_told = {"plan": msgspec.to_builtins(plan), "inputs": inputs_of(source, options.get("labels"), traces)}
     plan = msgspec.structs.replace(plan, now=work.start(job_told, resume=resume))
     hook = options.get("redact") if callable(options.get("redact")) else None
@@ -307,10 +317,12 @@ def build_set(
     return EvalSetBuild(work, plan, summary, tally.fold, finish_plan(plan), hook, rows)
 
 
-def columns_of(source: Source, options: Mapping[str, Any]) -> list[str]:
+def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[str]:
     """The columns of a table: those of its first batch, or of all, if these do not tell what it is."""
     first = next(source.batches(), None)
-    names = [] if first is None else [f.name for f in first.schema if not is_hidden(f)]
+    if first is None:  # data in memory without rows has columns all the same
+        return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
+    names = [f.name for f in first.schema if not is_hidden(f)]
     if source.kind in ("jsonl", "json", "list") and options.get("family", "auto") == "auto":
         from agent_eval_schema.production.tables import detect_family
 
@@ -420,17 +432,20 @@ class _Tally:
 
 
 def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in larger batches."""
+    """The same rows in larger batches, at least one (without rows, if there are none)."""
     held: list[pa.RecordBatch] = []
-    rows = size = 0
+    rows = size = total = 0
     for batch in batches:
         held.append(batch)
+        total += batch.num_rows
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= GROUP_ROWS or size >= GROUP_BYTES:
             yield _one(held)
             held, rows, size = [], 0, 0
     if held:
         yield _one(held)
+    if not total:
+        yield pa.RecordBatch.from_pylist([], schema=ROWS)
 
 
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -1,8 +1,8 @@
 """`from-inference-table TABLE OUT`: a build whose rows go into a file, with its manifest, and that can be resumed.
 
-    OUT                  the rows: Parquet, JSONL, or a new Delta table (a name without ending)
-    OUT.manifest.json    inputs, versions, options, seed and counts: what it takes to build the same set again
-    .OUT.work            the work folder; it goes when the set is there, and stays if the run is killed (--resume)
+OUT                  the rows: Parquet, JSONL, or a new Delta table (a name without ending)
+OUT.manifest.json    inputs, versions, options, seed and counts: what it takes to build the same set again
+.OUT.work            the work folder; it goes when the set is there, and stays if the run is killed (--resume)
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from agent_eval_schema.render.funnel import as_plain
 MANIFEST_VERSION = 1
 
 FLAGS = {
-    **{"sample": "--sample", "seed": "--seed", "stratify": "--stratify", "dedupe": "--dedupe", "labels": "--labels"},
-    **{"redact": "--redact", "traces": "--traces", "since": "--since", "until": "--until", "where": "--where"},
-    **{"family": "--family", "map": "--map", "keep": "--keep"},
+    "sample": "--sample", "seed": "--seed", "stratify": "--stratify", "dedupe": "--dedupe", "labels": "--labels",
+    "redact": "--redact", "traces": "--traces", "since": "--since", "until": "--until", "where": "--where",
+    "family": "--family", "map": "--map", "keep": "--keep",
 }
 """The options of a build and the words of the command line for them."""
 

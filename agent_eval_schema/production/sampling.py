@@ -8,32 +8,15 @@ A row that is chosen for a sample is chosen for every larger one too (without st
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.visible import visible
 
 LOWEST, RANGE = -(1 << 63), 1 << 64
-"""The range of the hashes: signed, since Spark has no unsigned integers."""
-
-
-def sample_hashes(ids: Sequence[str], seed: int) -> np.ndarray[Any, Any]:
-    """One int64 an id, spread evenly over the whole range: SipHash, keyed with the seed, the same on every machine."""
-    texts = np.array(ids, dtype=object)
-    hashed: np.ndarray[Any, Any] = pd.util.hash_array(texts, hash_key=_key(seed), categorize=False)
-    return hashed.view(np.int64)
-
-
-@lru_cache(maxsize=8)
-def _key(seed: int) -> str:
-    """SipHash takes a key of 16 bytes."""
-    return hashlib.sha256(str(seed).encode()).hexdigest()[:16]
+"""The range of the hashes (`seeded_hashes`): signed, since Spark has no unsigned integers."""
 
 
 def below(fraction: float) -> int:

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.decide import steps
-from agent_eval_schema.production.sampling import below, sample_hashes, sample_of, seed_of
+from agent_eval_schema.hashes import seeded_hashes
+from agent_eval_schema.production.sampling import below, sample_of, seed_of
 
 duck = pytest.importorskip("agent_eval_schema.engines.duck")
 pytest.importorskip("duckdb")
@@ -71,7 +72,7 @@ def call(request_id: str, **more: Any) -> Row:
         "stratum": None,
     }
     asked = int(np.frombuffer(request_id.encode().ljust(8)[:8], np.int64)[0])
-    hashed = int(sample_hashes([request_id], 0)[0])
+    hashed = int(seeded_hashes([request_id], 0)[0])
     return {"request_id": request_id, "question_hash": asked, "sample_hash": hashed, **own, **more}
 
 
@@ -253,12 +254,12 @@ def test_every_row_gets_one_decision_whatever_the_order_and_the_files(
 
 def test_the_hash_depends_on_the_seed_and_the_id_only() -> None:
     ids = [f"id{i}" for i in range(1000)]
-    one = sample_hashes(ids, 7)
-    assert list(one) == [int(sample_hashes([i], 7)[0]) for i in ids]
-    assert len({*one.tolist(), *sample_hashes(ids, 8).tolist()}) == 2000
+    one = seeded_hashes(ids, 7)
+    assert list(one) == [int(seeded_hashes([i], 7)[0]) for i in ids]
+    assert len({*one.tolist(), *seeded_hashes(ids, 8).tolist()}) == 2000
     assert 440 < int((one < 0).sum()) < 560
     # written down, so that a set can be drawn again in years to come
-    assert sample_hashes(["9f3d2a10-0000-4000-8000-000000000003", "é#0"], 42).tolist() == [
+    assert seeded_hashes(["9f3d2a10-0000-4000-8000-000000000003", "é#0"], 42).tolist() == [
         9164620403176029002,
         5753638656556352365,
     ]
