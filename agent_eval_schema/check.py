@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.collector import without_collector
 from agent_eval_schema.assemble import assemble
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.engines.workers import check_with_workers, worth_workers
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.registry import detect, find_format

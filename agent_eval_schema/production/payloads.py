@@ -102,6 +102,7 @@ class _Body(_Beside, gc=False, kw_only=True):
 
     messages: list[_Message]
 
+
 _body = msgspec.json.Decoder(_Body).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -185,7 +186,11 @@ def _beside_of(value: dict[str, Any]) -> _Beside:
     kept = {}
     for key in _Beside.__struct_fields__:
         given = value.get(key)
-        given = {k: v for k, v in given.items() if _is_id(v)} if isinstance(given, dict) and key != "custom_inputs" else given
+        given = (
+            {k: v for k, v in given.items() if _is_id(v)}
+            if isinstance(given, dict) and key != "custom_inputs"
+            else given
+        )
         if is_type(_Beside, {key: given}):
             kept[key] = given
     return msgspec.convert(kept, _Beside)
@@ -357,14 +362,14 @@ def _said(reply: _Reply) -> str | None:
     """The answer of the commonest bodies, as chat.read_answer reads it; None where that has to look."""
     if reply.choices is not None:
         content = reply.choices[0].message.content if reply.choices else None
-        return content if content.__class__ is str else None  # type: ignore[return-value]
+        return content if content.__class__ is str else None
     items = reply.messages if reply.messages is not None else reply.output
     for item in reversed(items or ()):
         if item.role == "assistant":
             content = item.content
             joined = content if content.__class__ is str else "".join([p.text for p in content or ()])  # type: ignore[union-attr]
             if joined:
-                return joined  # type: ignore[return-value]
+                return joined
         elif item.role is None and item.type in chat.LANGCHAIN_ROLES:
             return None
     return None
@@ -415,6 +420,8 @@ def answer_of(value: Any, wrapped: bool = False) -> Answer:
     if isinstance(value, dict):
         answer.error = _error_in(value)
         answer.tokens = read_usage(value.get("usage"))
+    if answer.error:
+        answer.text = jsontext.encode(value).decode()
     if wrapped or answer.error:
         return answer
     inner = value["predictions"] if isinstance(value, dict) and "predictions" in value else value
