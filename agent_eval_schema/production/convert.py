@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.hashes import hash_texts, seeded_hashes
 from agent_eval_schema.issues import NOTE
 from agent_eval_schema.model import TOOL_CALL
@@ -88,7 +89,7 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     Rows of a call with a batch of records come one after the other. A row that is set aside has a `reason` and its
     logged cells; how rows are cut into batches changes nothing. Never raises for what a cell holds.
     """
-    with quoting(plan.values):
+    with quoting(plan.values), without_collector():
         logged = read_logged(batch, plan)
         records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
         parents = np.array([r.row for r in records], np.int64)

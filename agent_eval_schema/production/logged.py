@@ -156,7 +156,10 @@ class _Columns:
         spans = parts.pop("spans", None)
         if spans is None:
             return [None] * self.batch.num_rows
-        return [_object(info=_object(**{n: v[i] for n, v in parts.items()}), data=_object(spans=s)) for i, s in enumerate(spans)]
+        return [
+            _object(info=_object(**{n: v[i] for n, v in parts.items()}), data=_object(spans=s))
+            for i, s in enumerate(spans)
+        ]
 
 
 def _object(**parts: bytes | None) -> bytes:
@@ -246,7 +249,12 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
 
 def _numbers(columns: _Columns, target: str, found: Found) -> pa.Array:
     array = columns.native(target)
-    if array is not None and pa.types.is_integer(array.type) and array.type.bit_width <= 32 and array.type != pa.uint32():
+    if (
+        array is not None
+        and pa.types.is_integer(array.type)
+        and array.type.bit_width <= 32
+        and array.type != pa.uint32()
+    ):
         return array.cast(pa.int32())
     values: list[int | None] = []
     for row, text in enumerate(columns.texts(target)):
@@ -280,7 +288,9 @@ def _floats(columns: _Columns, target: str) -> pa.Array:
         values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
     else:
         values = pa.array([None if t is None else _float(t) for t in columns.texts(target)], pa.float64())
-    return pc.if_else(pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64()))
+    return pc.if_else(
+        pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())
+    )
 
 
 def _float(text: bytes) -> float | None:
@@ -326,7 +336,9 @@ def _times(columns: _Columns, found: Found) -> pa.Array:
     micros = pa.timestamp("us", "UTC")
     if array is not None and (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
         try:
-            naive = array.cast(pa.timestamp("us", array.type.tz if pa.types.is_timestamp(array.type) else None), safe=False)
+            naive = array.cast(
+                pa.timestamp("us", array.type.tz if pa.types.is_timestamp(array.type) else None), safe=False
+            )
             return naive.cast(pa.int64()).cast(micros) if len(naive) else pa.array([], micros)
         except pa.ArrowException:
             pass  # out of the range of microseconds: cell by cell

@@ -238,7 +238,8 @@ def _take_choice(joined: _Joined, choice: dict[str, Any]) -> None:
         repeats = choice.get("finish_reason") is not None and joined.pieces > 1 and piece == whole
         joined.choice["content"] = whole if repeats else whole + piece
         joined.pieces += bool(piece)
-    for entry in delta["tool_calls"] if isinstance(delta.get("tool_calls"), list) else ():
+    entries = delta.get("tool_calls")
+    for entry in entries if isinstance(entries, list) else ():
         _take_call(joined.calls, entry)
 
 
@@ -258,9 +259,10 @@ def _take_call(calls: dict[int, dict[str, Any]], entry: Any) -> None:
     if isinstance(entry.get("id"), str):
         call["id"] = entry["id"]
     given = entry.get("function")
-    for key in ("name", "arguments") if isinstance(given, dict) else ():
-        if isinstance(given.get(key), str):
-            call["function"][key] = call["function"].get(key, "") + given[key]
+    function = given if isinstance(given, dict) else {}
+    for key in ("name", "arguments"):
+        if isinstance(function.get(key), str):
+            call["function"][key] = call["function"].get(key, "") + function[key]
 
 
 def _take_agent_delta(joined: _Joined, delta: dict[str, Any]) -> None:
@@ -292,9 +294,9 @@ def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> N
         if isinstance(response, dict) and response.get("output"):
             joined.whole = {k: v for k, v in response.items() if k != "databricks_output"}
     elif kind in ("response.failed", "response.incomplete", "response.error"):
-        details = (response or {}) if isinstance(response, dict) or response is None else {}
+        details = response if isinstance(response, dict) else {}
         said = details.get("error") or details.get("incomplete_details") or event.get("message")
-        joined.error = f"the stream ends with {kind}: {_error({'error': said})}" if said else f"the stream ends with {kind}"
+        joined.error = f"the stream ends with {kind}" + (f": {_error({'error': said})}" if said else "")
 
 
 def _take_text_delta(joined: _Joined, event: dict[str, Any]) -> None:
