@@ -9,8 +9,9 @@ mapInArrow. What needs the whole data set runs in the fold (fold.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -57,7 +58,7 @@ def validate_eval_set(
     ----------
     data
         A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
-        file or of a Delta folder (`"folder@v12"`: its version 12). It is not changed.
+        file or of a Delta folder (`"folder@v12"`: its version 12), a Spark DataFrame. It is not changed.
     format
         The form that the data has (`"databricks"`, `"search_traces"`, `"traces"`); `"auto"` looks at the columns.
     outputs
@@ -83,8 +84,8 @@ def validate_eval_set(
         open_source(data),
         format=format,
         outputs=outputs,
-        select=_words(select),
-        ignore=_words(ignore),
+        select=words(select),
+        ignore=words(ignore),
         values=values,
         screen=notebook(),
     )
@@ -151,7 +152,8 @@ def metric_support(
     return validate_eval_set(data, format=format, outputs=outputs).metric_support[wanted]
 
 
-def _words(given: Iterable[str]) -> tuple[str, ...]:
+def words(given: Iterable[str]) -> tuple[str, ...]:
+    """One name, or several."""
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -180,6 +182,8 @@ def check_source(
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
+    if source.elsewhere is not None:
+        return source.elsewhere.checked(plan)
     workers = jobs or worth_workers(source.name, source.stored_bytes)
     if source.name is None or source.repaired or workers == 1:
         return check_stream(source.batches(), plan)
@@ -206,18 +210,18 @@ def make_plan(
     first = next(batches, None)
     chosen_format, reason = (find_format(format), "as asked") if format != "auto" else detect(first)
     if outputs == "auto":
+        has_output = partial(_has_output, chosen_format.name)
         head = [] if first is None else [first]
-        outputs = "provided" if _have_outputs(chain(head, batches), chosen_format.read) else "generated"
+        elsewhere = source.elsewhere
+        found = elsewhere.any(has_output) if elsewhere else any(has_output(b) for b in chain(head, batches))
+        outputs = "provided" if found else "generated"
     return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason, values=values)
 
 
-def _have_outputs(batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> bool:
-    for batch in batches:
-        rows = read(batch)
-        for at in map(rows.schema.get_field_index, ("response", "trace")):
-            if at >= 0 and rows.column(at).null_count < rows.num_rows:
-                return True
-    return False
+def _has_output(format: str, batch: pa.RecordBatch) -> bool:
+    rows = find_format(format).read(batch)
+    places = [i for i in map(rows.schema.get_field_index, ("response", "trace")) if i >= 0]
+    return any(rows.column(i).null_count < rows.num_rows for i in places)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

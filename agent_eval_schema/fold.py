@@ -54,7 +54,7 @@ class Fold:
         self.outputs = outputs
         self.source = source
         self.values = values
-        self.keep = keep if keep is not None else (ISSUES_KEPT if source.name else 1 << 62)
+        self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.elsewhere else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, list[Issue]] = {}

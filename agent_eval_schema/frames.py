@@ -4,6 +4,7 @@ A `Source` is what a check reads: it can be read more than once, in batches, and
 in the form in which they came.
 
     pandas frame · Arrow table, batch, reader · list of dicts or objects · path (engines/files.py)
+    Spark DataFrame (engines/spark.py)
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import numpy as np
@@ -40,6 +41,9 @@ from agent_eval_schema.quoting import byte_name, error_text, without_quoting
 from agent_eval_schema.rules import reading
 from agent_eval_schema.visible import visible
 
+if TYPE_CHECKING:
+    from agent_eval_schema.plan import Plan
+
 BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
 
@@ -56,8 +60,9 @@ class Source(Struct, frozen=True):
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
     `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows;
-    `stored_bytes` the size of a table of several files. A repaired source says which columns it `renamed`; as its
-    batches are not those of the file, they are made and checked in one process (`repaired`).
+    `stored_bytes` the size of a table of several files. What is `elsewhere` is checked there. A repaired source says
+    which columns it `renamed`; as its batches are not those of the file, they are made and checked in one process
+    (`repaired`).
     """
 
     kind: str
@@ -73,6 +78,7 @@ class Source(Struct, frozen=True):
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None
     read_share: Callable[[int], float | None] | None = None
     stored_bytes: int | None = None
+    elsewhere: Elsewhere | None = None
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
@@ -95,6 +101,16 @@ class Source(Struct, frozen=True):
         )
 
 
+class Elsewhere(Protocol):
+    """Rows that are not here but on a cluster: they are checked there, and only what was found out comes here."""
+
+    def any(self, test: Callable[[pa.RecordBatch], bool], /) -> bool:
+        """Whether the test, which can be pickled, is true of any batch."""
+
+    def checked(self, plan: Plan, /) -> Iterator[pa.RecordBatch]:
+        """The checked batches, in the order of the rows."""
+
+
 class Share(Struct, frozen=True):
     """What one of several workers checks: the units in turn, after a head start (in bytes) of number 0, which need not
     wait for the others to start."""
@@ -110,7 +126,8 @@ class Share(Struct, frozen=True):
 
 
 def open_source(data: Any) -> Source:
-    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, or a path; a source is its own.
+    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, a path, or a Spark DataFrame; a
+    source is its own.
 
     Raises EvalSetError if the data is none of these, or the file cannot be read as a table.
     """
@@ -122,6 +139,10 @@ def open_source(data: Any) -> Source:
         return open_file(os.fspath(data))
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data)
+    if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pyspark.sql"):
+        from agent_eval_schema.engines.spark import spark_source
+
+        return spark_source(data)
     if isinstance(data, pa.RecordBatchReader):
         data = data.read_all()  # a reader can be read once only; give a path to stream
     if isinstance(data, pa.RecordBatch):

@@ -193,7 +193,8 @@ class Report:
 
         from agent_eval_schema.check import check_stream
 
-        return check_stream(self._source.batches(), replace(self._plan, columns=columns))
+        plan, elsewhere = replace(self._plan, columns=columns), self._source.elsewhere
+        return elsewhere.checked(plan) if elsewhere else check_stream(self._source.batches(), plan)
 
     # rows
 
@@ -239,7 +240,8 @@ class Report:
 
     @property
     def valid(self) -> Any:
-        """The valid rows, in the form and with the cells in which they came (a frame for a file)."""
+        """The valid rows, in the form and with the cells in which they came (a frame for a file, a DataFrame of
+        Spark for one)."""
         return self._source.take(self._fold.valid)
 
     @property

@@ -11,7 +11,7 @@ as a predicate skips files (measured: delta-rs 1.6.6), and a report knows rows b
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -19,6 +19,7 @@ from urllib.request import url2pathname
 
 import pyarrow as pa
 
+from agent_eval_schema.arrow_types import cast_all, changed, without_view
 from agent_eval_schema.cells import without_marks
 from agent_eval_schema.engines.files import folder_of, frame_of, rows_where
 from agent_eval_schema.engines.streams import Position
@@ -99,15 +100,9 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
     empty = True
     for batch in reader:
         empty = False
-        yield _plain(batch)
+        yield without_marks(cast_all(batch, without_view))
     if empty:
-        yield _plain(pa.RecordBatch.from_pylist([], schema=reader.schema))
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Views, which Arrow can neither filter nor slice everywhere, as ordinary texts."""
-    arrays = [column.cast(_changed(column.type, _without_view)) for column in batch.columns]
-    return without_marks(pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))
+        yield without_marks(cast_all(pa.RecordBatch.from_pylist([], schema=reader.schema), without_view))
 
 
 def _name(table: DeltaTable) -> str:
@@ -120,24 +115,6 @@ def _quoted(name: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # types
-
-
-def _changed(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """The type with its innermost types changed."""
-    if pa.types.is_map(kind):
-        return pa.map_(_changed(kind.key_type, change), _changed(kind.item_type, change))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(_changed(kind.value_type, change))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, _changed(f.type, change)) for f in kind])
-    return change(kind)
-
-
-_PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
-
-
-def _without_view(kind: pa.DataType) -> pa.DataType:
-    return _PLAIN.get(str(kind), kind)
 
 
 _STORED = {
@@ -154,7 +131,7 @@ _STORED = {
 def _stored(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", kind.tz)
-    return _STORED.get(str(kind), _without_view(kind))
+    return _STORED.get(str(kind), without_view(kind))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -248,7 +225,7 @@ def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:
     """The columns with the types that Delta has for them."""
     from deltalake import Schema
 
-    fields = [pa.field(f.name, _changed(f.type, _stored)) for f in schema]
+    fields = [pa.field(f.name, changed(f.type, _stored)) for f in schema]
     for field in fields:
         try:
             Schema.from_arrow(pa.schema([field]))

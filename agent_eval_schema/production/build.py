@@ -25,7 +25,6 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from agent_eval_schema.cells import filtered, is_hidden
 from agent_eval_schema.engines.duck import require_duckdb
@@ -36,9 +35,9 @@ from agent_eval_schema.fold import ISSUES_KEPT, Fold
 from agent_eval_schema.frames import Source, open_source, schema_of, to_pandas
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.plan import Plan
+from agent_eval_schema.production.aside import SET_ASIDE, invalid_rows, redacted, rows_set_aside
 from agent_eval_schema.production.finish import (
     ROWS,
-    errors_of,
     evaluation_rows,
     finish_plan,
     label_counts,
@@ -47,7 +46,6 @@ from agent_eval_schema.production.finish import (
 from agent_eval_schema.production.options import FEEDBACK, aliases_of, plan_of
 from agent_eval_schema.production.parts import Place, Work, decisions_by_part
 from agent_eval_schema.production.plan import BuildPlan
-from agent_eval_schema.production.reasons import find_reason
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import add_labels, add_traces
 from agent_eval_schema.production.stages import Job, convert, decided, finish
@@ -55,19 +53,6 @@ from agent_eval_schema.production.summary import Stratum, Summary, funnel_steps
 from agent_eval_schema.progress import Screen, notebook, progress
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import verdict
-
-SET_ASIDE = pa.schema(
-    [
-        ("request_id", pa.string()),
-        ("reason", pa.string()),
-        ("message", pa.string()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("status_code", pa.int32()),
-        ("request", pa.string()),
-        ("response", pa.string()),
-    ]
-)
-"""The columns of what is set aside: which row, why (reasons.py) and the message that says more, and the payload."""
 
 STRATA_KEPT = 100
 
@@ -131,9 +116,10 @@ class EvalSetBuild:
         for place, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
-            batches = [_set_aside(filtered(self._work.rows(place), gone), reasons.drop_null())] if gone.any() else []
+            rows = filtered(self._work.rows(place), gone) if gone.any() else None
+            batches = [] if rows is None else [rows_set_aside(rows, reasons.drop_null())]
             for batch in [*batches, *self._work.invalid(place)]:
-                yield _redacted(batch, Redactor(redactor)) if redactor else batch
+                yield redacted(batch, Redactor(redactor)) if redactor else batch
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Stream the rows into a file (.parquet, .jsonl) or a new Delta table (any other name: a folder); returns their
@@ -261,7 +247,7 @@ def eval_set_from_inference_table(
         "values": values,
     }
     if engine == "spark":
-        from agent_eval_schema.engines.spark import spark_from_inference_table
+        from agent_eval_schema.engines.spark_build import spark_from_inference_table
 
         return spark_from_inference_table(table, traces=traces, **options)
     if engine != "embedded":
@@ -390,11 +376,7 @@ class _Tally:
         self._invalid += batch.num_rows
         codes = verdict(batch, "issues").flatten().field("code").value_counts().to_pylist()
         self._issues.update({entry["values"]: entry["counts"] for entry in codes})
-        rows = evaluation_rows(batch)
-        columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
-        columns["reason"] = pa.array(["invalid"] * batch.num_rows)
-        columns["message"] = pa.array(errors_of(batch), pa.string())
-        self._work.commit_invalid(place, _fitted(columns, batch.num_rows))
+        self._work.commit_invalid(place, invalid_rows(batch))
 
     def summary(
         self, name: str | None, reason: str, logged: int, found: dict[str, Any], hook: Hook | None, seconds: float
@@ -482,31 +464,6 @@ def require_out(path: str) -> None:
     from agent_eval_schema.engines.delta import require_new_delta
 
     require_new_delta(path)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# set aside
-
-
-def _set_aside(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
-    """Converted rows as they are set aside: the reason, and in words what it means or what exactly was found."""
-    columns = {n: rows.column(n) for n in rows.schema.names}
-    sentences = pa.array([find_reason(r).sentence for r in reasons.to_pylist()], pa.string())
-    own = pc.equal(columns["reason"], reasons).fill_null(False)
-    columns["message"] = pc.if_else(own, pc.coalesce(columns["detail"], sentences), sentences)
-    columns["reason"] = reasons
-    return _fitted(columns, rows.num_rows)
-
-
-def _fitted(columns: Mapping[str, pa.Array], size: int) -> pa.RecordBatch:
-    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in SET_ASIDE]
-    return pa.RecordBatch.from_arrays(arrays, schema=SET_ASIDE)
-
-
-def _redacted(batch: pa.RecordBatch, redactor: Redactor) -> pa.RecordBatch:
-    names = ("message", "request", "response")
-    arrays = [redactor.column(a) if n in names else a for n, a in zip(SET_ASIDE.names, batch.columns, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SET_ASIDE)
 
 
 def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:

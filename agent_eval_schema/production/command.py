@@ -57,7 +57,12 @@ def build_file(
             require_place(path)
     _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
     work = Work(work_of(out))
-    build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+    try:
+        build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+    except EvalSetError:
+        if not work.places():  # nothing was done that a second run could go on with
+            work.remove()
+        raise
     if set_aside:
         build.write_set_aside(set_aside)
     if html:

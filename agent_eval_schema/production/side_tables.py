@@ -5,6 +5,7 @@ Both are read once, in batches, into narrow files of the work folder; DuckDB joi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -32,14 +33,16 @@ def add_labels(work: Work, labels: Any, plan: BuildPlan) -> None:
     source = open_source(labels)
     reading = BuildPlan(ASSESSMENT_LOGS, values=plan.values)
     for number, batch in enumerate(source.batches()):
-        _require_assessments(batch)
+        require_assessments(batch.schema.names)
         work.commit_labels(number, convert_batch(batch, reading))
     work.commit_json("labels.json", True)
 
 
-def _require_assessments(batch: pa.RecordBatch) -> None:
+def require_assessments(columns: Iterable[str]) -> None:
+    """Raise EvalSetError unless these are the columns of an assessment log."""
+    names = set(columns)
     for group in find_family(ASSESSMENT_LOGS).signs:
-        if not any(name in batch.schema.names for name in group):
+        if names.isdisjoint(group):
             raise EvalSetError(
                 "labels: expected an assessment-log table (request_id, text_assessment or retrieval_assessment); "
                 f"there is no column {' or '.join(group)}"

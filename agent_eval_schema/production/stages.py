@@ -9,7 +9,7 @@ Of a file, the first and the last are done by several processes, each on its sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -109,7 +109,7 @@ def _convert_share(source: Source, job: Job) -> Iterator[tuple[int, int]]:
     work, columns = Work(job.folder), Expressions(_expressions(job.plan))
     for place, batch in _places(source, job):
         if not work.has(place):
-            rows, stratum = convert_logged(batch, job.plan, columns)
+            rows, stratum = convert_logged(batch, job.plan, columns.over(batch))
             work.commit(place, rows, stratum)
         yield place.unit, batch.num_rows
 
@@ -127,11 +127,11 @@ def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
 
 
 def convert_logged(
-    batch: pa.RecordBatch, plan: BuildPlan, columns: Expressions
+    batch: pa.RecordBatch, plan: BuildPlan, found: Mapping[str, pa.Array]
 ) -> tuple[pa.RecordBatch, pa.Array | None]:
     """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the
-    stratum of each, if there are strata."""
-    found, rows = columns.over(batch), convert_batch(batch, plan)
+    stratum of each, if there are strata. `found` is what that SQL says of each logged row: `selected`, `stratum`."""
+    rows = convert_batch(batch, plan)
     logged = logged_rows(rows)
     if found and (logged[-1] + 1 if len(logged) else 0) != batch.num_rows:
         raise EvalSetError("internal: the converted rows do not belong to the logged ones")

@@ -113,7 +113,7 @@ def test_what_cannot_run_is_told_and_writes_nothing(
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
-    assert names(tmp_path) - {".OUT.jsonl.work"} == {"t.parquet"}
+    assert names(tmp_path) == {"t.parquet"}
 
 
 def test_an_old_set_stays_until_the_new_one_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
