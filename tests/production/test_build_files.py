@@ -1,4 +1,4 @@
-"""`from-inference-table`: files in, files out; whole or not at all, resumed after a kill, and built again by a manifest."""
+"""`from-inference-table`: files in, files out; whole or not at all, resumed after a kill, built again by a manifest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.production.command import work_of
 from tests.production.logged import Row, batch, chat, feedback, logged, table
@@ -141,7 +141,19 @@ def test_a_manifest_tells_how_to_build_the_same_set(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     parquet(tmp_path / "t.parquet", ROWS)
-    run(capsys, "t.parquet", "set.jsonl", "--sample", 50, "--seed", 3, "--dedupe", "question", "--where", "status_code = 200")
+    run(
+        capsys,
+        "t.parquet",
+        "set.jsonl",
+        "--sample",
+        50,
+        "--seed",
+        3,
+        "--dedupe",
+        "question",
+        "--where",
+        "status_code = 200",
+    )
     first, told = Path("set.jsonl").read_bytes(), json.loads(Path("set.jsonl.manifest.json").read_text())
     assert told["inputs"][0]["path"] == "t.parquet"
     assert told["inputs"][0]["bytes"] == os.path.getsize("t.parquet")
@@ -186,7 +198,7 @@ def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys:
     before = {p.name: p.stat().st_mtime_ns for p in (work_of(str(out)) / "parts").iterdir()}
 
     seen: dict[str, int] = {}
-    code, text, _ = run_watched(capsys, seen, source, out, "--sample", 200, "--resume", "--jobs", 1)
+    code, _, _ = run_watched(capsys, seen, source, out, "--sample", 200, "--resume", "--jobs", 1)
     assert code == 0
     assert {name: seen[name] for name in before} == before  # not done again
     assert out.read_bytes() == whole.read_bytes()
@@ -195,9 +207,7 @@ def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys:
     assert not work_of(str(out)).exists()
 
 
-def run_watched(
-    capsys: pytest.CaptureFixture[str], seen: dict[str, int], *arguments: object
-) -> tuple[int, str, str]:
+def run_watched(capsys: pytest.CaptureFixture[str], seen: dict[str, int], *arguments: object) -> tuple[int, str, str]:
     """Run, and note when each part was committed before the work folder goes."""
     from agent_eval_schema.production.parts import Work
 
@@ -254,3 +264,10 @@ def test_payloads_of_a_mebibyte(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = tmp_path / "set.parquet"
     assert run(capsys, parquet(tmp_path / "t.parquet", rows), out)[0] == 0
     assert [len(t) for t in pq.read_table(out).column("response").to_pylist()] == [1 << 20] * 20
+
+
+def test_a_function_without_a_name_sees_all_rows_of_a_file(tmp_path: Path) -> None:
+    source = parquet(tmp_path / "t.parquet", ROWS, 20)
+    build = eval_set_from_inference_table(str(source), redact=lambda t: t.replace("answer", "reply"), jobs=2)
+    assert build.summary.rows == len(build.rows)
+    assert not build.rows["response"].str.contains("answer").any()

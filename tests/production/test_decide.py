@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agent_eval_schema.hashes import seeded_hashes
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.decide import steps
-from agent_eval_schema.hashes import seeded_hashes
 from agent_eval_schema.production.sampling import below, sample_of, seed_of
 
 duck = pytest.importorskip("agent_eval_schema.engines.duck")

@@ -164,13 +164,15 @@ def test_every_text_of_a_set_is_redacted_and_counted() -> None:
     assert row["expected_retrieved_context"] == row["retrieved_context"]
     assert row["retrieved_context"][0]["doc_uri"] == "mailto:[EMAIL]"
     assert build.report.ok
-    # request, response, expected_response, expected chunk (uri and text); in the trace: question and answer of the root,
-    # uri and text of the document
+    # request, response, expected_response, expected chunk (uri and text); in the trace: question and answer of the
+    # root, uri and text of the document
     assert build.summary.redacted == {"email": 1 + 1 + 1 + 2 + 4, "phone": 1 + 1 + 1 + 1 + 3}
 
 
 def test_a_function_of_the_user() -> None:
-    build = eval_set_from_inference_table(table([chat("a", "Ana asks", "Ana!")]), redact=lambda t: t.replace("Ana", "X"))
+    build = eval_set_from_inference_table(
+        table([chat("a", "Ana asks", "Ana!")]), redact=lambda t: t.replace("Ana", "X")
+    )
     row = build.rows.iloc[0]
     assert (row["request"]["messages"], row["response"]) == ([{"role": "user", "content": "X asks"}], "X!")
     assert build.summary.redacted == {"hook": 2}
@@ -190,7 +192,7 @@ def test_a_function_by_its_name() -> None:
     assert (build.rows["response"].tolist(), build.summary.redacted) == (["a &lt; b"], {"hook": 1})
 
 
-@pytest.mark.parametrize("hook", [lambda t: None, lambda t: 1 / 0])
+@pytest.mark.parametrize("hook", [lambda _: None, lambda _: 1 / 0])
 def test_a_function_that_fails_is_told(hook: Any) -> None:
     with pytest.raises(EvalSetError, match="the redaction hook"):
         eval_set_from_inference_table(table([chat("a")]), redact=hook)
