@@ -237,28 +237,22 @@ def _traces(arguments: argparse.Namespace) -> object:
 
 
 def _from_inference_table(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.production.command import build_file
+    from agent_eval_schema.production.command import build_file, build_on_spark
 
     given = {name: getattr(arguments, name) for name in _BUILD_OPTIONS}
     options = {name: None if v == "none" else v for name, v in given.items() if v is not None and v != []}
     if not arguments.values:
         options["values"] = False
+    out, beside = arguments.output, {"set_aside": arguments.set_aside, "html": arguments.html}
     if arguments.engine == "spark":
-        return _on_spark(arguments, options)
-    build = build_file(
-        arguments.table,
-        arguments.output,
-        options,
-        set_aside=arguments.set_aside,
-        html=arguments.html,
-        resume=arguments.resume,
-        jobs=arguments.jobs,
-        screen=_screen(arguments),
-    )
-    _print(build.to_json() if arguments.summary == "json" else build.to_text(color=_in_color()))
-    _note(f"{build.summary.rows:,} rows written to {arguments.output}", arguments)
+        summary = build_on_spark(arguments.table, out, options, **beside)
+    else:
+        how = {"resume": arguments.resume, "jobs": arguments.jobs, "screen": _screen(arguments)}
+        summary = build_file(arguments.table, out, options, **beside, **how)
+    _print(summary.to_json() if arguments.summary == "json" else summary.to_text(color=_in_color()))
+    _note(f"{summary.rows:,} rows written to {out}", arguments)
     if arguments.set_aside:
-        _note(f"{sum(build.summary.set_aside.values()):,} rows set aside to {arguments.set_aside}", arguments)
+        _note(f"{sum(summary.set_aside.values()):,} rows set aside to {arguments.set_aside}", arguments)
     return CLEAN
 
 

@@ -95,7 +95,8 @@ class EvalSetBuild:
 
     @cached_property
     def set_aside(self) -> pd.DataFrame:
-        frame = pa.Table.from_batches(list(self.iter_set_aside()), schema=SET_ASIDE).to_pandas(ignore_metadata=True)
+        table = pa.Table.from_batches(list(self.iter_set_aside()), schema=SET_ASIDE)
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
         for name in ("request_id", "reason", "message", "request", "response"):
             frame[name] = frame[name].astype(object).where(frame[name].notna(), None)
         frame["status_code"] = frame["status_code"].astype("Int32")
@@ -285,11 +286,11 @@ def build_set(
     hook = options.get("redact") if callable(options.get("redact")) else None
     workers = jobs or worth_workers(source.name, source.stored_bytes)
     job = Job(source.name or "", str(work.folder), plan, workers=workers if source.name else 1)
+    logged = 0
     with progress(source, screen) as so_far:
-        logged = 0
-        for rows in convert(source, job):
-            logged += rows
-            so_far.add(rows)
+        for size in convert(source, job):
+            logged += size
+            so_far.add(size)
     add_labels(work, options.get("labels", FEEDBACK), plan)
     add_traces(work, traces)
     found = decided(work, plan)

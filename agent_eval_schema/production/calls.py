@@ -1,6 +1,6 @@
 """One logged call → its records: why it is set aside, or the rows that it holds.
 
-    feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ records
+feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ records
 """
 
 from __future__ import annotations
@@ -106,7 +106,10 @@ def _reason_in_facts(logged: Logged, row: int, plan: BuildPlan) -> tuple[str, st
         if time is None:
             return "outside_window", "the row has no time"
         if (plan.since is not None and time < plan.since) or (plan.until is not None and time >= plan.until):
-            return "outside_window", f"logged {'before' if plan.since is not None and time < plan.since else 'after'} it"
+            return (
+                "outside_window",
+                f"logged {'before' if plan.since is not None and time < plan.since else 'after'} it",
+            )
     status = logged.statuses[row]
     if status is not None and status != 200 and "status" not in plan.kept:
         said = payloads.error_in(logged.responses[row])
@@ -262,14 +265,27 @@ def _batch(logged: Logged, row: int, plan: BuildPlan, asked: Asked, answer: Answ
 
 
 def _one_of_batch(
-    logged: Logged, row: int, plan: BuildPlan, i: int, count: int, given: Any, prediction: Any, call: Asked, answer: Answer
+    logged: Logged,
+    row: int,
+    plan: BuildPlan,
+    i: int,
+    count: int,
+    given: Any,
+    prediction: Any,
+    call: Asked,
+    answer: Answer,
 ) -> Record:
     """Record `i` of `count`. Only a lone record has the call's trace, latency and token counts for its own."""
     asked = payloads.asked_of(given)
+    if is_feedback(given) and "feedback" not in plan.kept:
+        asked = Broken("feedback", "feedback on another row")
     if isinstance(asked, Broken):
         record = _set_aside(logged, row, plan, asked.reason, f"record {i}: {asked.detail}")
         record.request, record.response = jsontext.encode(given), jsontext.encode(prediction)
         record.trace = None
+        if asked.reason == "feedback":
+            record.feedback, notes = read_feedback([given], logged.times[row])
+            record.remarks += [_remark(n) for n in notes]
     else:
         record = _new(logged, row, plan)
         _fill(record, asked, payloads.answer_of(prediction))
@@ -327,7 +343,7 @@ def _look_at_trace(record: Record, logged: Logged, row: int, answer: Answer) -> 
 def _look_at_ids(record: Record, logged: Logged, row: int, trace: bytes, named: str | None) -> None:
     """Whether the trace names another call. Nearly all hold the id of theirs, which a search of the bytes finds."""
     own = {i for i in (logged.ids[row], logged.client_ids[row]) if i}
-    if not own or any([i in trace for i in own]):
+    if not own or any([b'"' + i + b'"' in trace for i in own]):
         return
     try:
         ids = _info(trace).info

@@ -18,20 +18,30 @@ import msgspec
 
 from agent_eval_schema import __version__
 from agent_eval_schema.engines.writing import require_place, write_text
-from agent_eval_schema.frames import open_source
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.production.build import EvalSetBuild, build_set, inputs_of, require_out
+from agent_eval_schema.production.build import build_set, input_of, require_out
 from agent_eval_schema.production.options import FEEDBACK
 from agent_eval_schema.production.parts import Work
+from agent_eval_schema.production.summary import Summary
 from agent_eval_schema.progress import Screen
 from agent_eval_schema.render.funnel import as_plain
 
 MANIFEST_VERSION = 1
 
 FLAGS = {
-    "sample": "--sample", "seed": "--seed", "stratify": "--stratify", "dedupe": "--dedupe", "labels": "--labels",
-    "redact": "--redact", "traces": "--traces", "since": "--since", "until": "--until", "where": "--where",
-    "family": "--family", "map": "--map", "keep": "--keep",
+    "sample": "--sample",
+    "seed": "--seed",
+    "stratify": "--stratify",
+    "dedupe": "--dedupe",
+    "labels": "--labels",
+    "redact": "--redact",
+    "traces": "--traces",
+    "since": "--since",
+    "until": "--until",
+    "where": "--where",
+    "family": "--family",
+    "map": "--map",
+    "keep": "--keep",
 }
 """The options of a build and the words of the command line for them."""
 
@@ -46,7 +56,7 @@ def build_file(
     resume: bool = False,
     jobs: int = 0,
     screen: Screen | None = None,
-) -> EvalSetBuild:
+) -> Summary:
     """Build into a file, with its manifest; the options are those of `eval_set_from_inference_table` that are not their
     defaults. What could not be written is told before the work. Raises EvalSetError if it cannot run."""
     for path in (out, set_aside):
@@ -57,14 +67,48 @@ def build_file(
             require_place(path)
     _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
     work = Work(work_of(out))
-    build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+    try:
+        build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+    except EvalSetError:
+        if not work.places():  # nothing was done that a second run could go on with
+            work.remove()
+        raise
     if set_aside:
         build.write_set_aside(set_aside)
     if html:
         build.save(html)
-    write_text(manifest_of(out), manifest(table, out, options, build))
+    write_text(manifest_of(out), manifest(table, out, options, build.summary))
     work.remove()
-    return build
+    return build.summary
+
+
+def build_on_spark(
+    table: str, out: str, options: Mapping[str, Any], *, set_aside: str | None = None, html: str | None = None
+) -> Summary:
+    """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalogue, and `out`
+    is a new folder of Parquet files, or a Delta table if it has no ending. Raises EvalSetError if it cannot run."""
+    from agent_eval_schema.engines.spark_files import read_table, require_new, spark_session, write_table
+
+    _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
+    for path in (out, set_aside):
+        if path:
+            require_new(path)
+    for path in (html, manifest_of(out)):
+        if path:
+            require_place(path)
+    from agent_eval_schema.engines.spark_build import spark_from_inference_table
+
+    spark = spark_session()
+    tables = {n: read_table(spark, t) for n in ("traces", "labels") if (t := options.get(n)) and t != FEEDBACK}
+    with spark_from_inference_table(read_table(spark, table), **{**options, **tables}) as build:
+        write_table(build.rows, out)
+        if set_aside:
+            write_table(build.set_aside, set_aside)
+        if html:
+            write_text(html, build.to_html())
+        summary: Summary = build.summary
+    write_text(manifest_of(out), manifest(table, out, options, summary, more=("--engine", "spark")))
+    return summary
 
 
 def _require_apart(paths: Mapping[str, str | None]) -> None:
@@ -88,17 +132,17 @@ def manifest_of(out: str) -> str:
     return f"{out.rstrip(os.sep)}.manifest.json"
 
 
-def manifest(table: str, out: str, options: Mapping[str, Any], build: EvalSetBuild) -> str:
+def manifest(table: str, out: str, options: Mapping[str, Any], summary: Summary, more: tuple[str, ...] = ()) -> str:
     """What a set was made of and how, so that it can be made again: as JSON."""
-    source = open_source(table)
+    given = [summary.table or table, *(t for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK)]
     body = {
         "version": MANIFEST_VERSION,
         "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
-        "inputs": inputs_of(source, options.get("labels", FEEDBACK), options.get("traces")),
-        "options": {**options, "seed": build.summary.seed},
-        "command": command(source.name or table, out, options),
+        "inputs": [input_of(path) for path in given],
+        "options": {**options, "seed": summary.seed},
+        "command": command(given[0], out, options, more),
         "output": out,
-        "summary": {k: v for k, v in as_plain(build.summary).items() if k != "seconds"},
+        "summary": {k: v for k, v in as_plain(summary).items() if k != "seconds"},
     }
     return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
 
@@ -113,7 +157,7 @@ def _versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def command(table: str, out: str, options: Mapping[str, Any]) -> str:
+def command(table: str, out: str, options: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:
     """The command line that builds the set again (of a Delta folder, from the same version)."""
     words = ["agent-eval-schema", "from-inference-table", table, out]
     for name, value in options.items():
@@ -122,4 +166,4 @@ def command(table: str, out: str, options: Mapping[str, Any]) -> str:
                 words += [FLAGS[name], "none" if one is None else str(one)]
         elif name == "values" and value is False:
             words.append("--no-values")
-    return shlex.join(words)
+    return shlex.join([*words, *more])

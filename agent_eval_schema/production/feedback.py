@@ -82,7 +82,9 @@ def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedba
     return found, notes
 
 
-def read_assessment_row(cells: Mapping[str, Any], request_id: str | None, time: int | None) -> tuple[list[Feedback], list[Note]]:
+def read_assessment_row(
+    cells: Mapping[str, Any], request_id: str | None, time: int | None
+) -> tuple[list[Feedback], list[Note]]:
     """The judgements of a row of an assessment log: `source`, `step_id`, `text_assessment`, `retrieval_assessment`."""
     found: list[Feedback] = []
     notes: list[Note] = []
@@ -97,8 +99,8 @@ def read_assessment_row(cells: Mapping[str, Any], request_id: str | None, time: 
 def read_trace_feedback(assessments: Any, request_id: str | None, time: int | None) -> list[Feedback]:
     """The judgements of people among a trace's assessments; those of judges are scores, not labels."""
     items = _value(assessments)
-    found = (_trace_feedback(a, request_id, time) for a in items if isinstance(a, dict)) if isinstance(items, list) else ()
-    return [f for f in found if f is not None]
+    given = [a for a in items if isinstance(a, dict)] if isinstance(items, list) else []
+    return [f for a in given if (f := _trace_feedback(a, request_id, time)) is not None]
 
 
 def _trace_feedback(item: dict[str, Any], request_id: str | None, time: int | None) -> Feedback | None:
@@ -108,8 +110,17 @@ def _trace_feedback(item: dict[str, Any], request_id: str | None, time: int | No
     if not isinstance(source, dict) or source.get("source_type") != "HUMAN":
         return None
     value = _thumb(feedback.get("value"))
-    return None if value is None else Feedback(
-        request_id, _text(source.get("source_id")), None, time=time, value=value, rationale=_text(item.get("rationale"))
+    return (
+        None
+        if value is None
+        else Feedback(
+            request_id,
+            _text(source.get("source_id")),
+            None,
+            time=time,
+            value=value,
+            rationale=_text(item.get("rationale")),
+        )
     )
 
 
@@ -122,7 +133,7 @@ def _read_assessment(
         return
     value, rationale = _rating(item.get("ratings"), path, notes)
     position = item.get("position")
-    if kind == "retrieval" and (not isinstance(position, int) or isinstance(position, bool) or not 0 <= position < 1 << 31):
+    if kind == "retrieval" and not _is_position(position):
         notes.append((rules.ODD_FEEDBACK, f"{path}.position", f"expected a position, got {describe(position)}"))
         position = None
     found.append(
@@ -139,6 +150,10 @@ def _read_assessment(
             _text(item.get("free_text_comment")),
         )
     )
+
+
+def _is_position(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
 
 
 def _rating(ratings: Any, path: str, notes: list[Note]) -> tuple[bool | None, str | None]:
@@ -220,7 +235,15 @@ def latest(entries: Iterable[Feedback]) -> list[Feedback]:
 
 def _order(entry: Feedback) -> tuple[Any, ...]:
     """By time; what was logged at the same time, or at no time, in an order that does not depend on the engine."""
-    rest = (entry.source, entry.step_id, entry.position, entry.suggested_output, entry.value, entry.rationale, entry.comment)
+    rest = (
+        entry.source,
+        entry.step_id,
+        entry.position,
+        entry.suggested_output,
+        entry.value,
+        entry.rationale,
+        entry.comment,
+    )
     return (-1 if entry.time is None else entry.time, *[(v is not None, str(v)) for v in rest])
 
 

@@ -24,6 +24,7 @@ from agent_eval_schema.production.convert import FEEDBACK
 from agent_eval_schema.production.labels import label
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
+from agent_eval_schema.quoting import quoting
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.verdict import VERDICT, rows_of, verdict
 
@@ -48,7 +49,8 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     `batch` has the columns of CONVERTED and `entries` (ENTRIES). `hook` is the redaction, if it is a function that has
     no name by which the plan could call it.
     """
-    labelled = label(batch, plan)
+    with quoting(plan.values):
+        labelled = label(batch, plan)
     columns, redactor = labelled.columns, hook or plan.redact
     counts = _redact(columns, Redactor(redactor)) if redactor else {}
     given = pa.RecordBatch.from_arrays(

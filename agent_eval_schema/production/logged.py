@@ -7,6 +7,7 @@ request text or an object. What a column says is read whatever type it has.
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import datetime, timezone
 from typing import Any
@@ -143,20 +144,23 @@ class _Columns:
     def errors(self) -> Bytes:
         """The logging error codes as JSON text, None where there are none: nearly everywhere."""
         array = self.native("logging_error_codes")
-        if array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-            if not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
-                return [None] * len(array)
+        is_list = array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type))
+        if is_list and not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
+            return [None] * self.batch.num_rows
         return [None if t in (b"[]", b"", b"null") else t for t in self.texts("logging_error_codes")]
 
     def traces(self) -> Bytes:
         """The trace column; an archived view has its parts in columns."""
         if self.place("trace") is not None or not self.family.own_trace:
-            return self.texts("trace")
+            return [None if t in (b"", b"null") else t for t in self.texts("trace")]
         parts = {n: _values(self.batch, n) for n in TRACE_PARTS if n in self.batch.schema.names}
         spans = parts.pop("spans", None)
         if spans is None:
             return [None] * self.batch.num_rows
-        return [_object(info=_object(**{n: v[i] for n, v in parts.items()}), data=_object(spans=s)) for i, s in enumerate(spans)]
+        return [
+            _object(info=_object(**{n: v[i] for n, v in parts.items()}), data=_object(spans=s))
+            for i, s in enumerate(spans)
+        ]
 
 
 def _object(**parts: bytes | None) -> bytes:
@@ -209,7 +213,7 @@ def _bytes_of(cells: Cells, array: pa.Array, problems: dict[int, str]) -> Bytes:
 
 def _pieces(array: pa.Array) -> Bytes:
     data, bounds = text_bytes(array)
-    pieces: Bytes = [data[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces: Bytes = [data[a:b] for a, b in itertools.pairwise(bounds)]
     for row in np.flatnonzero(np.asarray(array.is_null())).tolist() if array.null_count else ():
         pieces[row] = None
     return pieces
@@ -246,7 +250,12 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
 
 def _numbers(columns: _Columns, target: str, found: Found) -> pa.Array:
     array = columns.native(target)
-    if array is not None and pa.types.is_integer(array.type) and array.type.bit_width <= 32 and array.type != pa.uint32():
+    if (
+        array is not None
+        and pa.types.is_integer(array.type)
+        and array.type.bit_width <= 32
+        and array.type != pa.uint32()
+    ):
         return array.cast(pa.int32())
     values: list[int | None] = []
     for row, text in enumerate(columns.texts(target)):
@@ -280,7 +289,9 @@ def _floats(columns: _Columns, target: str) -> pa.Array:
         values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
     else:
         values = pa.array([None if t is None else _float(t) for t in columns.texts(target)], pa.float64())
-    return pc.if_else(pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64()))
+    return pc.if_else(
+        pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())
+    )
 
 
 def _float(text: bytes) -> float | None:
@@ -326,7 +337,9 @@ def _times(columns: _Columns, found: Found) -> pa.Array:
     micros = pa.timestamp("us", "UTC")
     if array is not None and (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
         try:
-            naive = array.cast(pa.timestamp("us", array.type.tz if pa.types.is_timestamp(array.type) else None), safe=False)
+            naive = array.cast(
+                pa.timestamp("us", array.type.tz if pa.types.is_timestamp(array.type) else None), safe=False
+            )
             return naive.cast(pa.int64()).cast(micros) if len(naive) else pa.array([], micros)
         except pa.ArrowException:
             pass  # out of the range of microseconds: cell by cell

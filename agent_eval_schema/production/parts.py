@@ -162,7 +162,7 @@ class Work:
 
     def places(self) -> list[Place]:
         """The committed parts, in the order of the table."""
-        return [Place(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").iterdir())]
+        return [Place(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").glob("*"))]
 
     def rows(self, place: Place) -> pa.RecordBatch:
         """The converted rows of a part."""

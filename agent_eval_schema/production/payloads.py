@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from agent_eval_schema import chat, jsontext
-from agent_eval_schema.diagnose import describe, excerpt
+from agent_eval_schema.diagnose import describe, excerpt, is_type
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.model import Role
 from agent_eval_schema.production import streams
@@ -78,20 +78,30 @@ class _Message(Struct, forbid_unknown_fields=True, gc=False):
     content: str
 
 
-class _Body(Struct, gc=False):
-    """A chat request; of its other keys only those that say who asked in which conversation."""
+class _Where(Struct, gc=False):
+    conversation_id: str | int | None = None
+    session_id: str | int | None = None
+    thread_id: str | int | None = None
+    user_id: str | int | None = None
+
+
+class _Beside(Struct, gc=False, kw_only=True):
+    """What a request says of who asks, and in which conversation."""
+
+    context: _Where | None = None
+    databricks_options: _Where | None = None
+    extra_params: _Where | None = None
+    custom_inputs: dict[str, Any] | None = None
+    conversation_id: str | int | None = None
+    session_id: str | int | None = None
+    user: str | int | None = None
+
+
+class _Body(_Beside, gc=False, kw_only=True):
+    """A chat request."""
 
     messages: list[_Message]
-    context: Raw = _NONE
-    databricks_options: Raw = _NONE
-    extra_params: Raw = _NONE
-    custom_inputs: Raw = _NONE
-    conversation_id: Raw = _NONE
-    session_id: Raw = _NONE
-    user: Raw = _NONE
 
-
-_BESIDE = ("context", "databricks_options", "extra_params", "custom_inputs", "conversation_id", "session_id", "user")
 
 _body = msgspec.json.Decoder(_Body).decode
 _encode = msgspec.json.Encoder().encode
@@ -107,9 +117,7 @@ def read_request(text: bytes, *, is_payload: bool = True) -> Asked | Broken:
         return Broken("no_request", "expected messages, got an empty list")
     request = b'{"messages":' + _encode(body.messages) + b"}"
     asked = Asked(request, request)
-    given = {k: v for k in _BESIDE if (v := getattr(body, k)) is not _NONE}
-    if given:
-        _note_beside(asked, {k: jsontext.decode(v) for k, v in given.items()})
+    _note_beside(asked, body)
     return asked
 
 
@@ -140,7 +148,7 @@ def read_body(value: Any) -> Asked | Broken:
             return Broken("no_request", f"expected records, got none in `{wrapper}`")
         asked = Asked(records=records)
     if isinstance(asked, Asked) and isinstance(value, dict):
-        _note_beside(asked, value)
+        _note_beside(asked, _beside_of(value))
     return asked
 
 
@@ -173,39 +181,50 @@ def _ordered(message: dict[str, Any]) -> dict[str, Any]:
     return {**first, **{k: message[k] for k in sorted(message) if k not in first and message[k] is not None}}
 
 
-# Where a request says to which conversation it belongs, and who asks; the first place counts.
-_SESSION_PATHS = (
-    ("context", "conversation_id"),
-    ("databricks_options", "conversation_id"),
-    ("custom_inputs", "session_id"),
-    ("custom_inputs", "conversation_id"),
-    ("custom_inputs", "thread_id"),
-    ("extra_params", "session_id"),
-    ("conversation_id",),
-    ("session_id",),
-)
-_USER_PATHS = (("context", "user_id"), ("user",))
+def _beside_of(value: dict[str, Any]) -> _Beside:
+    """The same of a body that was decoded generically; what does not fit is left out."""
+    kept = {}
+    for key in _Beside.__struct_fields__:
+        given = value.get(key)
+        given = (
+            {k: v for k, v in given.items() if _is_id(v)}
+            if isinstance(given, dict) and key != "custom_inputs"
+            else given
+        )
+        if is_type(_Beside, {key: given}):
+            kept[key] = given
+    return msgspec.convert(kept, _Beside)
 
 
-def _note_beside(asked: Asked, value: dict[str, Any]) -> None:
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _note_beside(asked: Asked, body: _Beside) -> None:
     """Session, user and custom inputs, as session_id and tags."""
-    asked.session_id = next((t for p in _SESSION_PATHS if (t := _text_at(value, p))), None)
-    tags = {}
-    if user := next((t for p in _USER_PATHS if (t := _text_at(value, p))), None):
-        tags["user_id"] = user
-    custom = value.get("custom_inputs")
-    for key, entry in custom.items() if isinstance(custom, dict) else ():
-        if entry is not None:
-            tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
-    asked.tags = tags or None
+    context, options, custom, extra = body.context, body.databricks_options, body.custom_inputs, body.extra_params
+    found = (
+        (context and context.conversation_id)
+        or (options and options.conversation_id)
+        or (custom and _own_session(custom))
+        or (extra and (extra.session_id or extra.conversation_id))
+        or body.conversation_id
+        or body.session_id
+    )
+    user = (context and context.user_id) or body.user
+    asked.session_id = str(found) if found else None
+    if user or custom:
+        tags = {"user_id": str(user)} if user else {}
+        for key, entry in (custom or {}).items():
+            if entry is not None:
+                tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
+        asked.tags = tags or None
 
 
-def _text_at(value: Any, path: tuple[str, ...]) -> str | None:
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return value if isinstance(value, str) and value else None
+def _own_session(custom: dict[str, Any]) -> str | None:
+    """The conversation among the custom inputs, under any of the names that agents give it."""
+    given = (custom.get(k) for k in ("session_id", "conversation_id", "thread_id"))
+    return next((str(v) for v in given if v and isinstance(v, str | int) and v is not True), None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -320,7 +339,6 @@ class _Sliced(Struct, gc=False):
 _reply = msgspec.json.Decoder(_Reply).decode
 _sliced = msgspec.json.Decoder(_Sliced).decode
 _usage = msgspec.json.Decoder(_Usage).decode
-_CALLS = (b'"tool_calls"', b'"function_call"')
 
 
 def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answer | Broken:
@@ -334,7 +352,7 @@ def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False
     said = _said(reply)
     output = reply.databricks_output
     trace = _trace_text(output.trace) if output else None
-    if said is None or (trace is None and any([key in text for key in _CALLS])):
+    if said is None or (trace is None and _has_calls(reply)):
         return _other_response(text, is_payload, wrapped)
     tokens = _counts(reply.usage) if reply.usage else None
     return Answer(said, trace, tokens, request_id=output.databricks_request_id if output else None)
@@ -344,17 +362,24 @@ def _said(reply: _Reply) -> str | None:
     """The answer of the commonest bodies, as chat.read_answer reads it; None where that has to look."""
     if reply.choices is not None:
         content = reply.choices[0].message.content if reply.choices else None
-        return content if content.__class__ is str else None  # type: ignore[return-value]
+        return content if content.__class__ is str else None
     items = reply.messages if reply.messages is not None else reply.output
     for item in reversed(items or ()):
         if item.role == "assistant":
             content = item.content
             joined = content if content.__class__ is str else "".join([p.text for p in content or ()])  # type: ignore[union-attr]
             if joined:
-                return joined  # type: ignore[return-value]
+                return joined
         elif item.role is None and item.type in chat.LANGCHAIN_ROLES:
             return None
     return None
+
+
+def _has_calls(reply: _Reply) -> bool:
+    if reply.choices is not None:
+        return any([c.message.tool_calls is not _NONE for c in reply.choices])
+    items = reply.messages if reply.messages is not None else reply.output or ()
+    return any([m.tool_calls is not _NONE or m.type == "function_call" for m in items])
 
 
 def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answer | Broken:
@@ -395,6 +420,8 @@ def answer_of(value: Any, wrapped: bool = False) -> Answer:
     if isinstance(value, dict):
         answer.error = _error_in(value)
         answer.tokens = read_usage(value.get("usage"))
+    if answer.error:
+        answer.text = jsontext.encode(value).decode()
     if wrapped or answer.error:
         return answer
     inner = value["predictions"] if isinstance(value, dict) and "predictions" in value else value

@@ -43,7 +43,7 @@ def seed_of(given: Any) -> int:
 
 
 def _is_count(number: Any) -> bool:
-    return isinstance(number, int | np.integer) and not isinstance(number, bool) and 1 <= number < 1 << 63
+    return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(1 <= number < 1 << 63)
 
 
 def _number(text: str) -> Any:

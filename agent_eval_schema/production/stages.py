@@ -203,8 +203,8 @@ def steps_of(plan: BuildPlan) -> list[Step]:
 
 def finish(job: Job, hook: Hook | None = None) -> Iterator[tuple[Place, pa.RecordBatch]]:
     """The finished rows of all parts that have any, in the order of the table."""
-    if job.workers == 1 or hook is not None:
-        yield from _finish_share(job, hook)
+    if job.workers == 1 or hook is not None:  # a function that has no name stays in this process
+        yield from _finish_share(msgspec.structs.replace(job, worker=0, workers=1), hook)
         return
     # Their batches are large: few may wait.
     workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2) for share in _shares(job)]

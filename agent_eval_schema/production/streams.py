@@ -59,7 +59,7 @@ def read_stream(text: bytes) -> Stream | None:
     start = text.lstrip()[:1]
     if start == b"[":
         return _of_array(text)
-    if start == b"{" and b"\n" in text.strip():
+    if start == b"{":
         return _of_lines(text)
     return None
 
@@ -68,7 +68,6 @@ def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
     """The data of each event, and whether [DONE] came."""
     events: list[bytes] = []
     data: list[bytes] = []
-    done = False
     for line in [*text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
         if line.startswith(b"data:"):
             piece = line[5:].removeprefix(b" ")
@@ -96,7 +95,7 @@ def _of_lines(text: bytes) -> Stream | None:
     lines = [line for line in text.splitlines() if line.strip()]
     if not all([_is_value(line) for line in lines[:1]]):  # one object, on several lines
         return None
-    values = [jsontext.parse(line) for line in lines[:-1]]
+    values = [jsontext.parse(line) for line in lines[:-1] or lines]
     return _join(lines, False) if _are_pieces(values) else None
 
 
@@ -176,10 +175,13 @@ def _join(lines: list[bytes], done: bool) -> Stream:
 
 
 def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
+    """The text of the trace in a piece; written anew if the rest of the piece is odd."""
     try:
         found = _event(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+        outputs = [h.get("databricks_output") for h in (event, event.get("response")) if isinstance(h, dict)]
+        traces = [o["trace"] for o in outputs if isinstance(o, dict) and o.get("trace") is not None]
+        return Raw(jsontext.encode(traces[0])) if traces else None
     homes = (found.databricks_output, found.response.databricks_output if found.response else None)
     return next((h.trace for h in homes if h is not None and h.trace not in (_NONE, Raw(b"null"))), None)
 
@@ -238,7 +240,8 @@ def _take_choice(joined: _Joined, choice: dict[str, Any]) -> None:
         repeats = choice.get("finish_reason") is not None and joined.pieces > 1 and piece == whole
         joined.choice["content"] = whole if repeats else whole + piece
         joined.pieces += bool(piece)
-    for entry in delta["tool_calls"] if isinstance(delta.get("tool_calls"), list) else ():
+    entries = delta.get("tool_calls")
+    for entry in entries if isinstance(entries, list) else ():
         _take_call(joined.calls, entry)
 
 
@@ -258,9 +261,10 @@ def _take_call(calls: dict[int, dict[str, Any]], entry: Any) -> None:
     if isinstance(entry.get("id"), str):
         call["id"] = entry["id"]
     given = entry.get("function")
-    for key in ("name", "arguments") if isinstance(given, dict) else ():
-        if isinstance(given.get(key), str):
-            call["function"][key] = call["function"].get(key, "") + given[key]
+    function = given if isinstance(given, dict) else {}
+    for key in ("name", "arguments"):
+        if isinstance(function.get(key), str):
+            call["function"][key] = call["function"].get(key, "") + function[key]
 
 
 def _take_agent_delta(joined: _Joined, delta: dict[str, Any]) -> None:
@@ -292,9 +296,9 @@ def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> N
         if isinstance(response, dict) and response.get("output"):
             joined.whole = {k: v for k, v in response.items() if k != "databricks_output"}
     elif kind in ("response.failed", "response.incomplete", "response.error"):
-        details = (response or {}) if isinstance(response, dict) or response is None else {}
+        details = response if isinstance(response, dict) else {}
         said = details.get("error") or details.get("incomplete_details") or event.get("message")
-        joined.error = f"the stream ends with {kind}: {_error({'error': said})}" if said else f"the stream ends with {kind}"
+        joined.error = f"the stream ends with {kind}" + (f": {_error({'error': said})}" if said else "")
 
 
 def _take_text_delta(joined: _Joined, event: dict[str, Any]) -> None:

@@ -41,8 +41,10 @@ TARGETS: dict[str, str] = {
 }
 """What a table can say of a call. `map` takes these names."""
 
-TRACE_PARTS = ("trace_id", "client_request_id", "request_time", "state", "execution_duration_ms", "trace_location")
-TRACE_PARTS += ("trace_metadata", "tags", "assessments", "spans")
+TRACE_PARTS = (
+    *("trace_id", "client_request_id", "request_time", "state", "execution_duration_ms", "trace_location"),
+    *("trace_metadata", "tags", "assessments", "spans"),
+)
 """The columns of an archived view from which a trace is put together; previews are not among them."""
 
 
@@ -217,7 +219,9 @@ def parse_aliases(texts: Iterable[str]) -> Aliases:
     return tuple(aliases)
 
 
-def place_of(target: str, family: Family, aliases: Aliases, columns: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+def place_of(
+    target: str, family: Family, aliases: Aliases, columns: Sequence[str]
+) -> tuple[str, tuple[str, ...]] | None:
     """Which column holds the target, and the path inside its JSON; None if no column of the table does.
 
     A column whose name is the whole path, dots and all, wins over a path into a column.

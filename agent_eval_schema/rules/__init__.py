@@ -12,7 +12,17 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, Rule
-from agent_eval_schema.rules import columns, dataset, expectations, production, reading, requests, retrieval, tools, traces
+from agent_eval_schema.rules import (
+    columns,
+    dataset,
+    expectations,
+    production,
+    reading,
+    requests,
+    retrieval,
+    tools,
+    traces,
+)
 
 FAMILIES = MappingProxyType(
     {

@@ -48,7 +48,9 @@ def logged(request_id: str | None, request: Any, response: Any, minute: float = 
     }
 
 
-def chat(request_id: str | None, question: str = "How many days?", answer: str = "80.", minute: float = 0, **more: Any) -> Row:
+def chat(
+    request_id: str | None, question: str = "How many days?", answer: str = "80.", minute: float = 0, **more: Any
+) -> Row:
     trace = more.pop("trace", None)
     response: Row = {"choices": [{"index": 0, "message": {"role": "assistant", "content": answer}}]}
     if trace is not None:

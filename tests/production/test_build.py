@@ -6,6 +6,7 @@ import json
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -119,16 +120,18 @@ def test_the_table_is_not_changed() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # the funnel, for any table
 
-KINDS = {
+KINDS: dict[str, Callable[[int, int], Row]] = {
     "chat": lambda i, n: chat(f"c{i % 7}", f"q{n % 3}", f"a{n}", minute=n),
     "batch": lambda i, n: batch(f"b{i}", ["x?"] * (n % 3), ["y"] * (n % 3), minute=n),
-    "mismatch": lambda i, n: batch(f"m{i}", ["x?", "y?"], ["z"]),
+    "mismatch": lambda i, _: batch(f"m{i}", ["x?", "y?"], ["z"]),
     "failed": lambda i, n: chat(f"f{i}", status_code=400 + n),
     "broken": lambda i, n: logged(f"x{i}", "{" * n, "{}"),
-    "anonymous": lambda i, n: chat(None, f"q{n}"),
-    "feedback": lambda i, n: feedback(f"c{n % 9}", "positive" if n % 2 else "negative", minute=n),
-    "blank": lambda i, n: chat(f"e{i}", " ", ""),
+    "anonymous": lambda _, n: chat(None, f"q{n}"),
+    "feedback": lambda _, n: feedback(f"c{n % 9}", "positive" if n % 2 else "negative", minute=n),
+    "blank": lambda i, _: chat(f"e{i}", " ", ""),
 }
+"""Rows of every kind, from their place in the table and a number."""
+
 rows = st.lists(st.tuples(st.sampled_from(sorted(KINDS)), st.integers(0, 12)), max_size=30).map(
     lambda made: [KINDS[kind](i, n) for i, (kind, n) in enumerate(made)]
 )
@@ -189,7 +192,9 @@ def test_order_and_batches_change_nothing(
 # ---------------------------------------------------------------------------------------------------------------------
 # labels
 
-ASKED = trace("a", "Leave?", "80 days.", retrieval("s1", ("u1", "one"), ("u2", "two")), retrieval("s2", ("u3", "three"), start=5))
+ASKED = trace(
+    "a", "Leave?", "80 days.", retrieval("s1", ("u1", "one"), ("u2", "two")), retrieval("s2", ("u3", "three"), start=5)
+)
 
 
 def test_an_edited_answer_is_what_was_expected() -> None:
@@ -215,7 +220,11 @@ def test_a_bad_answer_without_an_edit_expects_nothing() -> None:
 
 
 def test_the_last_click_counts() -> None:
-    clicks = [feedback("a", "positive", minute=3), feedback("a", "negative", minute=5), feedback("a", "positive", minute=4)]
+    clicks = [
+        feedback("a", "positive", minute=3),
+        feedback("a", "negative", minute=5),
+        feedback("a", "positive", minute=4),
+    ]
     for said in (clicks, clicks[::-1]):
         assert row(BUILD(table([chat("a"), *said])), "a")["expected_response"] is None
 
@@ -382,7 +391,9 @@ def test_sql_over_batch_calls_counts_logged_rows() -> None:
     assert {s.stratum: s.calls for s in build.summary.strata} == {"x!": 3, "z!": 1}
 
 
-@pytest.mark.parametrize("sql", ["nothing > 1", "status_code >", "read_text('/etc/hostname') IS NULL", "SUM(status_code) > 1"])
+@pytest.mark.parametrize(
+    "sql", ["nothing > 1", "status_code >", "read_text('/etc/hostname') IS NULL", "SUM(status_code) > 1"]
+)
 def test_sql_that_cannot_be_computed_is_told(sql: str) -> None:
     with pytest.raises(EvalSetError, match="the SQL"):
         BUILD(table([chat("a"), chat("b")]), where=sql)
