@@ -11,9 +11,11 @@ every executor. Nothing but numbers and packed verdicts comes to the driver.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -159,7 +161,7 @@ class SparkBuild:
 
     def close(self) -> None:
         """Let go of what is kept."""
-        self._built.unpersist()
+        _let_go(self._built)
         self._decided.close()
 
     def __enter__(self) -> SparkBuild:
@@ -243,6 +245,13 @@ def _kept(df: DataFrame) -> DataFrame:
         return df
 
 
+def _let_go(df: DataFrame) -> None:
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException):  # serverless compute has kept nothing
+        df.unpersist()
+
+
 class _Decided:
     """The decisions about all rows: Spark SQL over the index."""
 
@@ -255,6 +264,9 @@ class _Decided:
             **({} if traces is None else {"traces": _traces(traces)}),
         }
         self.logged = self._index.where("place = 0").count()
+        for step in steps_of(plan):
+            made = self._select(step.select)
+            self._tables[step.name] = _kept(made) if step.name in _READ_AGAIN else made
         self.seconds = time.perf_counter() - start
 
     def by_logged_row(self) -> DataFrame:
@@ -276,15 +288,18 @@ class _Decided:
         return [tuple(row) for row in self._select(select).collect()]
 
     def close(self) -> None:
-        self._index.unpersist()
+        for kept in (self._index, *(self._tables[name] for name in _READ_AGAIN)):
+            _let_go(kept)
 
     def _select(self, select: str) -> DataFrame:
-        """A SELECT that may read the tables and all steps of the decision."""
-        tables = [f"{name} AS (SELECT * FROM {{{name}}})" for name in self._tables]
-        named_steps = [f"{step.name} AS ({step.select})" for step in steps_of(self._plan)]
-        query = f"WITH {', '.join([*tables, *named_steps])} {select}"
-        return self._index.sparkSession.sql(query, **self._tables)
+        """A SELECT that may read the tables and the steps so far, by their names."""
+        mentioned = [name for name in self._tables if re.search(rf"\b{name}\b", select)]
+        query = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in mentioned)
+        return self._index.sparkSession.sql(f"WITH {query} {select}", **{n: self._tables[n] for n in mentioned})
 
+
+_READ_AGAIN = ("asked", "latest", "rated", "candidates", "chosen", "decisions")
+"""The steps that several others read: computed once."""
 
 _FIELDS = ", ".join(f"e.{name}" for name in ("time", *(n for n in ENTRY if n != "time")))
 _BACK = ", ".join(f"e.{name} AS {name}" for name in ENTRY_TYPE.names)
