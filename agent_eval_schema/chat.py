@@ -65,7 +65,8 @@ def _is_plain(message: Any) -> bool:
     """The commonest messages are right at a glance, which is quicker than the types."""
     return (
         message.__class__ is dict
-        and message.get("role") in ROLES
+        and (role := message.get("role")).__class__ is str
+        and role in ROLES
         and message.get("content").__class__ is str
         and len(message) == 2
     )
@@ -81,7 +82,7 @@ def _message(item: Any) -> Any:
         return {"role": "assistant", "content": None, "tool_calls": [call]}
     if kind == "function_call_output":
         return {"role": "tool", "tool_call_id": item.get("call_id"), "content": _as_text(item.get("output"))}
-    if "role" not in item and kind in LANGCHAIN_ROLES:
+    if "role" not in item and isinstance(kind, str) and kind in LANGCHAIN_ROLES:
         return without_nulls({**_only(item, "content", "name", "tool_call_id"), "role": LANGCHAIN_ROLES[kind]})
     if kind == "message":
         return {"role": item.get("role"), "content": join_text(item.get("content"))}

@@ -174,3 +174,10 @@ def test_outputs_are_read_as_tool_calls(case: str) -> None:
 )
 def test_arguments_are_read_as_an_object(given: Any, arguments: dict[str, Any] | None) -> None:
     assert read_arguments(given) == arguments
+
+
+@pytest.mark.parametrize(
+    "item", [{"role": [], "content": "x"}, {"role": {}, "content": "x"}, {"type": [], "content": "x"}]
+)
+def test_a_role_that_is_no_text_is_no_message(item: Any) -> None:
+    assert read_messages({"messages": [item]}) is None

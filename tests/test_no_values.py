@@ -138,7 +138,7 @@ EXPECTATIONS = [
 ]
 
 EXAMPLES: dict[str, Rows] = {
-    **{rule.code: list(rule.bad) for rule in RULES.values() if rule.bad},
+    **{rule.code: list(rule.bad) for rule in RULES.values() if rule.bad and rule.code[2] != "7"},
     "AE411 AE410 AE412": [{**PLAIN, **traced(ROOT_SPAN, span(2, "query", RETRIEVED, kind="RETRIEVER"))}],
     "AE607 AE608": [traced(span(1, {"alpha": "secret", "beta": 1}, {"gamma": "secret", "delta": 2}))],
     "AE609": [{**PLAIN, **traced(ROOT_SPAN, trace_metadata={"is_truncated": "true"})}],
@@ -302,7 +302,8 @@ def test_the_examples_are_of_every_rule_and_would_leak() -> None:
     by_request = {"AE108", "AE109"}  # a repair shows what it does: it is refused together with --no-values
     elsewhere = {"AE001", "AE005", "AE007", "AE008", "AE101", "AE102", "AE104", "AE105"}
     by_spelling = {"AE102"}  # the one rule that a column in another alphabet does not break
-    assert told | elsewhere | by_request == set(RULES)
+    logged = {code for code in RULES if code[2] == "7"}  # production/test_convert: rows that are no rows of ours yet
+    assert told | elsewhere | by_request | logged == set(RULES)
     assert by_spelling <= elsewhere
     assert len(leaking) > 25
 

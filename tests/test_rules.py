@@ -7,8 +7,14 @@ import pytest
 from agent_eval_schema import EvalSetError, explain, validate_eval_set
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import FAMILIES, RULES, chosen
+from tests.production.tables import codes, convert
 
-WITH_EXAMPLES = [r for r in RULES.values() if r.bad]
+WITH_EXAMPLES = [r for r in RULES.values() if r.bad and r.code[2] != "7"]
+LOGGED_EXAMPLES = [r for r in RULES.values() if r.bad and r.code[2] == "7"]
+"""The examples of family 7 are logged rows, which are converted before they are rows of an evaluation set."""
+
+NOW = 1_764_000_000_000_000
+"""In November 2025, in microseconds: later than the examples."""
 
 TESTED_ELSEWHERE = {
     "AE001": "test_bad_input: a defect injected into a rule",
@@ -28,7 +34,16 @@ TESTED_ELSEWHERE = {
     "AE609": "test_traces",
     "AE610": "test_traces",
     "AE611": "test_traces",
+    "AE712": "production/test_streams",
+    **dict.fromkeys(("AE714", "AE715", "AE716"), "production/test_feedback"),
+    "AE717": "production/test_build: feedback whose call is not in the table",
 }
+
+
+@pytest.mark.parametrize("rule", LOGGED_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")
+def test_the_examples_of_logged_rows(rule: Rule) -> None:
+    assert [rule.code] in [codes(record) for record in convert(list(rule.bad), now=NOW)]
+    assert not any(codes(record) for record in convert(list(rule.good), now=NOW))
 
 
 @pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")

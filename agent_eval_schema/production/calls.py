@@ -343,7 +343,7 @@ def _look_at_trace(record: Record, logged: Logged, row: int, answer: Answer) -> 
 def _look_at_ids(record: Record, logged: Logged, row: int, trace: bytes, named: str | None) -> None:
     """Whether the trace names another call. Nearly all hold the id of theirs, which a search of the bytes finds."""
     own = {i for i in (logged.ids[row], logged.client_ids[row]) if i}
-    if not own or any([i in trace for i in own]):
+    if not own or any([b'"' + i + b'"' in trace for i in own]):
         return
     try:
         ids = _info(trace).info

@@ -153,11 +153,15 @@ def _content_hashes(logged: Logged) -> np.ndarray[Any, Any]:
         (logged.traces, logged.request_texts),
         (logged.assessments, logged.response_texts),
     ]
-    for high, low in columns:
+    for factor, (high, low) in zip(_FACTORS, columns, strict=True):
         if any(high) or any(low):
             pairs = [(crc(a) << 32 if a else 0) | (crc(b) if b else 0) for a, b in zip(high, low, strict=True)]
-            found = found * np.uint64(1_000_003) + np.array(pairs, np.uint64)
+            found += np.array(pairs, np.uint64) * np.uint64(factor)
     return found.view(np.int64)
+
+
+_FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+"""Odd numbers that spread bits: the same text in another column is another content."""
 
 
 def _question_hashes(records: list[Record]) -> pa.Array:
@@ -183,4 +187,4 @@ def _feedback(records: list[Record]) -> pa.Array:
 
 def _lists(lengths: list[int], absent: list[bool], values: pa.Array) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(absent))
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(absent, pa.bool_()))

@@ -7,6 +7,7 @@ request text or an object. What a column says is read whatever type it has.
 
 from __future__ import annotations
 
+import itertools
 import re
 from datetime import datetime, timezone
 from typing import Any
@@ -143,15 +144,15 @@ class _Columns:
     def errors(self) -> Bytes:
         """The logging error codes as JSON text, None where there are none: nearly everywhere."""
         array = self.native("logging_error_codes")
-        if array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-            if not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
-                return [None] * len(array)
+        is_list = array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type))
+        if is_list and not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
+            return [None] * self.batch.num_rows
         return [None if t in (b"[]", b"", b"null") else t for t in self.texts("logging_error_codes")]
 
     def traces(self) -> Bytes:
         """The trace column; an archived view has its parts in columns."""
         if self.place("trace") is not None or not self.family.own_trace:
-            return self.texts("trace")
+            return [None if t in (b"", b"null") else t for t in self.texts("trace")]
         parts = {n: _values(self.batch, n) for n in TRACE_PARTS if n in self.batch.schema.names}
         spans = parts.pop("spans", None)
         if spans is None:
@@ -212,7 +213,7 @@ def _bytes_of(cells: Cells, array: pa.Array, problems: dict[int, str]) -> Bytes:
 
 def _pieces(array: pa.Array) -> Bytes:
     data, bounds = text_bytes(array)
-    pieces: Bytes = [data[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces: Bytes = [data[a:b] for a, b in itertools.pairwise(bounds)]
     for row in np.flatnonzero(np.asarray(array.is_null())).tolist() if array.null_count else ():
         pieces[row] = None
     return pieces

@@ -59,7 +59,7 @@ def read_stream(text: bytes) -> Stream | None:
     start = text.lstrip()[:1]
     if start == b"[":
         return _of_array(text)
-    if start == b"{" and b"\n" in text.strip():
+    if start == b"{":
         return _of_lines(text)
     return None
 
@@ -68,7 +68,6 @@ def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
     """The data of each event, and whether [DONE] came."""
     events: list[bytes] = []
     data: list[bytes] = []
-    done = False
     for line in [*text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
         if line.startswith(b"data:"):
             piece = line[5:].removeprefix(b" ")
@@ -96,7 +95,7 @@ def _of_lines(text: bytes) -> Stream | None:
     lines = [line for line in text.splitlines() if line.strip()]
     if not all([_is_value(line) for line in lines[:1]]):  # one object, on several lines
         return None
-    values = [jsontext.parse(line) for line in lines[:-1]]
+    values = [jsontext.parse(line) for line in lines[:-1] or lines]
     return _join(lines, False) if _are_pieces(values) else None
 
 
@@ -176,10 +175,13 @@ def _join(lines: list[bytes], done: bool) -> Stream:
 
 
 def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
+    """The text of the trace in a piece; written anew if the rest of the piece is odd."""
     try:
         found = _event(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+        outputs = [h.get("databricks_output") for h in (event, event.get("response")) if isinstance(h, dict)]
+        traces = [o["trace"] for o in outputs if isinstance(o, dict) and o.get("trace") is not None]
+        return Raw(jsontext.encode(traces[0])) if traces else None
     homes = (found.databricks_output, found.response.databricks_output if found.response else None)
     return next((h.trace for h in homes if h is not None and h.trace not in (_NONE, Raw(b"null"))), None)
 
