@@ -16,6 +16,8 @@ _HOME = {
     "traces_from_store": "integrations.tracking",
     "eval_set_from_inference_table": "production.build",
     "EvalSetBuild": "production.build",
+    "spark_validate": "engines.spark",
+    "spark_from_inference_table": "engines.spark_build",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
     "supported_scorers": "integrations.supported",
@@ -41,6 +43,8 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "traces_from_store",
     "eval_set_from_inference_table",
     "EvalSetBuild",
+    "spark_validate",
+    "spark_from_inference_table",
     "prepare_for_evaluate",
     "diff_eval_sets",
     "supported_scorers",
@@ -61,6 +65,8 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
+    from agent_eval_schema.engines.spark import spark_validate
+    from agent_eval_schema.engines.spark_build import spark_from_inference_table
     from agent_eval_schema.integrations.datasets import from_mlflow_dataset, to_mlflow_dataset
     from agent_eval_schema.integrations.evaluate import evaluate_eval_set
     from agent_eval_schema.integrations.metrics import mlflow_metrics
