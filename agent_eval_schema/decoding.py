@@ -130,8 +130,8 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).de
 
 
 def native_values(name: str, array: pa.Array) -> Values | None:
-    """The values of a column whose type is the one that is wanted, if there is nothing to say of any cell: a detour over
-    JSON text, as every other column takes it, is ten times as slow. Else None."""
+    """The values of a column whose type is the one that is wanted, if there is nothing to say of any cell: a detour
+    over JSON text, as every other column takes it, is ten times as slow. Else None."""
     if array.null_count == len(array):
         fits = name in SHAPES
     elif name in _COUNTS and pa.types.is_int64(array.type):
