@@ -28,6 +28,10 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "Asia/Kathmandu",  # so that whoever forgets about zones is found out
     "spark.log.level": "OFF",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",  # what plans large data well takes long to plan little
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 

@@ -126,13 +126,13 @@ class OnSpark:
         """A batch without rows: of the types that Spark's rows have, if there is one to see."""
         messages = partial(_messages, without_marks, self._names)
         for row in self._df.limit(1).mapInArrow(messages, "message binary").collect():
-            return _unpacked(row).slice(0, 0)
+            return unpack(row[0]).slice(0, 0)
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
     def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Batches:
         with held(self._df.mapInArrow(partial(_messages, work, self._names), "message binary")) as messages:
             for row in messages.toLocalIterator():
-                yield _unpacked(row)
+                yield unpack(row[0])
 
 
 def plainly_named(df: DataFrame) -> DataFrame:
@@ -154,8 +154,17 @@ def numbered(df: DataFrame) -> DataFrame:
     return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
 
 
-def _unpacked(row: Any) -> pa.RecordBatch:
-    return pa.ipc.open_stream(bytes(row.message)).read_next_batch()
+def pack(batch: pa.RecordBatch) -> bytes:
+    """A batch as it goes through a cell: with its own schema, as each names the columns that it has."""
+    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def unpack(cell: bytes | bytearray) -> pa.RecordBatch:
+    """The batch in a cell."""
+    return pa.ipc.open_stream(bytes(cell)).read_next_batch()
 
 
 @contextmanager
@@ -214,13 +223,9 @@ def _issues(lists: pa.ListArray) -> pa.Array:
 
 
 def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Batches) -> Batches:
-    """What was made of each batch, as an Arrow stream in one cell: each names the columns that it has."""
+    """What was made of each batch, packed into one cell."""
     for batch in named(names, batches):
-        done, sink = work(batch), io.BytesIO()
-        options = pa.ipc.IpcWriteOptions(compression="zstd")
-        with pa.ipc.new_stream(sink, done.schema, options=options) as writer:
-            writer.write_batch(done)
-        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue()], pa.binary())], names=["message"])
+        yield pa.RecordBatch.from_arrays([pa.array([pack(work(batch))], pa.binary())], names=["message"])
 
 
 def _checked(plan: Plan, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -262,6 +267,7 @@ _DDL = {
     pa.int32(): "int",
     pa.int64(): "bigint",
     pa.float64(): "double",
+    pa.binary(): "binary",
     pa.date32(): "date",
     pa.timestamp("us", "UTC"): "timestamp",
 }

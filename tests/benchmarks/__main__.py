@@ -6,13 +6,16 @@
     memory   peak resident memory of the command line, which must not grow with the file, whatever its layout
     evaluate ``evaluate_eval_set`` against mlflow's own evaluate, called with the prepared frame and those scorers,
              on sqlite; and, in memory, ``prepare_for_evaluate`` against ``validate_eval_set`` of rows with traces
+    production  1,000,000 logged calls of 5 KB to an evaluation set, Parquet to Parquet: rows a second of the embedded
+             engine with two processes, against Spark on two cores and bare parsers; peak memory of all processes
+             together, at a fifth of the rows and at all
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
 measurement is a process of its own; those that are compared take turns, several rounds, and the fastest of each counts,
 because a neighbour can only make a run slower. Nothing here passes or fails a test.
 
-The files are generated (3.5 GB for all of it; a whole run takes ten minutes); ``--keep DIR`` keeps and reuses them, so
+The files are generated (6 GB for all of it; a whole run takes half an hour); ``--keep DIR`` keeps and reuses them, so
 empty it after a change of data.py. ``--rows N`` makes a small trial, whose figures say little.
 """
 
@@ -27,7 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -47,6 +50,7 @@ MEASURED_FILES = {
     "traces-one-group.parquet": TRACE_ROWS,
     "plain.parquet": PLAIN_ROWS,
 }
+PAYLOAD_ROWS = 1_000_000
 
 Result = dict[str, float]
 
@@ -69,7 +73,10 @@ class Bench:
 
     def file(self, name: str) -> Path:
         """The generated file, made on first use; its name holds its size, so a kept folder can hold several."""
-        rows = self.rows or MEASURED_FILES[name]
+        return self.file_of(name, self.rows or MEASURED_FILES[name])
+
+    def file_of(self, name: str, rows: int) -> Path:
+        """The same with so many rows."""
         path = self.folder / f"{rows}-{name}"
         if not path.exists():
             note(f"generating {path.name}")
@@ -111,7 +118,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(where).resolve()
 
 
-# --- the five sections ------------------------------------------------------------------------------------------------
+# --- the sections ------------------------------------------------------------------------------------------------
 
 
 def traces(bench: Bench) -> list[Line]:
@@ -168,6 +175,29 @@ def evaluate(bench: Bench) -> list[Line]:
     ]
 
 
+def production(bench: Bench) -> list[Line]:
+    rows = bench.rows or PAYLOAD_ROWS
+    path, fifth = (bench.file_of("payloads.parquet", n) for n in (rows, max(rows // 5, 1)))
+    best = fastest(path, "build_embedded", "build_on_spark", "orjson_payloads", "msgspec_payloads", rounds=1)
+    embedded, spark, orjson, msgspec = (per_row(result) for result in best.values())
+    kept = {name: f"{best[name]['kept']:,.0f}" for name in ("build_embedded", "build_on_spark")}
+    peaks = []
+    for file in (fifth, path):
+        note(f"memory of building {file.name}")
+        peaks.append(peak_of_tree("-m", "tests.benchmarks.measure", "build_embedded", str(file)))
+    return [
+        Line("rows kept: embedded, Spark", ", ".join(kept.values()), "the same", len(set(kept.values())) == 1),
+        at_least("embedded, two processes", 1 / embedded, 40_000, " rows/s"),
+        Line("bare orjson.loads, one process", f"{orjson * 1e6:.1f} µs a row"),
+        Line("bare msgspec decode, one process", f"{msgspec * 1e6:.1f} µs a row"),
+        Line("embedded / orjson.loads", f"{embedded / orjson:.2f} ×"),
+        Line("embedded / msgspec decode", f"{embedded / msgspec:.2f} ×"),
+        at_most("Spark local[2], warm / embedded", spark / embedded, 2, " ×"),
+        below("peak memory of all processes", peaks[1], 1_500, " MB", 0),
+        at_most("the same / with a fifth of the rows", peaks[1] / peaks[0], 1.1, " ×"),
+    ]
+
+
 def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     statements = {
         "nothing": "pass",
@@ -192,6 +222,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "plain": plain,
     "memory": memory,
     "evaluate": evaluate,
+    "production": production,
     "import": imports,
 }
 
@@ -199,12 +230,12 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
 # --- children ---------------------------------------------------------------------------------------------------------
 
 
-def fastest(path: Path, *names: str) -> dict[str, Result]:
+def fastest(path: Path, *names: str, rounds: int = ROUNDS) -> dict[str, Result]:
     """The fastest result of each measurement; they take turns, so that a slow minute hits all of them."""
     best: dict[str, Result] = {}
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         for name in names:
-            note(f"{path.name}: {name}, round {turn + 1} of {ROUNDS}")
+            note(f"{path.name}: {name}, round {turn + 1} of {rounds}")
             result: Result = json.loads(python("-m", "tests.benchmarks.measure", name, str(path)))
             best[name] = min(best.get(name, result), result, key=per_row)
     return best
@@ -234,6 +265,40 @@ def peak_memory(*arguments: str) -> float:
                 f"{' '.join(arguments)}: exit {child.returncode}\n{output.read()[-2000:].decode(errors='replace')}"
             )
     return usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def peak_of_tree(*arguments: str) -> float:
+    """Peak memory of an interpreter and all its descendants together, MB: what they share counts once (Linux's PSS)."""
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=output, stderr=output)
+        peak = 0.0
+        while child.poll() is None:
+            peak = max(peak, sum(map(proportional_set, family(child.pid))))
+            time.sleep(0.1)
+        if child.returncode:
+            output.seek(0)
+            sys.exit(
+                f"{' '.join(arguments)}: exit {child.returncode}\n{output.read()[-2000:].decode(errors='replace')}"
+            )
+    return peak / 1e3
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and its descendants, as far as they still live."""
+    yield pid
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, children.read_text().split()):
+                yield from family(child)
+
+
+def proportional_set(pid: int) -> float:
+    """The memory of a process in kB; what n processes share counts an n-th."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return float(line.split()[1])
+    return 0.0
 
 
 def start_time(statement: str) -> float:

@@ -5,7 +5,7 @@
 A trace is what ``mlflow.entities.Trace.to_json`` of MLflow 3 writes (span attributes are JSON text inside the JSON,
 ids are base64, times are nanoseconds): AGENT → two RETRIEVER, two TOOL and two CHAT_MODEL spans, the last of which
 carries the documents in its prompt; about 20 KB. A plain row has a request, a response, an expected response and the
-documents retrieved and expected.
+documents retrieved and expected. A payload is a logged call of 5 KB, in half of them with a short trace inside.
 
 Each batch has its own seed, so the same rows come out in whatever file they are written to.
 
@@ -15,6 +15,7 @@ Each batch has its own seed, so the same rows come out in whatever file they are
 from __future__ import annotations
 
 import base64
+import datetime
 import json
 import os
 import random
@@ -45,6 +46,23 @@ PLAIN_SCHEMA = pa.schema(
         ("expected_response", pa.string()),
         ("retrieved_context", DOCUMENTS),
         ("expected_retrieved_context", DOCUMENTS),
+    ]
+)
+
+PAYLOAD_SCHEMA = pa.schema(
+    [
+        ("databricks_request_id", pa.string()),
+        ("request_date", pa.date32()),
+        ("client_request_id", pa.string()),
+        ("request_time", pa.timestamp("us", "UTC")),
+        ("status_code", pa.int32()),
+        ("sampling_fraction", pa.float64()),
+        ("execution_duration_ms", pa.int64()),
+        ("request", pa.string()),
+        ("response", pa.string()),
+        ("logging_error_codes", pa.list_(pa.string())),
+        ("served_entity_id", pa.string()),
+        ("requester", pa.string()),
     ]
 )
 
@@ -126,6 +144,48 @@ def plain_row(rng: random.Random, number: int) -> Row:
 
 def document(rng: random.Random, uri: str) -> dict[str, str]:
     return {"doc_uri": uri, "content": prose(rng, rng.randint(60, 200))}
+
+
+# --- payloads of an endpoint ------------------------------------------------------------------------------------------
+
+
+def payload_row(rng: random.Random, number: int) -> Row:
+    """A logged call of 5 KB: every other one a long chat, or a short one whose answer brings its trace. One in 200 is
+    delivered twice, one in 100 was refused."""
+    question = f"Case {number}: {prose(rng, 150)}"
+    answer = completion(rng, {"role": "assistant", "content": prose(rng, 500)}, "stop")
+    messages = [user(question)]
+    if number % 2:
+        answer["databricks_output"] = {"trace": json.loads(short_trace(rng, number, question, answer))}
+    else:
+        turns = [{"role": ("user", "assistant")[i % 2], "content": prose(rng, 600)} for i in range(6)]
+        messages = [{"role": "system", "content": prose(rng, 300)}, *turns, user(question)]
+    refused = number % 100 == 7
+    return {
+        "databricks_request_id": f"{number - (number % 200 == 9):012}",
+        "request_date": datetime.date(2026, 11, 1 + number % 20),
+        "client_request_id": None,
+        "request_time": datetime.datetime(2026, 11, 1 + number % 20, tzinfo=datetime.timezone.utc),
+        "status_code": 429 if refused else 200,
+        "sampling_fraction": 1.0,
+        "execution_duration_ms": 300 + number % 5_000,
+        "request": json.dumps({"messages": messages, "temperature": 0.1}),
+        "response": json.dumps({"error_code": "REQUEST_LIMIT_EXCEEDED"} if refused else answer),
+        "logging_error_codes": None,
+        "served_entity_id": f"entity-{number % 3}",
+        "requester": "agent@example.org",
+    }
+
+
+def short_trace(rng: random.Random, number: int, question: str, answer: Row) -> str:
+    """AGENT → RETRIEVER, about 3.5 KB."""
+    recording = Recording(rng, number)
+    recording.span("agent", "AGENT", {"messages": [user(question)]}, answer)
+    documents = [
+        {"page_content": prose(rng, 250, "\n"), "metadata": {"doc_uri": doc_uri(rng)}, "id": None} for _ in range(2)
+    ]
+    recording.span("retrieve_docs", "RETRIEVER", {"query": question}, documents)
+    return recording.to_json(total_usage(answer))
 
 
 # --- traces ---------------------------------------------------------------------------------------------------------
@@ -392,11 +452,13 @@ def write_parquet_in_one_group(path: Path, schema: pa.Schema, batches: Iterable[
 
 TRACE_BATCHES = batches_of(TRACE_SCHEMA, trace_row)
 PLAIN_BATCHES = batches_of(PLAIN_SCHEMA, plain_row)
+PAYLOAD_BATCHES = batches_of(PAYLOAD_SCHEMA, payload_row)
 FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Writer]] = {
     "traces.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet),
     "traces.jsonl": (TRACE_SCHEMA, TRACE_BATCHES, write_jsonl),
     "traces-one-group.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet_in_one_group),
     "plain.parquet": (PLAIN_SCHEMA, PLAIN_BATCHES, write_parquet_in_larger_groups),
+    "payloads.parquet": (PAYLOAD_SCHEMA, PAYLOAD_BATCHES, write_parquet),
 }
 
 if __name__ == "__main__":

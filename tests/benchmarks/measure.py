@@ -164,6 +164,73 @@ def cheap_scorers() -> list[Any]:
     return [length, DocumentRecall()]
 
 
+def build_embedded(path: Path) -> Result:
+    """All of ``from-inference-table`` with two processes, Parquet to Parquet; its children's time is in it."""
+    from agent_eval_schema.cli import main as command
+
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder, redirect_stdout(sys.stderr):
+        start = time.perf_counter()
+        words = [*("from-inference-table", str(path), f"{folder}/rows.parquet", "--jobs", "2", "--quiet")]
+        assert command([*words, "--set-aside", f"{folder}/aside.parquet"]) == 0
+        seconds = time.perf_counter() - start
+        return {"seconds": seconds, "rows": parquet_rows(path), "kept": parquet_rows(Path(folder, "rows.parquet"))}
+
+
+def build_on_spark(path: Path) -> Result:
+    """The same on Spark with two cores, which a smaller build has warmed up; Parquet to Parquet."""
+    from agent_eval_schema.engines.spark_build import spark_from_inference_table
+    from tests.spark_session import start_spark
+
+    plain = {f"spark.sql.{name}": "true" for name in ("adaptive.enabled", "codegen.wholeStage")}
+    plain |= {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.shuffle.partitions": "8"}
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        session = start_spark(Path(folder), **plain)
+        table = session.read.parquet(str(path))
+        for name, rows in (("warm", table.limit(5_000)), ("measured", table)):
+            start = time.perf_counter()
+            with spark_from_inference_table(rows.persist() if name == "warm" else rows) as build:
+                build.rows.write.parquet(f"{folder}/{name}")
+                build.set_aside.write.parquet(f"{folder}/{name}-aside")
+                kept = build.summary.rows
+            seconds = time.perf_counter() - start
+        session.stop()
+    return {"seconds": seconds, "rows": parquet_rows(path), "kept": kept}
+
+
+def orjson_payloads(path: Path) -> Result:
+    """A bare ``orjson.loads`` of each request and response, in one process."""
+    import orjson
+
+    return parsed_payloads(path, orjson.loads)
+
+
+def msgspec_payloads(path: Path) -> Result:
+    """The same with ``msgspec.json.decode``."""
+    import msgspec
+
+    return parsed_payloads(path, msgspec.json.decode)
+
+
+def parsed_payloads(path: Path, parse: Callable[[str], Any]) -> Result:
+    import pyarrow.parquet as pq
+
+    seconds, rows = 0.0, 0
+    for batch in pq.ParquetFile(path).iter_batches(1_000, columns=["request", "response"]):
+        texts = [text for column in batch.columns for text in column.to_pylist()]
+        start = time.perf_counter()
+        for text in texts:
+            parse(text)
+        seconds += time.perf_counter() - start
+        rows += batch.num_rows
+    return {"seconds": seconds, "rows": rows}
+
+
+def parquet_rows(path: Path) -> int:
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(path).num_rows)
+
+
 def validate_in_memory(path: Path) -> Result:
     """``validate_eval_set`` of a frame."""
     from agent_eval_schema import validate_eval_set
@@ -222,6 +289,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
     for one in (
         *(validate, validate_on_one_core, orjson_loads, mlflow_extraction, arrow_read, pandas_read),
         *(evaluate_eval_set, mlflow_evaluate, prepare_in_memory, validate_in_memory),
+        *(build_embedded, build_on_spark, orjson_payloads, msgspec_payloads),
     )
 }
 
