@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema import chat, jsontext
@@ -122,7 +124,23 @@ TEXT_COLUMNS: dict[str, Rule] = {
     "session_id": columns.CELL_TYPE,
 }
 
+_COUNTS = tuple(name for name, shape in SHAPES.items() if shape.type is Count)
+
 _DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).decode for n, s in SHAPES.items()}
+
+
+def native_values(name: str, array: pa.Array) -> Values | None:
+    """The values of a column whose type is the one that is wanted, if there is nothing to say of any cell: a detour
+    over JSON text, as every other column takes it, is ten times as slow. Else None."""
+    if array.null_count == len(array):
+        fits = name in SHAPES
+    elif name in _COUNTS and pa.types.is_int64(array.type):
+        fits = pc.min(array).as_py() >= 0
+    elif name == "latency_seconds" and pa.types.is_float64(array.type):
+        fits = pc.all(pc.is_finite(array)).as_py() is not False
+    else:
+        fits = name == "failure" and pa.types.is_boolean(array.type)
+    return array.to_pylist() if fits else None
 
 
 def decode_column(name: str, cells: Cells, log: IssueLog) -> Values:

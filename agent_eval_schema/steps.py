@@ -16,6 +16,7 @@ from agent_eval_schema.decoding import (
     decode_column,
     decode_response,
     decode_text,
+    native_values,
 )
 from agent_eval_schema.filling import fill_from_traces, read_traces
 from agent_eval_schema.judging import (
@@ -50,6 +51,11 @@ def note_repairs(rows: Rows) -> None:
 def read_columns(rows: Rows) -> None:
     """Decode every column that we know."""
     for name in COLUMNS:
+        at = rows.batch.schema.get_field_index(name)
+        native = None if at < 0 else native_values(name, rows.batch.column(at))
+        if native is not None:
+            merge(rows, name, native)
+            continue
         cells = None if name in ("trace", *_CONTEXTS) else read_cells(rows.batch, name)
         if cells is not None:
             merge(rows, name, _decode(name, cells, rows))

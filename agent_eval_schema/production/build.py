@@ -56,8 +56,8 @@ from agent_eval_schema.verdict import verdict
 
 STRATA_KEPT = 100
 
-GROUP_ROWS, GROUP_BYTES = 8_192, 32 << 20
-"""Rows are written in groups of about this size, however few of them each part of the table has."""
+GROUP_ROWS, GROUP_BYTES = 1_024, 4 << 20
+"""Rows are written in groups of this size or more, however few of them each part of the table has."""
 
 
 class EvalSetBuild:

@@ -118,3 +118,18 @@ def trace(request_id: str, question: str, answer: str, *spans: Row) -> Row:
 
 def table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PAYLOAD)
+
+
+EVERYTHING = [
+    chat("good", minute=1),
+    chat("good", minute=2),
+    batch("batch", ["a?", "b?"], ["A", "B"]),
+    batch("odd", ["a?", "b?"], ["A"]),
+    chat("late", minute=90),
+    chat("failed", status_code=500),
+    logged("broken", '{"messages": [', "{}"),
+    logged("large", None, None, logging_error_codes=["MAX_REQUEST_SIZE_EXCEEDED"]),
+    logged("silent", "{}", {"choices": []}),
+    feedback("good"),
+]
+"""Ten rows, eleven records: a row of each fate."""

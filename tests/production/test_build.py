@@ -24,7 +24,7 @@ pytest.importorskip("duckdb")
 from agent_eval_schema import EvalSetBuild, EvalSetError, eval_set_from_inference_table, frames, validate_eval_set
 from agent_eval_schema.hashes import seeded_hashes
 from agent_eval_schema.model import COLUMNS
-from tests.production.logged import Row, at, batch, chat, chunk, feedback, logged, retrieval, table, trace
+from tests.production.logged import EVERYTHING, Row, at, batch, chat, chunk, feedback, logged, retrieval, table, trace
 
 BUILD = eval_set_from_inference_table
 
@@ -39,20 +39,6 @@ def reasons(build: EvalSetBuild) -> dict[str, str]:
 
 def row(build: EvalSetBuild, request_id: str) -> dict[str, Any]:
     return build.rows.set_index("request_id").loc[request_id].to_dict()
-
-
-EVERYTHING = [
-    chat("good", minute=1),
-    chat("good", minute=2),
-    batch("batch", ["a?", "b?"], ["A", "B"]),
-    batch("odd", ["a?", "b?"], ["A"]),
-    chat("late", minute=90),
-    chat("failed", status_code=500),
-    logged("broken", '{"messages": [', "{}"),
-    logged("large", None, None, logging_error_codes=["MAX_REQUEST_SIZE_EXCEEDED"]),
-    logged("silent", "{}", {"choices": []}),
-    feedback("good"),
-]
 
 
 def test_everything_is_a_row_or_set_aside_with_one_reason() -> None:

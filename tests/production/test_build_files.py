@@ -19,8 +19,7 @@ pytest.importorskip("duckdb")
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.production.command import work_of
-from tests.production.logged import Row, batch, chat, feedback, logged, table
-from tests.production.test_build import EVERYTHING
+from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table
 
 ROWS: list[Row] = [
     row

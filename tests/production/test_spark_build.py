@@ -13,10 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError
+from agent_eval_schema.cli import main
 from agent_eval_schema.engines.spark_build import SparkBuild, spark_from_inference_table
 from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.production.aside import SET_ASIDE
 from agent_eval_schema.production.build import EvalSetBuild, eval_set_from_inference_table
+from tests.production import logged
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -258,3 +260,22 @@ def test_decisions_that_are_too_many_to_be_sent_are_joined(
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
     found = pq.read_table(tmp_path / "rows").column("request_id").to_pylist()
     assert sorted(found) == sorted(eval_set_from_inference_table(table, sample=20).rows["request_id"])
+
+
+def test_the_command_line_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same rows as without, in a folder of Parquet files that is there whole, with its manifest."""
+    source, aside = tmp_path / "t.parquet", tmp_path / "aside.parquet"
+    pq.write_table(logged.table(logged.EVERYTHING), source)
+    outs = {engine: tmp_path / f"{engine}.parquet" for engine in ("embedded", "spark")}
+    assert main(["from-inference-table", str(source), str(outs["embedded"]), "--sample", "3", "-q"]) == 0
+    more = ["--sample", "3", "--engine", "spark", "--set-aside", str(aside), "-q"]
+    assert main(["from-inference-table", str(source), str(outs["spark"]), *more]) == 0
+    found = [sorted(pq.read_table(out).column("request_id").to_pylist()) for out in outs.values()]
+    assert found[0] == found[1]
+    assert len(found[0]) + pq.read_table(aside).num_rows == 11
+    told = json.loads((tmp_path / "spark.parquet.manifest.json").read_text())
+    assert told["summary"]["rows"] == 3
+    assert told["command"].endswith("--engine spark")
+    capsys.readouterr()
+    assert main(["from-inference-table", str(source), str(outs["spark"]), *more]) == 2
+    assert "there is something already" in capsys.readouterr().err
