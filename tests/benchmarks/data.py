@@ -152,17 +152,19 @@ def document(rng: random.Random, uri: str) -> dict[str, str]:
 def payload_row(rng: random.Random, number: int) -> Row:
     """A logged call of 5 KB: every other one a long chat, or a short one whose answer brings its trace. One in 200 is
     delivered twice, one in 100 was refused."""
+    name = f"{number - (number % 200 == 9):012}"
     question = f"Case {number}: {prose(rng, 150)}"
-    answer = completion(rng, {"role": "assistant", "content": prose(rng, 500)}, "stop")
+    answer = completion(rng, {"role": "assistant", "content": prose(rng, 350)}, "stop")
     messages = [user(question)]
     if number % 2:
-        answer["databricks_output"] = {"trace": json.loads(short_trace(rng, number, question, answer))}
+        trace = short_trace(rng, number, question, answer)
+        answer["databricks_output"] = {"trace": json.loads(trace.replace(f"client-{number:08}", name))}
     else:
-        turns = [{"role": ("user", "assistant")[i % 2], "content": prose(rng, 600)} for i in range(6)]
+        turns = [{"role": ("user", "assistant")[i % 2], "content": prose(rng, 520)} for i in range(6)]
         messages = [{"role": "system", "content": prose(rng, 300)}, *turns, user(question)]
     refused = number % 100 == 7
     return {
-        "databricks_request_id": f"{number - (number % 200 == 9):012}",
+        "databricks_request_id": name,
         "request_date": datetime.date(2026, 11, 1 + number % 20),
         "client_request_id": None,
         "request_time": datetime.datetime(2026, 11, 1 + number % 20, tzinfo=datetime.timezone.utc),
@@ -182,7 +184,7 @@ def short_trace(rng: random.Random, number: int, question: str, answer: Row) -> 
     recording = Recording(rng, number)
     recording.span("agent", "AGENT", {"messages": [user(question)]}, answer)
     documents = [
-        {"page_content": prose(rng, 250, "\n"), "metadata": {"doc_uri": doc_uri(rng)}, "id": None} for _ in range(2)
+        {"page_content": prose(rng, 160, "\n"), "metadata": {"doc_uri": doc_uri(rng)}, "id": None} for _ in range(2)
     ]
     recording.span("retrieve_docs", "RETRIEVER", {"query": question}, documents)
     return recording.to_json(total_usage(answer))
