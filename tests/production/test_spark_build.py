@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +168,7 @@ def test_the_report_is_that_of_the_embedded_engine(table: pa.Table, df: Any) -> 
 
 def test_tables_beside(spark: Any, table: pa.Table, df: Any) -> None:
     """Traces and an assessment log are joined as the embedded engine joins them."""
-    traces = pa.table({"trace": [trace(n) for n in (3, 4, 111)]})
+    traces = pa.table({"trace": [trace(n) for n in (3, 4)]})
     log = pa.table(
         {
             "request_id": ["id-8"],
@@ -180,7 +182,7 @@ def test_tables_beside(spark: Any, table: pa.Table, df: Any) -> None:
     with spark_from_inference_table(df, traces=there_of(spark, traces), labels=there_of(spark, log)) as there:
         assert hashes(spark_rows(there.rows)) == hashes(embedded_rows(here))
         assert numbers(there) == numbers(here)
-        assert there.summary.traces_joined == 3
+        assert there.summary.traces_joined == 2
         assert there.summary.labels == {"expected_response": 1}
 
 
@@ -214,11 +216,17 @@ def test_a_function_redacts(df: Any) -> None:
         assert build.summary.redaction == "hook"
 
 
+def answered_anew(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        at = batch.schema.get_field_index("response")
+        yield batch.set_column(at, "response", pa.array([str(uuid.uuid4()) for _ in range(batch.num_rows)]))
+
+
 def test_rows_that_change_between_two_readings_are_told_not_mixed_up(df: Any) -> None:
     """What was decided about one row is not done to another."""
     from pyspark.errors import PySparkException
 
-    restless = df.selectExpr("* EXCEPT (response)", "concat(response, uuid()) AS response")
+    restless = df.mapInArrow(answered_anew, df.schema)
     with (
         spark_from_inference_table(restless) as build,
         pytest.raises(PySparkException, match="persist it, or write it"),
