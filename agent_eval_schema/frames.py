@@ -123,8 +123,8 @@ def open_source(data: Any) -> Source:
         from agent_eval_schema.engines.files import open_file
 
         return unfolded(open_file(os.fspath(data)))
-    if isinstance(data, Mapping):
-        return unfolded(_from_list([data]))
+    if isinstance(data, Mapping) and (conversations := unfolded(_from_list([data]))).unfolded:
+        return conversations
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data)
     if isinstance(data, pa.RecordBatchReader):
