@@ -3,7 +3,7 @@
 from agent_eval_schema.issues import Rule, Severity
 
 NO_PLACE = Rule(
-    "AE801",
+    "AE811",
     "no-place-in-target",
     Severity.WARNING,
     "keep the source beside the converted file, or choose a target that has the field",
@@ -11,7 +11,7 @@ NO_PLACE = Rule(
 )
 
 CHANGED = Rule(
-    "AE802",
+    "AE812",
     "changed-by-conversion",
     Severity.WARNING,
     "look whether the part that the target keeps is enough; keep the source beside the converted file",
@@ -20,7 +20,7 @@ CHANGED = Rule(
 )
 
 NOT_READ = Rule(
-    "AE803",
+    "AE813",
     "not-read-from-source",
     Severity.WARNING,
     "keep the source beside the converted file; no canonical column says the same",
@@ -28,7 +28,7 @@ NOT_READ = Rule(
 )
 
 LEFT_OUT = Rule(
-    "AE804",
+    "AE814",
     "row-left-out",
     Severity.ERROR,
     "mend the row: `validate` says what is wrong with it, `validate --fix` repairs what is safe",
