@@ -4,8 +4,8 @@
                               └───────────────── compare ──────────────────────────────┘ → losses
 
 No list says what each pair of formats loses: what was written is read again by the target's own reader, and whatever
-does not come back as it was is a loss (AE801, AE802). What a source row says that no canonical column can hold is told
-too (AE803), and so is every row that is left out because it is invalid (AE804).
+does not come back as it was is a loss (AE811, AE812). What a source row says that no canonical column can hold is told
+too (AE813), and so is every row that is left out because it is invalid (AE814).
 """
 
 from __future__ import annotations

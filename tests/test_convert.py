@@ -115,7 +115,7 @@ def test_what_follows_the_last_question_of_a_ragas_conversation_is_what_the_agen
             "reference_trajectory": [CALL],
         }
     ]
-    assert losses_of([row], "databricks") == {("AE803", "user_input[4].content")}
+    assert losses_of([row], "databricks") == {("AE813", "user_input[4].content")}
 
 
 def test_deepeval_test_cases_are_read_and_what_has_no_column_is_told() -> None:
@@ -136,7 +136,7 @@ def test_deepeval_test_cases_are_read_and_what_has_no_column_is_told() -> None:
     assert found["predicted_trajectory"] == found["reference_trajectory"] == [CALL]
     assert found["tags"] == {"team": "hr", "level": "2"}
     assert found["latency_seconds"] == 1.5
-    assert losses_of([row], "databricks") == {("AE803", "tools_called[0].output")}
+    assert losses_of([row], "databricks") == {("AE813", "tools_called[0].output")}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_row_with_history_becomes_a_case_with_earlier_turns() -> None:
     made = convert_eval_set(rows, target="adk")
     (case,) = made.data["eval_cases"]
     assert [turn["user_content"]["parts"][0]["text"] for turn in case["conversation"]] == ["Hi", "How many days?"]
-    assert losses_of(rows, "adk") == {("AE802", "request_id")}
+    assert losses_of(rows, "adk") == {("AE812", "request_id")}
 
 
 @pytest.mark.parametrize("sessions", [False, True])
@@ -322,7 +322,7 @@ def test_openai_items_hold_everything() -> None:
 def test_a_loss_says_where_and_what() -> None:
     row = {"request": {"messages": [{"role": "system", "content": "Be short."}, USER]}, "response": "12."}
     (loss,) = convert_eval_set([row], target="vertex").losses.to_dict("records")
-    assert (loss["row"], loss["column"], loss["code"]) == (0, "request", "AE802")
+    assert (loss["row"], loss["column"], loss["code"]) == (0, "request", "AE812")
     assert loss["path"] == "request.messages[0]"
     assert "Be short." in loss["message"]
 
@@ -331,14 +331,14 @@ def test_invalid_rows_are_left_out_and_told() -> None:
     rows = [{"request": "", "response": "x"}, {"request": "q", "response": "r"}]
     made = convert_eval_set(rows, target="vertex")
     assert made.data.to_dict("records") == [{"prompt": "q", "response": "r"}]
-    assert made.losses[["row", "code", "severity"]].to_numpy().tolist() == [[0, "AE804", "error"]]
+    assert made.losses[["row", "code", "severity"]].to_numpy().tolist() == [[0, "AE814", "error"]]
 
 
 def test_unknown_columns_are_carried_along() -> None:
     made = convert_eval_set([{"request": "q", "response": "r", "team": "hr"}], target="vertex")
     assert made.data["team"].tolist() == ["hr"]
     adk = convert_eval_set([{"request": "q", "expected_response": "r", "team": "hr"}], target="adk")
-    assert ("AE801", "team") in set(zip(adk.losses["code"], adk.losses["path"], strict=True))
+    assert ("AE811", "team") in set(zip(adk.losses["code"], adk.losses["path"], strict=True))
 
 
 def test_the_data_of_the_caller_stays_as_it_is() -> None:
@@ -440,5 +440,5 @@ def test_rows_that_are_left_out_fail_the_command(tmp_path: Path, capsys: pytest.
     out = tmp_path / "out.jsonl"
     assert main(["convert", str(SAMPLES / "broken.jsonl"), str(out), "--to", "vertex"]) == 1
     printed = capsys.readouterr()
-    assert "AE804 error" in printed.out
+    assert "AE814 error" in printed.out
     assert "rows written to" in printed.err

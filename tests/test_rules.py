@@ -28,10 +28,10 @@ TESTED_ELSEWHERE = {
     "AE609": "test_traces",
     "AE610": "test_traces",
     "AE611": "test_traces",
-    "AE801": "test_convert",
-    "AE802": "test_convert",
-    "AE803": "test_convert",
-    "AE804": "test_convert",
+    "AE811": "test_convert",
+    "AE812": "test_convert",
+    "AE813": "test_convert",
+    "AE814": "test_convert",
 }
 
 

@@ -2,11 +2,7 @@
 
     0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 8 conversion · 9 dataset
 
-<<<<<<< HEAD
-(7 production tables is kept free for theirs.) A rule is a row of a table: its text is its
-=======
 (7 production tables is kept free for theirs; files of CES have 12 to 15.) A rule is a row of a table: its text is its
->>>>>>> cescore
 documentation, what ``explain`` prints, and, through its examples, its test.
 """
 
@@ -17,10 +13,7 @@ from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, Rule
 from agent_eval_schema.rules import (
-<<<<<<< HEAD
-=======
     ces,
->>>>>>> cescore
     columns,
     conversion,
     dataset,
@@ -49,11 +42,7 @@ FAMILIES = MappingProxyType(
 
 
 def _collect() -> dict[str, Rule]:
-<<<<<<< HEAD
-    modules = (reading, columns, requests, expectations, retrieval, tools, traces, conversion, dataset)
-=======
     modules = (reading, columns, ces, requests, expectations, retrieval, tools, traces, conversion, dataset)
->>>>>>> cescore
     found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
     return {r.code: r for r in sorted(found, key=lambda r: r.code)}
 
