@@ -276,7 +276,9 @@ def _asked_of(inputs: Any) -> Any:
     found = chat.read_messages(value)
     if found is not None:
         return {"messages": found}
-    return {"messages": chat.user_message(jsontext.encode(value).decode())} if isinstance(value, dict) else value
+    return (
+        {"messages": chat.user_message(jsontext.encode(value).decode())} if value and isinstance(value, dict) else value
+    )
 
 
 def _write_outputs(row: Row, written: dict[str, Any]) -> None:
@@ -301,6 +303,9 @@ LANGSMITH = Layout(
     _write_outputs,
     more=("outputs",),
 )
+
+LANGSMITH_OWN = frozenset(("dataset_id", "source_run_id", "created_at", "modified_at", "attachments", "split", "runs"))
+"""Columns of an example that nobody needs a word about."""
 
 _LANGSMITH_SIGNS = ("dataset_id", "source_run_id", "example_id", "metadata", "modified_at")
 

@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import JSON_CELLS, Cells, is_hidden, read_cells
-from agent_eval_schema.formats.adk import ADK, detect_adk, detect_legacy
+from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
 from agent_eval_schema.formats.layout import Layout
 from agent_eval_schema.formats.mlflow import ORIGINS, detect_mlflow, read_mlflow
 from agent_eval_schema.formats.neighbours import (
     DEEPEVAL,
     LANGSMITH,
+    LANGSMITH_OWN,
     OPENAI,
     RAGAS,
     VERTEX,
@@ -107,8 +108,15 @@ def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _of(layout: Layout, name: str, summary: str, detect: Callable[[Sequence[str]], str | None], system: str) -> Format:
-    return Format(name, summary, detect, layout.read, layout.columns, layout.origins, system)
+def _of(
+    layout: Layout,
+    name: str,
+    summary: str,
+    detect: Callable[[Sequence[str]], str | None],
+    system: str,
+    own: frozenset[str] = frozenset(),
+) -> Format:
+    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, system)
 
 
 FORMATS: tuple[Format, ...] = (
@@ -120,7 +128,7 @@ FORMATS: tuple[Format, ...] = (
         _read_search_traces,
         _SEARCH_TRACES_COLUMNS,
     ),
-    _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex"),
+    _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex", ADK_OWN),
     _of(ADK, "adk-legacy", "turns of an older test list of the ADK", detect_legacy, "vertex"),
     _of(
         LANGSMITH,
@@ -128,6 +136,7 @@ FORMATS: tuple[Format, ...] = (
         "examples of LangSmith: inputs, outputs (the reference), metadata",
         detect_langsmith,
         "mlflow",
+        LANGSMITH_OWN,
     ),
     _of(
         RAGAS, "ragas", "samples of Ragas: user_input, response, reference, retrieved_contexts", detect_ragas, "mlflow"
