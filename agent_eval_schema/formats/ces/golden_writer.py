@@ -6,6 +6,7 @@ loss. So nothing can be forgotten: a field that nobody thought of is reported li
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import os
@@ -18,7 +19,7 @@ from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of
 from agent_eval_schema.formats.ces.golden import COLUMNS, IMAGE_TYPES, SEPARATOR, Cells
 from agent_eval_schema.formats.ces.names import Names, display
-from agent_eval_schema.issues import Issue, Rule
+from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
 
 
@@ -48,10 +49,10 @@ def golden_csv_text(
     groups: Mapping[str, Iterable[str]] | None = None,
     names: Names | None = None,
 ) -> tuple[str, list[Issue]]:
-    """The text that `write_golden_csv` writes, and the losses."""
+    """The text that `write_golden_csv` writes (RFC 4180, so lines end in CR LF), and the losses."""
     writer = _Writer(groups or {}, names or {})
     buffer = io.StringIO()
-    out = csv.DictWriter(buffer, COLUMNS, restval="", lineterminator="\n")
+    out = csv.DictWriter(buffer, COLUMNS, restval="", lineterminator="\r\n")
     out.writeheader()
     for number, evaluation in enumerate(evaluations):
         out.writerows(writer.rows(number, evaluation))
@@ -81,8 +82,17 @@ class _Taken(NamedTuple):
 def _fields(message: str, value: Any, path: str) -> _Taken:
     table = schema.message(message)
     given = value if isinstance(value, dict) else {}
-    found = {table.json_name(str(k)) or str(k): (str(k), v) for k, v in given.items() if v is not None}
+    found: dict[str, tuple[str, Any]] = {}
+    for key, item in given.items():
+        name = table.json_name(str(key)) or str(key)
+        if item is not None:
+            found[str(key) if name in found else name] = (str(key), item)
     return _Taken(message, path, found)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether UTF-8 can hold the text: no half of a character."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 class _Unsayable(Exception):
@@ -108,24 +118,27 @@ class _Writer:
             return []
         golden = _fields("Evaluation.Golden", fields.take("golden"), "golden")
         reason = self._why_not(name, golden)
-        head = self._head(str(name), fields)
-        rows = [] if reason else list(self._conversation(golden))
-        if not rows:
-            said = reason or "none of its steps can be said"
-            self._lose(conversion.EVALUATION, "displayName" if reason else "golden", f"the evaluation: {said}")
+        if reason:
+            self._lose(conversion.EVALUATION, "displayName", f"the evaluation is left out: {reason}")
             return []
-        self._written.add(str(name))
+        rows = list(self._conversation(golden))
+        if not rows:
+            self._lose(conversion.EVALUATION, "golden", "the evaluation is left out: none of its steps can be said")
+            return []
+        self._written.add(name)
+        head = self._head(name, fields)
         self._leftover(fields)
         for shown, path in self._kept.items():
             self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
         return [head, *rows]
 
     def _why_not(self, name: Any, golden: _Taken) -> str:
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or not name.strip() or not _is_whole(name):
             return "it has no display name"
         if name in self._written:
             return "its display name is that of another one"
-        return "" if golden.fields.get("turns", ("", None))[1] else "it has no turns"
+        turns = golden.fields.get("turns", ("", None))[1]
+        return "" if isinstance(turns, list) and turns else "it has no turns"
 
     def _lose(self, rule: Rule, path: str, message: str) -> None:
         column = column_of(path)
@@ -136,38 +149,43 @@ class _Writer:
 
     def _leftover(self, fields: _Taken) -> None:
         """What nobody has taken."""
-        for _, (key, value) in fields.fields.items():
+        for key, value in fields.fields.values():
             if value not in ([], "") or isinstance(value, bool):
                 self._lose(conversion.FIELD, fields.at(key), f"`{key}` has no column, got {describe(value)}")
 
     # the evaluation row
 
     def _head(self, name: str, fields: _Taken) -> Cells:
-        row = {"display_name": name}
-        resource = fields.take("name")
-        if isinstance(resource, str):
-            row["evaluation_id"] = resource.rpartition("/")[2]
-            if "/" in resource:
-                self._kept[resource.rpartition("/")[0]] = "name"
-        description = self._words(fields, "description")
-        if description:
-            row["description"] = description
-        row["tags"] = self._list(fields.take("tags") or [], "tags")
+        resource = self._words(fields, "name")
+        parent, _, own = resource.rpartition("/")
+        if parent:
+            self._kept[parent] = "name"
+        row = {"display_name": name, "evaluation_id": own, "description": self._words(fields, "description")}
+        row["tags"] = self._list(self._items(fields, "tags"), "tags")
         row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
         return {column: text for column, text in row.items() if text}
 
     def _words(self, fields: _Taken, name: str) -> str:
         text = fields.take(name)
-        if isinstance(text, str) and text and not text.strip():
-            self._lose(conversion.FIELD, fields.at(name), "blanks only, which the CSV cannot tell from a blank cell")
+        if text is None or text == "":
             return ""
-        return text if isinstance(text, str) else ""
+        if not isinstance(text, str) or not text.strip() or not _is_whole(text):
+            self._lose(conversion.FIELD, fields.at(name), f"expected text for its cell, got {describe(text)}")
+            return ""
+        return text
+
+    def _items(self, fields: _Taken, name: str) -> list[Any]:
+        items = fields.take(name)
+        if items is not None and not isinstance(items, list):
+            self._lose(conversion.FIELD, fields.at(name), f"expected a list, got {describe(items)}")
+            return []
+        return items or []
 
     def _list(self, items: list[Any], path: str) -> str:
         """The items between semicolons; those that would come back as others are losses."""
         sayable = []
         for i, item in enumerate(items):
-            if isinstance(item, str) and item and item == item.strip() and SEPARATOR not in item:
+            if isinstance(item, str) and item and item == item.strip() and SEPARATOR not in item and _is_whole(item):
                 sayable.append(item)
             else:
                 message = f"{describe(item)} cannot stand between semicolons"
@@ -181,7 +199,7 @@ class _Writer:
         for i, turn in enumerate(golden.take("turns")):
             path = f"golden.turns[{i}]"
             fields = _fields("Evaluation.GoldenTurn", turn, path)
-            rows = [row for at, step in enumerate(fields.take("steps") or []) for row in self._step(step, path, at)]
+            rows = [row for at, step in enumerate(self._items(fields, "steps")) for row in self._step(step, path, at)]
             self._leftover(fields)
             if rows:
                 number += 1
@@ -226,13 +244,15 @@ class _Writer:
     # what a cell says
 
     def _text(self, value: Any, what: str) -> str:
-        if not isinstance(value, str) or not value.strip():
+        if not isinstance(value, str) or not value.strip() or not _is_whole(value):
             raise _Unsayable(f"{what} is {describe(value)}, the CSV needs text there")
         return value
 
     def _json(self, value: Any, what: str) -> str:
         if not isinstance(value, dict):
             raise _Unsayable(f"{what} is {describe(value)}, the CSV needs an object there")
+        if any(f.rule.severity is Severity.ERROR for f in inspection.inspect_object(value, "")):
+            raise _Unsayable(f"{what} holds what JSON cannot say, or is too deep")
         return jsontext.write_exactly(value)
 
     def _named(self, fields: _Taken, name: str, kind: str) -> str:
@@ -256,14 +276,15 @@ class _Writer:
         fields = _fields("Image", value, path)
         kind, data = fields.take("mimeType"), fields.take("data")
         plain = inspection.decode_base64(data) if isinstance(data, str) else None
-        if kind not in IMAGE_TYPES or not plain:
+        if kind not in IMAGE_TYPES or not plain or not IMAGE_TYPES[kind](plain):
             raise _Unsayable(f"an image of {describe(kind)} with {describe(data, 20)}")
         self._leftover(fields)
-        return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": data}]
+        content = base64.b64encode(plain).decode()
+        return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
 
     def _input_responses(self, value: Any, path: str) -> list[Cells]:
         outer = _fields("ToolResponses", value, path)
-        responses = outer.take("toolResponses") or []
+        responses = self._items(outer, "toolResponses")
         if not responses:
             raise _Unsayable("no tool response in it")
         if len(responses) > 1:
@@ -283,7 +304,7 @@ class _Writer:
         response = fields.take("response")
         if response is None:
             self._lose(conversion.FIELD, fields.at("response"), "no response comes back as an empty object")
-        return self._json(response or {}, "`response`")
+        return self._json({} if response is None else response, "`response`")
 
     def _input_variables(self, value: Any, _: str) -> list[Cells]:
         variables = self._json(value, "`variables`")
@@ -294,7 +315,9 @@ class _Writer:
     def _expected_text(self, value: Any, path: str) -> list[Cells]:
         fields = _fields("Message", value, path)
         role = self._text(fields.take("role"), "`role`")
-        chunks = [_fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(fields.take("chunks") or [])]
+        chunks = [
+            _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
+        ]
         if any(list(chunk.fields) != ["text"] for chunk in chunks):
             raise _Unsayable("chunks that are no text")
         if len(chunks) > 1:
