@@ -33,7 +33,7 @@ from agent_eval_schema.report import Report
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import chosen
 from agent_eval_schema.rules.reading import INTERNAL
-from agent_eval_schema.steps import STEPS
+from agent_eval_schema.steps import steps_of
 
 Outputs = Literal["auto", "provided", "generated"]
 
@@ -172,6 +172,7 @@ def check_source(
     source = source.quoting(values)
     with progress(source, screen) as so_far:
         plan = make_plan(source, format, outputs, select, ignore, values)
+        source = find_format(plan.format).prepare(source).quoting(values)
         fold = Fold(plan.codes, plan.outputs, source, values=values)
         for checked in _checked(source, plan, jobs):
             fold.add(checked)
@@ -181,7 +182,7 @@ def check_source(
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     workers = jobs or worth_workers(source.name)
-    if source.name is None or source.repaired or source.unfolded or workers == 1:
+    if source.name is None or source.repaired or source.in_order or workers == 1:
         return check_stream(source.batches(), plan)
     return check_with_workers(source, source.name, plan, workers)
 
@@ -248,7 +249,7 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     try:
         with without_collector():
             rows = Rows(find_format(plan.format).read(batch), plan)
-            for step in STEPS:
+            for step in steps_of(plan.format):
                 step(rows)
             return assemble(rows, plan)
     except Exception as error:

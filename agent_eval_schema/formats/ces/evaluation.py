@@ -135,7 +135,7 @@ def _issues(row: int, source: Any) -> list[Issue]:
         findings = [] if shapes.value_conforms(source) else _inspect(source)
     if not findings:
         return []
-    name = _name(source)
+    name = name_of(source)
     return [issue_of(finding, row, name) for finding in findings]
 
 
@@ -151,15 +151,27 @@ def column_of(path: str) -> str | None:
     return path.partition(".")[0].partition("[")[0] or None
 
 
-def _name(source: Any) -> str | None:
+def name_of(source: Any) -> str | None:
+    """What an evaluation (as data or text) is known by: its resource name, else its display name."""
     if isinstance(source, str | bytes):
-        source = jsontext.parse(source)
-    found = source.get("name") or source.get("displayName") or source.get("display_name") if _is_map(source) else None
-    return found if isinstance(found, str) else None
+        try:
+            found: Any = _NAMES.decode(source)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            return None
+        return next((n for n in (found.name, found.displayName, found.display_name) if n), None)
+    if not isinstance(source, Mapping):
+        return None
+    given = (source.get(key) for key in ("name", "displayName", "display_name"))
+    return next((name for name in given if isinstance(name, str) and name), None)
 
 
-def _is_map(value: Any) -> bool:
-    return isinstance(value, Mapping)
+class _Named(msgspec.Struct):
+    name: str | None = None
+    displayName: str | None = None
+    display_name: str | None = None
+
+
+_NAMES = msgspec.json.Decoder(_Named)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -184,6 +196,8 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
         yield Evaluation(source)
     elif isinstance(source, str | bytes | os.PathLike):
         for text in _texts(source):
+            if text.strip() == "[]":
+                continue
             yield _evaluation(text, source)
     else:
         for item in source:
