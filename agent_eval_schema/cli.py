@@ -238,13 +238,13 @@ def _traces(arguments: argparse.Namespace) -> object:
 
 def _convert(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.convert import convert_file
-    from agent_eval_schema.render.conversion_text import summary_text
 
     target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    report, losses = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
-    _print(summary_text(losses.issues, report.format, target, report.row_count, report.valid_count))
-    _note(f"{report.valid_count:,} rows written to {arguments.output}", arguments)
-    return FINDINGS if any(losses.count(severity) for severity in FAILING[arguments.fail_on]) else CLEAN
+    made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
+    _print(str(made))
+    _note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
+    fails = FAILING[arguments.fail_on]
+    return FINDINGS if made.losses["severity"].isin([str(severity) for severity in fails]).any() else CLEAN
 
 
 def _schema(arguments: argparse.Namespace) -> int:

@@ -139,12 +139,14 @@ class GoldenReader:
     """Reads the rows of a golden CSV, one after the other.
 
     `evaluations` are those that are complete, each as Evaluation JSON with the names as they stand in the file;
-    `groups` says which groups each belongs to, by its display name; `findings` what is wrong. Who reads a long file may
+    `starts` are the rows on which they begin, `groups` says which groups each belongs to, by its display name;
+    `findings` what is wrong. Who reads a long file may
     take them away in between.
     """
 
     def __init__(self, header: Sequence[str], *, parent: str = "") -> None:
         self.evaluations: list[dict[str, Any]] = []
+        self.starts: list[int] = []
         self.groups: dict[str, list[str]] = {}
         self.findings: list[CellFinding] = []
         self._header = tuple(header)
@@ -262,6 +264,7 @@ class GoldenReader:
             self._say(conversation.row, "display_name", ces.NO_CONVERSATION, message)
         if conversation.name is not None:
             self.evaluations.append(conversation.evaluation)
+            self.starts.append(conversation.row)
 
     # conversation rows
 

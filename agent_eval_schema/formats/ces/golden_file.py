@@ -24,11 +24,13 @@ from agent_eval_schema.rules import RULES, columns
 
 class GoldenFile(Struct, frozen=True):
     """What a golden CSV holds: its evaluations in the order of the file, the groups of each (by its display name, as
-    an Evaluation cannot say them), and what is wrong, by row and line of the file."""
+    an Evaluation cannot say them), what is wrong, by row and line of the file, and the row on which each evaluation
+    begins."""
 
     evaluations: list[Evaluation]
     groups: dict[str, list[str]]
     issues: list[Issue]
+    starts: list[int] = []
 
     @property
     def ok(self) -> bool:
@@ -68,7 +70,9 @@ def _read(records: Iterator[Record], parent: str, names: Names | None) -> Golden
         elif reader.is_readable:
             reader.read(row, record.fields)
     reader.finish()
-    return GoldenFile(_made(reader, names), reader.groups, _issues([*broken, *reader.findings], header, lines))
+    return GoldenFile(
+        _made(reader, names), reader.groups, _issues([*broken, *reader.findings], header, lines), reader.starts
+    )
 
 
 def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:

@@ -21,6 +21,7 @@ in tags (`display_name`, `tags`, `evaluation_groups`, …), so that it is there 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -352,8 +353,25 @@ def seconds(duration: Any) -> float | None:
 # row → golden
 
 
-def golden_of(row: Object, place: int = 0) -> dict[str, Any]:
-    """A canonical row as a golden evaluation: what was said before the last question are turns before."""
+def goldens_of(rows: Sequence[Object]) -> list[dict[str, Any]]:
+    """Canonical rows as golden evaluations, one each. A row `x#1` that is alone with its `x` becomes the evaluation
+    `x`, which is `x#1` again when it is read; otherwise an evaluation is called as its row."""
+    bases = [_base(row, place) for place, row in enumerate(rows)]
+    shared = {base for base, count in Counter(bases).items() if count > 1}
+    return [
+        golden_of(row, str(row.get("request_id") or base) if base in shared else base)
+        for row, base in zip(rows, bases, strict=True)
+    ]
+
+
+def _base(row: Object, place: int) -> str:
+    identity_ = str(row.get("request_id") or f"row {place}")
+    base, mark, number = identity_.rpartition("#")
+    return base if mark and base and number.isdecimal() else identity_
+
+
+def golden_of(row: Object, name: str) -> dict[str, Any]:
+    """A canonical row as a golden evaluation of that name: what was said before the last question are turns before."""
     tags = dict(row.get("tags") or {})
     turns: list[dict[str, Any]] = []
     for message in row["request"]["messages"]:
@@ -364,7 +382,7 @@ def golden_of(row: Object, place: int = 0) -> dict[str, Any]:
         turns[-1]["steps"].extend(_inputs_of(message) if asks else _expectations_of(message))
     turns[-1]["steps"].extend({"expectation": e} for e in _expected(row, tags.get("response_agent")))
     made: dict[str, Any] = {
-        "displayName": tags.get("display_name") or row.get("request_id") or f"row {place}",
+        "displayName": name,
         "golden": {"turns": turns},
         "description": tags.get("description"),
         "tags": [t for t in tags.get("tags", "").split(LIST_MARK) if t] or None,

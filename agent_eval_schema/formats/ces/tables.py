@@ -41,8 +41,8 @@ def detect_golden(names: Sequence[str]) -> str | None:
 
 
 def detect_evaluations(names: Sequence[str]) -> str | None:
-    inputs = [n for n in names if n in ("golden", "scenario")]
-    fields = schema.message(schema.EVALUATION)
+    inputs = [n for n in names if n in ("golden", "scenario", "goldenResult", "scenarioResult")]
+    fields = schema.message(schema.RESULT if inputs and inputs[0].endswith("Result") else schema.EVALUATION)
     foreign = [n for n in names if n in COLUMNS and fields.json_name(n) is None]
     return f"each row is an evaluation: {inputs[0]}" if inputs and not foreign else None
 
