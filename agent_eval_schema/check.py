@@ -33,7 +33,7 @@ from agent_eval_schema.report import Report
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import chosen
 from agent_eval_schema.rules.reading import INTERNAL
-from agent_eval_schema.steps import steps_of
+from agent_eval_schema.steps import OWN_STEPS, STEPS
 
 Outputs = Literal["auto", "provided", "generated"]
 
@@ -249,7 +249,7 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     try:
         with without_collector():
             rows = Rows(find_format(plan.format).read(batch), plan)
-            for step in steps_of(plan.format):
+            for step in OWN_STEPS.get(plan.format, STEPS):
                 step(rows)
             return assemble(rows, plan)
     except Exception as error:

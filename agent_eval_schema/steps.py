@@ -127,8 +127,3 @@ OWN_STEPS: dict[str, tuple[Callable[[Rows], None], ...]] = {
     "ces-evaluation": (note_reading_problems, check_evaluations),
 }
 """The steps of the forms whose rows are no evaluation rows."""
-
-
-def steps_of(format: str) -> tuple[Callable[[Rows], None], ...]:
-    """What is done to the rows of a form."""
-    return OWN_STEPS.get(format, STEPS)

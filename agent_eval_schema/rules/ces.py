@@ -119,7 +119,7 @@ TURN_GAP = Rule(
     "number the turns 1, 2, 3",
     "A turn_index leaves numbers out, or is written with decimals.\n\nThe order is still plain, but a row may be "
     "missing, or a spreadsheet has rewritten the column.",
-    bad=(_NAME, _input("1"), _input("3")),
+    bad=(_NAME, _input("1"), _input("11")),
     good=(_NAME, _input("1"), _input("2")),
 )
 
@@ -195,7 +195,7 @@ IMAGE_SPELLING = Rule(
     "write plain base64: the standard alphabet, padded, no data: in front of it",
     "An image is base64 in another spelling.\n\nIt is read (data: URIs, the URL-safe alphabet, missing padding), but "
     "the upload may not.",
-    bad=(_NAME, _image("image/png", "data:image/png;base64," + _PNG)),
+    bad=(_NAME, _image("image/png", _PNG.rstrip("="))),
     good=(_NAME, _image("image/png", _PNG)),
 )
 
@@ -327,7 +327,7 @@ PRECISION = Rule(
     "AE146",
     "ces-number-precision",
     Severity.WARNING,
-    'write it as text: "9007199254740993"',
+    "write it as text, in quotes",
     "A whole number above 2^53 in arguments, variables or a response.\n\nThe API keeps numbers there as doubles: the "
     "last digits change on the way.",
     bad=_golden({"userInput": {"variables": {"id": 9007199254740993}}}),

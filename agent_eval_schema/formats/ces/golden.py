@@ -24,7 +24,7 @@ from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe, key_name, match_names, names
 from agent_eval_schema.formats.ces import inspection, shapes
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.quoting import quoted
+from agent_eval_schema.quoting import may_quote, quoted
 from agent_eval_schema.rules import ces, reading
 
 Cells = dict[str, str]
@@ -285,16 +285,14 @@ class GoldenReader:
     def _turn(self, row: int, text: str, conversation: _Conversation) -> None:
         """A row whose turn_index is not written as that of the row before."""
         now, number = conversation.turn, _turn_number(text)
-        if number is None or number < 1 or number < now or (not now and number != 1):
-            expected = "1" if not now else f"a whole number from {now} on"
-            if number is None and not now:
-                expected = "a whole number, 1 for the first turn"
-            got = describe(text) if number is None else f"{number}"
-            self._say(row, "turn_index", ces.TURN_INDEX, f"expected {expected}, got {got}")
+        if number is None or number < max(now, 1) or (not now and number != 1):
+            expected = f"a whole number from {_said(now)} on" if now else "1 for the first turn"
+            self._say(row, "turn_index", ces.TURN_INDEX, f"expected {expected}, got {_got(text)}")
             number = max(now, number or 1)
-        elif number > now + 1 or not text.strip().isdecimal():
-            wanted = f"{now + 1 if number > now + 1 else number}"
-            self._say(row, "turn_index", ces.TURN_GAP, f"expected {wanted}, got {describe(text.strip())}")
+        elif number > now + 1:
+            self._say(row, "turn_index", ces.TURN_GAP, f"expected {_said(now + 1)}, got {_got(text)}")
+        elif not text.strip().isdecimal():
+            self._say(row, "turn_index", ces.TURN_GAP, f"expected {_said(number)}, got {_got(text)}")
         if number != now or not conversation.turns:
             self._end_turn(conversation)
             conversation.start_turn(number)
@@ -305,7 +303,7 @@ class GoldenReader:
 
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
-            message = f"turn {conversation.turn} has no input"
+            message = f"turn {conversation.turn} has no input" if may_quote() else "a turn that ends here has no input"
             self._say(self._row, "action_type", ces.TURN_WITHOUT_INPUT, message)
 
     def _step(self, row: int, cells: Cells, conversation: _Conversation) -> Step | None:
@@ -323,7 +321,7 @@ class GoldenReader:
         for column in action.columns:
             if column not in cells:
                 if column in action.required:
-                    self._say(row, column, ces.REQUIRED_CELL, f"{name.strip()} needs `{column}`, it is blank")
+                    self._say(row, column, ces.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
                     values = {}
             elif column in _READ:
                 values = values and {**values, column: self._read_cell(row, column, cells)}
@@ -334,8 +332,7 @@ class GoldenReader:
     def _unknown_action(self, row: int, name: str) -> None:
         close = match_names([name], ACTIONS, cutoff=0.6) if name else {}
         hint = f"did you mean {close[name]}?" if close else f"use one of {names(ACTIONS)}"
-        got = describe(name) if name else "a blank cell"
-        self._say(row, "action_type", ces.ACTION, f"expected an action, got {got}", hint)
+        self._say(row, "action_type", ces.ACTION, f"expected an action, got {_got(name)}", hint)
 
     def _look_at_unused(self, row: int, cells: Cells, action: Action, name: str) -> None:
         for column in cells:
@@ -343,7 +340,7 @@ class GoldenReader:
                 message = f"`{column}` belongs on the evaluation row, it is ignored here"
                 self._say(row, column, ces.METADATA_ON_CONVERSATION, message)
             elif column in CONVERSATION and column not in action.columns:
-                self._say(row, column, ces.UNUSED_CELL, f"{name.strip()} does not use `{column}`, it is ignored")
+                self._say(row, column, ces.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
     def _look_at_characters(self, row: int, cells: Cells) -> None:
         for column, text in cells.items():
@@ -405,9 +402,11 @@ class GoldenReader:
             text = base64.b64encode(data).decode()
         kind = cells.get("image_mime_type", "").strip().lower()
         if kind in IMAGE_TYPES and not IMAGE_TYPES[kind](data):
-            found = next((known for known, begins in IMAGE_TYPES.items() if begins(data)), "something else")
-            message = f"expected bytes of {kind}, got those of {found}"
-            self._say(row, "image_content", ces.IMAGE, message, f"write {found}" if found in IMAGE_TYPES else "")
+            found = next((known for known, begins in IMAGE_TYPES.items() if begins(data)), "") if may_quote() else ""
+            message = (
+                f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
+            )
+            self._say(row, "image_content", ces.IMAGE, message, f"write {found}" if found else "")
             return _UNREADABLE
         return text
 
@@ -462,6 +461,19 @@ _TURN = re.compile(r"\s*(\d{1,9})(\.0+)?\s*", re.ASCII)
 def _turn_number(text: str) -> int | None:
     found = _TURN.fullmatch(text)
     return int(found[1]) if found else None
+
+
+def _said(number: int) -> str:
+    """The number of a turn, which stands in a cell."""
+    return str(number) if may_quote() else "the number that follows"
+
+
+def _action(name: str) -> str:
+    return name.strip() if may_quote() else "the action"
+
+
+def _got(text: str) -> str:
+    return describe(text) if text else "a blank cell"
 
 
 def _split(text: str) -> list[str]:
