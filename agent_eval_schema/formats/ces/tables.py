@@ -26,7 +26,7 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, record_problem
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader, golden_columns
-from agent_eval_schema.frames import Source
+from agent_eval_schema.frames import Source, schema_of
 from agent_eval_schema.model import COLUMNS
 
 EVALUATION = "evaluation"
@@ -57,12 +57,11 @@ def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def prepare_golden(source: Source) -> Source:
     """The source whose batches carry what is wrong with their rows."""
-    first = next(source.batches(), None)
-    header = [] if first is None else [f.name for f in first.schema if not is_hidden(f)]
+    header = _header(source)
     remarks = tuple((f.rule, f.column, f.message, f.hint) for f in GoldenReader(header).findings)
     return replace(
         source,
-        batches=lambda: _judged(_chunks(source)),
+        batches=lambda: _judged(_chunks(source, header)),
         remarks=(*source.remarks, *remarks),
         shares=None,
         read_share=None,
@@ -74,14 +73,21 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 """A batch, its columns, its rows, and the lines of the file on which they begin."""
 
 
-def _chunks(source: Source) -> Iterator[_Chunk]:
+def _header(source: Source) -> list[str]:
+    """The columns; of rows that are objects, each of which may bring its own, those of all."""
+    if source.kind == "csv":
+        first = next(source.batches(), None)
+        return [] if first is None else [f.name for f in first.schema if not is_hidden(f)]
+    return list(schema_of(source.kind, source.batches()).names)
+
+
+def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
     if source.kind == "csv" and source.name is not None and not source.repaired:
-        for header, records in csv_chunks(source.name):
-            rows: list[Fields] = [None if record_problem(header, record) else record.fields for record in records]
-            yield csv_batch(header, records), header, rows, [record.line for record in records]
+        for names, records in csv_chunks(source.name):
+            rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
+            yield csv_batch(names, records), names, rows, [record.line for record in records]
         return
     for batch in source.batches():
-        header = [f.name for f in batch.schema if not is_hidden(f)]
         yield batch, header, _rows(batch, header), None
 
 
