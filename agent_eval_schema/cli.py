@@ -363,7 +363,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_quiet(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
-    command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
+    command.add_argument(
+        "name", metavar="FORMAT", help="databricks, mlflow (what may be given) or canonical (what comes out)"
+    )
 
     command = _add(commands, "explain", _explain, "explain a code")
     command.add_argument("code", metavar="CODE", help="such as AE206 or message-role")
