@@ -42,7 +42,7 @@ def _databricks() -> dict[str, Any]:
         "request_id": {**text, "description": "unique id of the request"},
         "request": _request(messages),
         "response": {"anyOf": [text, {"type": "object"}], "description": "the app's answer: text or a chat object"},
-        "expected_response": {**text, "description": "the minimal set of facts that a correct answer holds"},
+        "expected_response": {**text, "description": "the facts that a correct answer must hold"},
         "expected_facts": facts,
         "guidelines": guidelines,
         "expected_retrieved_context": contexts,
