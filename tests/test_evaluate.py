@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -219,16 +222,78 @@ def test_an_app_that_raises_costs_its_row_only(broken: str, mlflow: Any) -> None
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
 
 
-def test_an_app_that_is_traced_or_async(mlflow: Any) -> None:
-    @mlflow.trace(span_type="AGENT")  # type: ignore[untyped-decorator]
-    def traced(question: str) -> str:
+class Asked:
+    """An app that is an object, as agents of many frameworks are."""
+
+    async def __call__(self, question: str) -> str:
         return question
 
-    async def waiting(question: str) -> str:
+
+async def waiting(question: str) -> str:
+    await asyncio.sleep(0)
+    return question
+
+
+APPS = {
+    "traced": lambda mlflow: mlflow.trace(lambda question: question, span_type="AGENT"),
+    "async": lambda _: waiting,
+    "async and traced": lambda mlflow: mlflow.trace(waiting, span_type="AGENT"),
+    "an async object": lambda _: Asked(),
+    "a function that makes coroutines": lambda _: lambda question: waiting(question),
+    "a partial": lambda _: partial(waiting),
+}
+
+
+@pytest.mark.parametrize("kind", APPS)
+def test_an_app_that_is_traced_or_async(kind: str, mlflow: Any) -> None:
+    found = evaluated(ROWS, [made(exact)], APPS[kind](mlflow), inputs="question")
+    assert found.scores["exact"].tolist() == ["a", "b", "c"]
+    assert "async app" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_what_an_async_app_calls_stands_below_its_span(mlflow: Any) -> None:
+    @mlflow.trace(span_type="TOOL")  # type: ignore[untyped-decorator]
+    async def search(query: str) -> str:
+        return await waiting(query)
+
+    async def app(question: str) -> str:
+        return str(await search(question))
+
+    found = evaluated(ROWS, [made(exact)], app, inputs="question")
+    for trace in mlflow.search_traces(run_id=found.run_id, return_type="list"):
+        root, tool = sorted(trace.data.spans, key=lambda s: s.parent_id is not None)
+        assert (root.name, root.parent_id, tool.name, tool.parent_id) == ("app", None, "search", root.span_id)
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_all_rows_of_an_async_app_share_a_loop() -> None:
+    """As a client that they share needs it."""
+    loops = set()
+
+    async def app(question: str) -> str:
+        loops.add(asyncio.get_running_loop())
         return question
 
-    for app in (traced, waiting) if new(mlflow) >= (3, 17) else (traced,):
-        assert evaluated(ROWS, [made(exact)], app, inputs="question").scores["exact"].tolist() == ["a", "b", "c"]
+    evaluated(ROWS, [made(exact)], app, inputs="question")
+    assert len(loops) == 1
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_an_async_app_that_hangs_or_raises_costs_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT", "1")
+
+    async def app(question: str) -> str:
+        await asyncio.sleep(60 if question == "b" else 0)
+        if question == "c":
+            raise RuntimeError("out of tokens")
+        return question
+
+    found = evaluated(ROWS, [made(exact)], app, inputs="question")
+    assert found.scores["exact"].tolist() == ["a", None, None]
+    assert found.reasons["exact"].tolist()[1:] == [
+        "the app broke down: no answer within 1 seconds (MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT)",
+        "the app broke down: out of tokens",
+    ]
 
 
 @pytest.mark.usefixtures("mlflow")

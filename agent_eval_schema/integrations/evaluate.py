@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs
+from agent_eval_schema.integrations.awaited import awaited
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
 from agent_eval_schema.integrations.scored_row import ScoredRow
@@ -105,7 +106,8 @@ def evaluate_eval_set(
     scorers
         mlflow scorers, built in or your own; `"supported"`: those of `supported_scorers(data, model=model)`.
     predict_fn
-        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored.
+        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored. It may be
+        async: all rows are awaited on one event loop, each for at most MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT seconds (300).
     model
         The judge model for mlflow's own scorers, such as `"openai:/gpt-4o"`; without one no judge is asked.
     inputs, format
@@ -137,12 +139,11 @@ def evaluate_eval_set(
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
     frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
     try:
-        with _run(mlflow) as run, _settings(mlflow, "trace" in frame):
+        with _run(mlflow) as run, _settings(mlflow, "trace" in frame), awaited(predict_fn) as app:
             _log_report(mlflow, prepared.report)
             if "trace" in frame:
                 frame["trace"] = _as_the_store_knows(mlflow, frame["trace"].tolist(), run.info.experiment_id)
-            app = _traced(mlflow, predict_fn) if predict_fn is not None else None
-            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
+            result = evaluate(data=frame, scorers=chosen, predict_fn=_traced(mlflow, app) if app is not None else None)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
     scores, reasons = _joined(result, chosen, prepared.report, ran=predict_fn is not None)
