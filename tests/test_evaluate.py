@@ -180,17 +180,17 @@ def test_an_evaluation_in_any_form(every_input: Callable[[list[Row]], Any]) -> N
 # the app
 
 
-def test_the_app_is_run_on_each_row_once(mlflow: Any) -> None:
-    if new(mlflow) < (3, 5):
-        pytest.skip("an older mlflow always tries the app on the first row")
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_app_is_run_on_each_row_once(traced: bool, mlflow: Any) -> None:
     asked = []
 
     def app(question: str) -> str:
         asked.append(question)
         return question * 2
 
-    found = evaluated(ROWS, [made(length), made(exact)], app, inputs="question")
+    found = evaluated(ROWS, [made(length), made(exact)], mlflow.trace(app) if traced else app, inputs="question")
     assert sorted(asked) == ["a", "b", "c"]
+    assert [len(t.data.spans) for t in mlflow.search_traces(run_id=found.run_id, return_type="list")] == [1, 1, 1]
     assert found.scores["length"].tolist() == [2, 2, 2]
     assert found.scores["exact"].tolist() == ["aa", "bb", "cc"]
 
@@ -200,10 +200,8 @@ def exact(outputs: Any) -> Any:
 
 
 @pytest.mark.parametrize("broken", ["a", "b"])
-def test_an_app_that_raises_costs_its_row_only(broken: str, mlflow: Any) -> None:
-    if new(mlflow) < (3, 5) and broken == "a":
-        pytest.skip("an older mlflow always tries the app on the first row")
-
+@pytest.mark.usefixtures("mlflow")
+def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     def app(question: str) -> str:
         if question == broken:
             raise RuntimeError("out of tokens")
@@ -220,6 +218,20 @@ def test_an_app_that_raises_costs_its_row_only(broken: str, mlflow: Any) -> None
     assert found.scores["strict"].tolist() == [None if i == row else 1 for i in range(3)]
     assert found.reasons.at[row, "strict"] == "the app broke down: out of tokens"
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_an_app_with_other_parameters_is_told_before_it_is_run() -> None:
+    def app(question: str, tone: str = "kind") -> str:
+        return question + tone
+
+    said = r"^predict_fn takes question, tone, but is called with .* inputs: messages\. .* \"question\"$"
+    with pytest.raises(EvalSetError, match=said):
+        evaluated(ROWS, [made(exact)], app)
+    rows = [{"inputs": {"q": "a"}}, {"inputs": {"question": "b"}}]
+    found = evaluated(rows, [made(exact)], app)  # one row can
+    assert found.scores["exact"].tolist() == [None, "bkind"]
+    assert "unexpected keyword argument 'q'" in found.reasons.at[0, "exact"]
 
 
 class Asked:
