@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, eval_set_from_traces
+from agent_eval_schema import EvalSetError, eval_set_from_traces, validate_eval_set
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 from agent_eval_schema.traces.rows import UnreadableTrace, report_on_traces
@@ -1035,6 +1035,19 @@ EXPECTATIONS: dict[str, tuple[list[Any], Row]] = {
         [expects("expected_tool_calls", [{"name": "search", "arguments": {"q": "x"}}, {"name": "now"}])],
         {"reference_trajectory": [call("search", q="x"), call("now")]},
     ),
+    "tool calls in our words, with an id, and arguments as text": (
+        [expects("expected_tool_calls", [call("f", x=1), {"name": "g", "id": "c1", "arguments": '{"y": 2}'}])],
+        {"reference_trajectory": [call("f", x=1), call("g", y=2)]},
+    ),
+    "documents with keys that nobody reads": (
+        [expects("expected_retrieved_context", [{"doc_uri": "a", "score": 0.5}])],
+        {"expected_retrieved_context": [document("a", None)]},
+    ),
+    "lists as text": (
+        [expects("expected_facts", '["a"]'), expects("guidelines", '{"tone": ["be nice"]}')],
+        {"expected_facts": ["a"], "guidelines": {"tone": ["be nice"]}},
+    ),
+    "text that looks like a list": ([expects("expected_response", "[1]")], {"expected_response": "[1]"}),
     "a trajectory": (
         [expects("reference_trajectory", [call("search", q="x"), {"tool_name": "now"}])],
         {"reference_trajectory": [call("search", q="x"), call("now")]},
@@ -1066,6 +1079,31 @@ def test_an_expectation_of_the_wrong_type_is_left_out_and_said() -> None:
     assert "expected_facts" not in row(given)
     assert row(given)["custom_expected"] == {"tone": "kind"}
     assert codes(given) == ["AE603"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("expected_response", " "),
+        ("expected_response", ["a"]),
+        ("expected_facts", '["a"'),
+        ("guidelines", 3),
+        ("expected_retrieved_context", [{"content": "a"}]),
+        ("expected_tool_calls", [{"arguments": {}}]),
+        ("expected_tool_calls", "f"),
+        ("reference_trajectory", ["f"]),
+    ],
+)
+def test_an_expectation_that_no_cell_could_hold_is_left_out(name: str, value: Any) -> None:
+    given = trace(ROOT, assessments=[expects(name, value)])
+    assert [k for k in row(given) if k.startswith(TRUTHS)] == []
+    assert codes(given) == ["AE603"]
+
+
+def test_what_a_cell_would_be_warned_of_an_expectation_is() -> None:
+    given = trace(ROOT, assessments=[expects("expected_retrieved_context", [{"doc_uri": "a", "score": 0.5}])])
+    (issue,) = validate_eval_set([{"trace": given}]).examples["AE406"]
+    assert (issue.column, issue.path) == ("trace", "trace.info.assessments.expected_retrieved_context[0].score")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
