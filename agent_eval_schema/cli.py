@@ -33,9 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except EvalSetError as error:
-        from agent_eval_schema.visible import visible
+        from agent_eval_schema.visible import inert, visible
 
-        print(f"agent-eval-schema: {visible(error)}", file=sys.stderr)
+        print(inert(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
         return COULD_NOT_RUN
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
 from string import ascii_lowercase
@@ -12,10 +11,14 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from agent_eval_schema.render.text import drawn
 from agent_eval_schema.visible import visible
 
 SHOWN = 50
 """Rows that are drawn; the frames have them all."""
+
+WIDEST = 160
+"""Characters of a line at most, however wide the terminal is."""
 
 HEADING = 13
 """Characters of a line of a scorer's name."""
@@ -31,23 +34,15 @@ def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None =
     for row in scores.index[:SHOWN]:
         cells = [_cell(scores.at[row, n], reasons.at[row, n], letters) for n in scores.columns]
         table.add_row(str(row), *cells)
-    columns = width or min(shutil.get_terminal_size((100, 24)).columns, 160)
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=columns,
-        force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    console.print(table)
-    if len(scores) > SHOWN:
-        console.print(f"… and {len(scores) - SHOWN:,} more rows")
-    for reason, letter in letters.items():
-        console.print(f"{letter}  {reason}")
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+    def draw(console: Console) -> None:
+        console.print(table)
+        if len(scores) > SHOWN:
+            console.print(f"… and {len(scores) - SHOWN:,} more rows")
+        for reason, letter in letters.items():
+            console.print(f"{letter}  {reason}")
+
+    return drawn(draw, False, width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST))
 
 
 def _heading(name: str) -> str:
