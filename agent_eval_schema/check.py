@@ -62,7 +62,8 @@ def validate_eval_set(
         A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
         file. It is not changed.
     format
-        The form that the data has (`"databricks"`, `"search_traces"`, `"traces"`); `"auto"` looks at the columns.
+        The form that the data has (`"traces"`, `"search_traces"`, `"mlflow"`, `"databricks"`); `"auto"` looks at the
+        columns.
     outputs
         `"provided"`: response or trace is required on every row. `"generated"`: the app will be run on the requests.
         `"auto"`: provided if any row has a response or a trace.
@@ -155,7 +156,8 @@ def metric_support(
 ) -> pd.DataFrame:
     """Which metric each row can support: a bool frame with one line a row and one column a metric.
 
-    `system` is `"databricks"`, `"mlflow"`, `"vertex"` or `"all"`. An invalid row supports nothing.
+    `system` is `"databricks"`, `"mlflow"`, `"vertex"` or `"all"`. `data`, `format` and `outputs` are as in
+    `validate_eval_set`. An invalid row supports nothing.
     """
     wanted = [m.name for m in metrics_of(system)]
     return validate_eval_set(data, format=format, outputs=outputs).metric_support[wanted]

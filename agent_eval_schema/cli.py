@@ -449,7 +449,12 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
+    command.add_argument(
+        "--format",
+        metavar="F",
+        default="auto",
+        help="traces, search_traces, mlflow or databricks (found by its columns)",
+    )
     command.add_argument(
         "--outputs",
         choices=["auto", "provided", "generated"],
