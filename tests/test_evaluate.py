@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -542,6 +543,16 @@ def test_500_rows_on_sqlite_are_all_scored() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # as text
+
+
+def test_no_word_of_a_heading_is_broken_in_a_narrow_table() -> None:
+    names = ["pii_detection", "document_precision", "input_token_count", "output_token_count", "latency_seconds"]
+    frame = pd.DataFrame({n: pd.Series([1.0], dtype="object") for n in names})
+    for width in (60, 80, 120):
+        words = scores_text(frame, frame, width).split()
+        assert not {"pii_", "detection", "precision", "output_", "latency_", "seconds"} - {
+            part for word in words for part in (word, *re.findall(r"[^_]*_+|[^_]+", word))
+        }
 
 
 def test_the_table_of_the_sample_data(mlflow: Any) -> None:
