@@ -294,7 +294,7 @@ def with_repairs(batch: pa.RecordBatch, notes: dict[int, list[RepairNote]]) -> p
         [{"column": c, "path": path, "message": m} for c, path, m in notes.get(i, ())] or None
         for i in range(batch.num_rows)
     ]
-    field = pa.field(_free(REPAIRS, batch.schema.names), REPAIRS_TYPE, metadata=_ROLE_REPAIRS)
+    field = pa.field(free(REPAIRS, batch.schema.names), REPAIRS_TYPE, metadata=_ROLE_REPAIRS)
     arrays = [*batch.columns, pa.array(rows, REPAIRS_TYPE)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
 
@@ -406,18 +406,19 @@ def make_batch(
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
     if lines:
         arrays.append(pa.array([lines.get(i) for i in range(size)], pa.string()))
-        fields.append(pa.field(_free(LINE, columns), pa.string(), metadata=_ROLE_LINE))
+        fields.append(pa.field(free(LINE, columns), pa.string(), metadata=_ROLE_LINE))
     if problems or not columns:
         rows = [
             [{"column": c, "code": code, "message": m} for c, code, m in problems.get(i, ())] or None
             for i in range(size)
         ]
         arrays.append(pa.array(rows, READING_TYPE))
-        fields.append(pa.field(_free(READING, columns), READING_TYPE, metadata=_ROLE_READING))
+        fields.append(pa.field(free(READING, columns), READING_TYPE, metadata=_ROLE_READING))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _free(name: str, taken: Container[str]) -> str:
+def free(name: str, taken: Container[str]) -> str:
+    """A column's name that is not taken, as near to this one as can be."""
     while name in taken:
         name += "_"
     return name

@@ -33,9 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except EvalSetError as error:
-        from agent_eval_schema.visible import visible
+        from agent_eval_schema.visible import inert, visible
 
-        print(f"agent-eval-schema: {visible(error)}", file=sys.stderr)
+        print(inert(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
         return COULD_NOT_RUN
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -401,7 +401,9 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument(
-        "name", metavar="FORMAT", help="databricks (what may be given), canonical (what comes out) or ces-evaluation"
+        "name",
+        metavar="FORMAT",
+        help="databricks, mlflow (what may be given), canonical (what comes out) or ces-evaluation",
     )
 
     _add_ces(commands)
@@ -497,7 +499,12 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
+    command.add_argument(
+        "--format",
+        metavar="F",
+        default="auto",
+        help="traces, search_traces, mlflow or databricks (found by its columns)",
+    )
     command.add_argument(
         "--outputs",
         choices=["auto", "provided", "generated"],

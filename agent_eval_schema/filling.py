@@ -3,7 +3,7 @@
 What a column holds wins over what its trace says; where the two disagree, it is said.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,11 @@ import pyarrow as pa
 from agent_eval_schema import jsontext
 from agent_eval_schema import request as requests_
 from agent_eval_schema.cells import is_json_column, is_text, read_cells, simplified, text_views
-from agent_eval_schema.decoding import (
-    FAILED,
-    SHAPES,
-    Values,
-)
-from agent_eval_schema.diagnose import describe, is_type
-from agent_eval_schema.model import Document, ToolCall
+from agent_eval_schema.decoding import FAILED, Values, typed_value, value_of_cell
+from agent_eval_schema.diagnose import Problem, describe
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, as_trajectory
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.model import Document
 from agent_eval_schema.rows import BIT_OF, Rows, merge
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -158,13 +156,12 @@ def _fill_expectations(rows: Rows) -> None:
             continue
         custom = {}
         for name, value in derived.expectations.items():
-            column, typed = _expectation(name, value)
+            column = EXPECTATIONS.get(name)
             if column is None:
                 custom[name] = value
-            elif typed is FAILED:
-                message = f"left out: got {describe(value)}"
-                rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=f"trace.info.assessments.{name}")
-            else:
+                continue
+            typed = _expectation(rows, row, name, value)
+            if typed is not None:
                 _fill_one(rows, column, row, typed)
         if custom:
             _fill_one(rows, "custom_expected", row, custom)
@@ -185,29 +182,27 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
         rows.filled[row] |= BIT_OF[column]
 
 
-def _expectation(name: str, value: Any) -> tuple[str | None, Any]:
-    """The column that an expectation of a trace belongs to, and its value in that column's type."""
-    if name == "expected_tool_calls":
-        return _expectation("reference_trajectory", as_trajectory(value) if isinstance(value, list) else value)
-    if name == "reference_trajectory":
-        good = is_type(SHAPES[name].type, value)
-        return name, [ToolCall(**c) for c in value] if good else FAILED
+def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:
+    """The value of an expectation of a trace in its column's type, read as a cell is read; None if it cannot be."""
+    path = f"trace.info.assessments.{name}"
+    value = value_of_cell(value, False) if isinstance(value, str) and name != "expected_response" else value
+    typed, problems = _typed(name, value, path)
+    if typed is FAILED:
+        got = value.message if isinstance(value, jsontext.Malformed) else f"got {describe(value)}"
+        rows.log.add(trace_rules.ODD_TRACE, row, "trace", f"left out: {got}", path=path)
+        return None
+    for rule, problem in problems:
+        rows.log.add(rule, row, "trace", problem.message, path=problem.path, hint=problem.hint)
+    return typed
+
+
+def _typed(name: str, value: Any, path: str) -> tuple[Any, list[tuple[Rule, Problem]]]:
     if name == "expected_response":
-        return name, value if isinstance(value, str) else FAILED
-    if name in ("expected_facts", "guidelines"):
-        return name, value if is_type(SHAPES[name].type, value) else FAILED
-    if name == "expected_retrieved_context":
-        good = is_type(SHAPES[name].type, value)
-        return name, [Document(**d) for d in value] if good else FAILED
-    return None, None
-
-
-def as_trajectory(calls: Iterable[Any]) -> list[Any]:
-    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; an entry that is no object stays as it is, to be
-    told."""
-    return [
-        {"tool_name": c.get("name"), "tool_input": c.get("arguments")} if isinstance(c, Mapping) else c for c in calls
-    ]
+        return (value if isinstance(value, str) and value.strip() else FAILED), []
+    if isinstance(value, jsontext.Malformed):
+        return FAILED, []
+    given = as_trajectory(value) if name == TOOL_CALLS and isinstance(value, list) else value
+    return typed_value(EXPECTATIONS[name], given, path)
 
 
 def _note_disagreements(rows: Rows) -> None:

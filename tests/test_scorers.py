@@ -63,7 +63,7 @@ def test_writings_of_a_reference(expectations: Row) -> None:
 @pytest.mark.parametrize(
     ("expectations", "problem"),
     [
-        ({"expected_tool_calls": [{"arguments": {}}]}, "expected text, got null"),
+        ({"expected_tool_calls": [{"arguments": {}}]}, "`tool_name` is missing"),
         ({"expected_tool_calls": ["book"]}, "expected an object"),
         ({"expected_tool_calls": "book"}, "expected a list"),
         ({"expected_tool_calls": 3}, "expected a list"),

@@ -1,11 +1,15 @@
 """Which metric each row supports: the seed's table in both modes, what would unlock the rest, and why."""
 
-from typing import Any
+import argparse
+import re
+from typing import Any, cast
 
 import pytest
 
 from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
-from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, WORDS
+from agent_eval_schema.cli import _parser
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, SYSTEMS, WORDS
 
 R = {"request": "How long is parental leave?"}
 E = {"expected_response": "16 weeks."}
@@ -208,3 +212,23 @@ def test_the_catalogue_is_consistent() -> None:
     assert needs <= set(FIELDS)
     assert set(WORDS) <= set(FIELDS)
     assert len(set(BIT.values())) == len(FIELDS) <= 32
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# documentation
+
+
+def test_the_documentation_names_every_format_and_system() -> None:
+    options = {a.dest: a.help or "" for a in command("metrics")._actions}
+    for name in (format.name for format in FORMATS):
+        assert f'`"{name}"`' in str(validate_eval_set.__doc__)
+        assert re.search(rf"\b{name}\b", options["format"])
+    for name in (*SYSTEMS, "all"):
+        assert f'`"{name}"`' in str(metric_support.__doc__)
+        assert re.search(rf"\b{name}\b", options["system"])
+
+
+def command(name: str) -> argparse.ArgumentParser:
+    """The parser of a command."""
+    (commands,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return cast(argparse.ArgumentParser, commands.choices[name])

@@ -8,6 +8,8 @@ down has a line all the same, which says so.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs
+from agent_eval_schema.integrations.awaited import awaited
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
 from agent_eval_schema.integrations.scored_row import ScoredRow
@@ -45,7 +48,7 @@ seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
 
 NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
 """mlflow tries the app on the first row to see whether it makes traces: a call more, and if it fails no row is scored.
-"""
+mlflow 3.3 does not know this setting."""
 
 
 class Evaluation(Struct, frozen=True):
@@ -105,7 +108,8 @@ def evaluate_eval_set(
     scorers
         mlflow scorers, built in or your own; `"supported"`: those of `supported_scorers(data, model=model)`.
     predict_fn
-        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored.
+        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored. It may be
+        async: all rows are awaited on one event loop, each for at most MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT seconds (300).
     model
         The judge model for mlflow's own scorers, such as `"openai:/gpt-4o"`; without one no judge is asked.
     inputs, format
@@ -120,7 +124,8 @@ def evaluate_eval_set(
     Raises
     ------
     EvalSetError
-        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer.
+        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer, or
+        `predict_fn` cannot be called with the inputs of any row.
     """
     try:
         import mlflow
@@ -135,14 +140,16 @@ def evaluate_eval_set(
     chosen = list(supported_scorers(prepared.report, model=model)) if scorers == "supported" else list(scorers)
     if not chosen:
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
+    if predict_fn is not None:
+        _require_callable(predict_fn, prepared.frame["inputs"])
     frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
     try:
-        with _run(mlflow) as run, _settings(mlflow, "trace" in frame):
+        with _run(mlflow) as run, _settings(mlflow, "trace" in frame), awaited(predict_fn) as app:
             _log_report(mlflow, prepared.report)
             if "trace" in frame:
                 frame["trace"] = _as_the_store_knows(mlflow, frame["trace"].tolist(), run.info.experiment_id)
-            app = _traced(mlflow, predict_fn) if predict_fn is not None else None
-            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
+            runs = None if app is None else _untried(mlflow, _traced(mlflow, app))
+            result = evaluate(data=frame, scorers=chosen, predict_fn=runs)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
     scores, reasons = _joined(result, chosen, prepared.report, ran=predict_fn is not None)
@@ -207,6 +214,45 @@ def _traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
         return predict_fn
     traced: Callable[..., Any] = mlflow.trace(predict_fn)
     return traced
+
+
+def _untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
+    """The app so that an mlflow which cannot leave out its trial only believes that it tries it: it does so with
+    tracing switched off, and looks whether a span would have been made."""
+    if all(hasattr(mlflow.environment_variables, name) for name in NO_TRIAL):
+        return app
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    no_call = mlflow.trace(lambda: None)
+
+    @functools.wraps(app)
+    def called(**inputs: Any) -> Any:
+        return app(**inputs) if is_tracing_enabled() else no_call()
+
+    return called
+
+
+def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
+    """Raise EvalSetError if the app takes no row's inputs: then each row would fail, after a run."""
+    try:
+        signature = inspect.signature(app)
+    except (TypeError, ValueError):  # of a builtin
+        return
+    given = [tuple(row) for row in inputs]
+    if not any(_takes(signature, keys) for keys in dict.fromkeys(given)):
+        taken, there = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, given[0]))
+        raise EvalSetError(
+            f"predict_fn takes {taken}, but is called with what the rows have as inputs: {there}. Name its parameters "
+            'so, or say inputs="messages", "query" or "question"'
+        )
+
+
+def _takes(signature: inspect.Signature, keys: Iterable[str]) -> bool:
+    try:
+        signature.bind(**dict.fromkeys(keys))
+    except TypeError:
+        return False
+    return True
 
 
 def _as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import make_batch, read_cells
 from agent_eval_schema.decoding import FAILED, decode_column
-from agent_eval_schema.filling import as_trajectory
+from agent_eval_schema.formats.mlflow import as_trajectory
 from agent_eval_schema.frames import encode_cells, is_absent
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics.catalog import Need

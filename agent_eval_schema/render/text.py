@@ -19,7 +19,7 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.visible import visible
+from agent_eval_schema.visible import inert, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.report import Report
@@ -64,7 +64,7 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
         legacy_windows=False,
     )
     draw(console)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    return "\n".join(inert(line.rstrip()) for line in buffer.getvalue().splitlines()) + "\n"
 
 
 def print_report(console: Console, report: Report, system: str | None = None) -> None:
