@@ -236,10 +236,34 @@ def _traces(arguments: argparse.Namespace) -> object:
     return traces_from_store(arguments.experiment, filter_string=arguments.filter, tracking_uri=arguments.tracking_uri)
 
 
+def _convert(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.convert import convert_file
+
+    target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
+    made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
+    _print(str(made))
+    _note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
+    fails = FAILING[arguments.fail_on]
+    return FINDINGS if made.losses["severity"].isin([str(severity) for severity in fails]).any() else CLEAN
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.schema import json_schema
 
     _print(json.dumps(json_schema(arguments.name), indent=2) + "\n")
+    return CLEAN
+
+
+def _ces_template(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.engines.writing import require_place, write_text
+    from agent_eval_schema.formats.ces.golden_writer import golden_template
+
+    if arguments.output is None:
+        _print(golden_template())
+        return CLEAN
+    require_place(arguments.output)
+    write_text(arguments.output, golden_template())
+    _note(f"a golden CSV to start from written to {arguments.output}", arguments)
     return CLEAN
 
 
@@ -362,10 +386,27 @@ def _parser() -> argparse.ArgumentParser:
     _add_no_values(command)
     _add_quiet(command)
 
+    command = _add(commands, "convert", _convert, "turn one format into another, and say what is lost")
+    command.add_argument("input", metavar="IN", help="JSONL, JSON, CSV or Parquet")
+    command.add_argument("output", metavar="OUT", help="the same kinds; an ADK evalset is .evalset.json")
+    command.add_argument("--from", dest="source", metavar="F", default="auto", help="format of IN (found by columns)")
+    command.add_argument("--to", dest="target", metavar="F", help="format of OUT (databricks; see README)")
+    command.add_argument(
+        "--fail-on",
+        choices=["error", "warning", "never"],
+        default="error",
+        help="what makes the exit code 1: rows left out (error), any loss (warning)",
+    )
+    _add_quiet(command)
+
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
     command.add_argument(
-        "name", metavar="FORMAT", help="databricks, mlflow (what may be given) or canonical (what comes out)"
+        "name",
+        metavar="FORMAT",
+        help="databricks, mlflow (what may be given), canonical (what comes out) or ces-evaluation",
     )
+
+    _add_ces(commands)
 
     command = _add(commands, "explain", _explain, "explain a code")
     command.add_argument("code", metavar="CODE", help="such as AE206 or message-role")
@@ -383,6 +424,15 @@ def _add(
     command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
     command.set_defaults(run=run)
     return command
+
+
+def _add_ces(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    summary = "files of Google CES: golden CSV, Evaluation JSON"
+    group = commands.add_parser("ces", help=summary, description=summary[0].upper() + summary[1:] + ".")
+    verbs = group.add_subparsers(required=True, metavar="VERB")
+    command = _add(verbs, "template", _ces_template, "write a golden CSV to start from")
+    command.add_argument("output", metavar="OUT", nargs="?", help="the file (stdout)")
+    _add_quiet(command)
 
 
 def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

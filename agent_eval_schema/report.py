@@ -221,6 +221,15 @@ class Report:
     def _schema(self, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
         return schema_of(self._source.kind, map(read, self._source.batches()))
 
+    def checked_batches(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The batches of the input beside the checked ones with normalised columns, streamed."""
+        from msgspec.structs import replace
+
+        from agent_eval_schema.check import check_batch
+
+        plan = replace(self._plan, columns=True)
+        return ((batch, check_batch(batch, plan)) for batch in self._source.batches())
+
     def to_arrow(self) -> pa.Table:
         """The normalised rows as one Arrow table."""
         schema = self.schema
@@ -316,6 +325,11 @@ class Report:
     def system(self) -> str:
         """The system whose metrics the users of this format ask about first."""
         return find_format(self.format).system
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether the rows are evaluation rows, on which metrics can be computed; those of a CES file are not."""
+        return find_format(self.format).is_rows
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
         """The report as it is printed in a terminal."""

@@ -18,13 +18,19 @@ REF = "#/$defs/{name}"
 def json_schema(format: str) -> dict[str, Any]:
     """The JSON Schema of one row.
 
-    `format` is `"canonical"` (what `normalize_eval_set` gives), `"databricks"` (what may be given) or `"mlflow"` (what
-    `mlflow.genai.evaluate` takes, and `prepare_for_evaluate` gives). An editor that knows JSON Schema then completes
-    keys and marks mistakes. Raises EvalSetError for another name.
+    `format` is `"canonical"` (what `normalize_eval_set` gives), `"databricks"` (what may be given), `"mlflow"` (what
+    `mlflow.genai.evaluate` takes, and `prepare_for_evaluate` gives) or `"ces-evaluation"` (an Evaluation of Google
+    CES). An editor that knows JSON Schema then completes keys and marks mistakes. Raises EvalSetError for another name.
     """
     if format not in SCHEMAS:
         raise EvalSetError(f"no JSON Schema for {format!r}: use one of {', '.join(SCHEMAS)}")
     return SCHEMAS[format]()
+
+
+def _ces_evaluation() -> dict[str, Any]:
+    from agent_eval_schema.formats.ces.json_schema import evaluation_schema
+
+    return evaluation_schema()
 
 
 def _canonical() -> dict[str, Any]:
@@ -165,6 +171,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "canonical": _canonical,
     "databricks": _databricks,
     "mlflow": _mlflow,
+    "ces-evaluation": _ces_evaluation,
 }
 
 
