@@ -417,6 +417,37 @@ def test_rows_that_share_a_trace(mlflow: Any) -> None:
     assert found.scores["exact"].tolist() == ["s", "s", "s"]
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_score_that_is_no_number_costs_no_other_score(odd: float, ran: bool, mlflow: Any) -> None:
+    def broken(outputs: Any) -> float:
+        return odd if outputs == "b" else 1.0
+
+    rows = [{"request": q, "response": q} for q in "abc"]
+    if new(mlflow) < (3, 17):
+        with pytest.raises(EvalSetError, match=r"^mlflow could not evaluate: a score is NaN or infinite, "):
+            evaluated(rows, [made(length), made(broken)])
+        return
+    found = evaluated(
+        rows, [made(length), made(broken)], (lambda question: question) if ran else None, inputs="question"
+    )
+    assert found.scores["length"].tolist() == [1, 1, 1]
+    assert found.scores["broken"].tolist() == [1.0, None if odd != odd else odd, 1.0]
+    assert found.reasons.at[1, "broken"] == ("the scorer gave no score" if odd != odd else None)
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_names_of_scorers_are_looked_at_before_they_score() -> None:
+    with without_its_warnings():
+        from mlflow.genai.scorers import scorer
+
+        named = [scorer(length, name=name) for name in ("fine", "two\nlines", "fine")]
+    with pytest.raises(EvalSetError, match=r"^the scorer 'two\\nlines' needs another name, for its metrics: "):
+        evaluated(ROWS, named[:2])
+    with pytest.raises(EvalSetError, match=r"^two scorers are called 'fine'"):
+        evaluated(ROWS, [named[0], named[2]])
+
+
 def test_scores_of_an_earlier_evaluation_are_not_taken(mlflow: Any) -> None:
     said: list[int | None] = [1]
 

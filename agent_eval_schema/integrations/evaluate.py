@@ -13,6 +13,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Literal
 
 import pandas as pd
@@ -140,6 +141,7 @@ def evaluate_eval_set(
     chosen = list(supported_scorers(prepared.report, model=model)) if scorers == "supported" else list(scorers)
     if not chosen:
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
+    _require_names(mlflow, chosen)
     if predict_fn is not None:
         _require_callable(predict_fn, prepared.frame["inputs"])
     frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
@@ -152,13 +154,32 @@ def evaluate_eval_set(
             result = evaluate(data=frame, scorers=chosen, predict_fn=runs)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
-    scores, reasons = _joined(result, chosen, prepared.report, ran=predict_fn is not None)
+    except import_module("google.protobuf.json_format").SerializeToJsonError as error:  # of mlflow's own dependency
+        why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
+        raise EvalSetError(f"mlflow could not evaluate: {why}") from error
+    lines = _lines(mlflow, result, run.info.experiment_id)
+    scores, reasons = _joined(result.run_id, lines, chosen, prepared.report, ran=predict_fn is not None)
     metrics = {name: float(value) for name, value in result.metrics.items()}
     return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
 
 
 def _name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
+
+
+def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
+    """Raise EvalSetError for a name that mlflow takes for a scorer, but not for its metrics: it would say so when all
+    rows are scored, and keep none of the scores. Of two scorers of one name only one would be told of."""
+    seen: set[str] = set()
+    for name in map(_name, scorers):
+        if name in seen:
+            raise EvalSetError(f"two scorers are called '{visible(name)}': give one of them another name")
+        seen.add(name)
+        try:
+            mlflow.utils.validation._validate_metric_name(f"{name}/mean")
+        except mlflow.exceptions.MlflowException as error:
+            why = visible(str(error).splitlines()[-1])[:300]
+            raise EvalSetError(f"the scorer '{visible(name)}' needs another name, for its metrics: {why}") from error
 
 
 def _with_positions(frame: pd.DataFrame, *, tell_by_id: bool) -> pd.DataFrame:
@@ -342,19 +363,58 @@ class _Joined:
         return scores, reasons
 
 
-def _joined(result: Any, scorers: list[Any], report: Report, *, ran: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+Line = dict[str, Any]
+
+
+def _lines(mlflow: Any, result: Any, experiment: str) -> list[Line]:
+    """mlflow's result, a line a row. It makes none at all if a single score is NaN or infinite; what it logged on the
+    traces is in the store all the same."""
+    if result.result_df is not None:
+        found: list[Line] = result.result_df.to_dict("records")
+        return found
+    scope = "locations" if "locations" in inspect.signature(mlflow.search_traces).parameters else "experiment_ids"
+    traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
+    return [
+        {"tags": t.info.tags, "assessments": _feedback(t.info.assessments), "trace": _without_assessments(t)}
+        for t in traces
+    ]
+
+
+def _without_assessments(trace: Any) -> Any:
+    """The trace so that it can be written."""
+    trace.info.assessments = []
+    return trace
+
+
+def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
+    """Feedback as mlflow writes it, but for the values, which its own way of writing does not stand."""
+    return [
+        {
+            "assessment_name": a.name,
+            "feedback": {"value": a.value, "error": a.error and a.error.to_dictionary()},
+            "rationale": a.rationale,
+            "metadata": a.metadata,
+        }
+        for a in assessments
+        if hasattr(a, "error")  # expectations have none
+    ]
+
+
+def _joined(
+    run_id: str, lines: Iterable[Line], scorers: list[Any], report: Report, *, ran: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What mlflow found of each row, at the row's place; of what it did not find, the reason."""
     joined = _Joined(map(_name, scorers), report.row_count)
     of_sessions = [_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     codes = _codes_of_invalid_rows(report)
     reasons: dict[int, str] = {}
     found: set[int] = set()
-    for line in result.result_df.to_dict("records") if result.result_df is not None else ():
+    for line in lines:
         row, given = _of_a_line(line)
         if row is None:
             continue
         found.add(row)
-        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == result.run_id]
+        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == run_id]
         joined.take(row, sorted(ours, key=_place_of_document))
         if ran and (broken := _broke_down(line.get("trace"))):
             reasons[row] = broken

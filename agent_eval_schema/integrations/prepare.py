@@ -134,7 +134,8 @@ def prepare(
     report = Report(source, plan, fold)
     valid = report.valid_mask
     if not valid.any():
-        raise EvalSetError(f"there is no row to evaluate: {report.invalid_count:,} of {report.row_count:,} are invalid")
+        count = f"{report.invalid_count:,} of {report.row_count:,} are invalid: validate_eval_set(data) says why"
+        raise EvalSetError(f"there is no row to evaluate: {count if report.row_count else 'the data has none'}")
     columns = _columns(batches, valid)
     if beside and columns[TRACE_STATE].count(None) < len(columns[TRACE_STATE]):
         columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid)
