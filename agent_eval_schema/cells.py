@@ -312,7 +312,7 @@ def with_findings(batch: pa.RecordBatch, notes: dict[int, list[FindingNote]]) ->
         return batch
     keys = [field.name for field in FINDINGS_TYPE.value_type]
     rows = [[dict(zip(keys, n, strict=True)) for n in notes.get(i, ())] or None for i in range(batch.num_rows)]
-    field = pa.field(_free(FINDINGS, batch.schema.names), FINDINGS_TYPE, metadata=_ROLE_FINDINGS)
+    field = pa.field(free(FINDINGS, batch.schema.names), FINDINGS_TYPE, metadata=_ROLE_FINDINGS)
     arrays = [*batch.columns, pa.array(rows, FINDINGS_TYPE)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema import chat, jsontext
-from agent_eval_schema.filling import as_trajectory
 from agent_eval_schema.formats.layout import (
     Field,
     Layout,
@@ -21,7 +20,7 @@ from agent_eval_schema.formats.layout import (
     question_or_messages,
     structured,
 )
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, as_trajectory
 from agent_eval_schema.formats.text_documents import read_texts, write_texts, write_texts_and_ids
 
 # ---------------------------------------------------------------------------------------------------------------------
