@@ -61,8 +61,9 @@ def validate_eval_set(
         A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
         file. It is not changed.
     format
-        The form that the data has (`"traces"`, `"search_traces"`, `"mlflow"`, `"databricks"`); `"auto"` looks at the
-        columns.
+        The form that the data has: `"ces-csv"`, `"ces-evaluation"`, `"traces"`, `"search_traces"`, `"adk"`,
+        `"adk-legacy"`, `"langsmith"`, `"ragas"`, `"deepeval"`, `"openai"`, `"vertex"`, `"mlflow"` or `"databricks"`;
+        `"auto"` looks at the columns.
     outputs
         `"provided"`: response or trace is required on every row. `"generated"`: the app will be run on the requests.
         `"auto"`: provided if any row has a response or a trace.

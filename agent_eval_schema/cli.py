@@ -503,7 +503,8 @@ def _add_reading(command: argparse.ArgumentParser) -> None:
         "--format",
         metavar="F",
         default="auto",
-        help="traces, search_traces, mlflow or databricks (found by its columns)",
+        help="ces-csv, ces-evaluation, traces, search_traces, adk, "
+        "adk-legacy, langsmith, ragas, deepeval, openai, vertex, mlflow or databricks (found by its columns)",
     )
     command.add_argument(
         "--outputs",

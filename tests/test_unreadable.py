@@ -100,7 +100,7 @@ def test_a_column_of_that_name_stays(tmp_path: Path) -> None:
 def test_no_cell_of_an_invalid_row_is_lost(code: str) -> None:
     """Of the bad examples of all rules: a cell is in its column, or beside it."""
     for row in RULES[code].bad:
-        if isinstance(row, dict) and not {"inputs", "info"} & set(row):
+        if validate_eval_set([row]).format == "databricks":  # others have columns that ours are made of
             (normal,), (beside,) = normalize_eval_set([row], on_invalid="keep"), kept([row])
             there = {n for n, v in normal.items() if v is not None} | set(beside or ())
             assert {n for n, v in row.items() if v is not None} <= there
