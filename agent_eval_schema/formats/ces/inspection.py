@@ -120,8 +120,9 @@ class _Walk:
             yield from self._list(message, name, field, value, path)
         else:
             yield from self._single(field, value, path)
-            if name == "maxTurns" and _as_int(value) is not None and not 0 <= _as_int(value) <= MAX_TURNS:  # type: ignore[operator]
-                yield Finding(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {describe(value)}")
+            most = _as_int(value) if name == "maxTurns" else None
+            if most is not None and not 0 <= most <= MAX_TURNS:
+                yield Finding(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}")
 
     def _list(self, message: str, name: str, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
         if not isinstance(value, list):
@@ -229,8 +230,8 @@ def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     number = _as_int(value)
     if value in values or (number is not None and number in values.values()):
         return
-    close = match_names([value], values) if isinstance(value, str) else {}
-    hint = f"did you mean {close[value]}?" if close else f"use one of {names(values)}"
+    close = match_names([value], [known.lower() for known in values], cutoff=0.8) if isinstance(value, str) else {}
+    hint = f"did you mean {close[value].upper()}?" if close else f"use one of {names(values)}"
     yield Finding(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
 
 
