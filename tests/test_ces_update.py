@@ -207,6 +207,8 @@ def mask_of_star(new: Any) -> str:
         (STORED, {"old": STORED}, "nothing to update"),
         (with_(name=None), {"mask": "displayName"}, "has no name"),
         (with_(name="refund"), {"mask": "displayName"}, "expected the name as projects/{project}"),
+        (with_(name=NAME.replace("refund", "..")), {"mask": "displayName"}, "expected the name as"),
+        (with_(name=NAME + "?a=b"), {"mask": "displayName"}, "expected the name as"),
         (with_(name=NAME + "2"), {"old": STORED}, "is not the stored evaluation"),
         (with_(etag="e0", tags=[]), {"old": STORED}, "has changed since"),
         (with_(displayName=None), {"old": STORED}, "clear displayName"),

@@ -77,7 +77,7 @@ def _stated_one(value: Any, field: Field) -> Any:
 
 def _is_told(value: Any, field: Field) -> bool:
     if field.repeated:
-        return value != []
+        return bool(value != [])
     if field.explicit_presence or field.oneof or isinstance(value, Mapping):
         return True
     default = value in ("", 0) or (field.enum and enum_values(field.enum).get(value) == 0)

@@ -124,7 +124,9 @@ def _written(given: object, what: str) -> str:
 
 @lru_cache(maxsize=1)
 def _name_pattern() -> re.Pattern[str]:
-    return re.compile(re.sub(r"\{\w+\}", r"[^/{}\\s]+", _form()))
+    """The form of a name, which is a part of an address too: nothing that has a meaning there may be in it."""
+    part = r"(?!\.+(?:/|$))[\w.~:-]+"
+    return re.compile(re.sub(r"\{\w+\}", lambda _: part, _form()), re.ASCII)
 
 
 def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
