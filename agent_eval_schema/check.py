@@ -8,11 +8,9 @@ mapInArrow. What needs the whole data set runs in the fold (fold.py).
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Literal
 
@@ -21,6 +19,7 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.assemble import assemble
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.engines.workers import check_with_workers, worth_workers
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.registry import detect, find_format
@@ -34,7 +33,7 @@ from agent_eval_schema.report import Report
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import chosen
 from agent_eval_schema.rules.reading import INTERNAL
-from agent_eval_schema.steps import STEPS
+from agent_eval_schema.steps import OWN_STEPS, STEPS
 
 Outputs = Literal["auto", "provided", "generated"]
 
@@ -173,6 +172,7 @@ def check_source(
     source = source.quoting(values)
     with progress(source, screen) as so_far:
         plan = make_plan(source, format, outputs, select, ignore, values)
+        source = find_format(plan.format).prepare(source).quoting(values)
         fold = Fold(plan.codes, plan.outputs, source, values=values)
         for checked in _checked(source, plan, jobs):
             fold.add(checked)
@@ -182,7 +182,7 @@ def check_source(
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     workers = jobs or worth_workers(source.name)
-    if source.name is None or source.repaired or workers == 1:
+    if source.name is None or source.repaired or source.in_order or workers == 1:
         return check_stream(source.batches(), plan)
     return check_with_workers(source, source.name, plan, workers)
 
@@ -247,9 +247,9 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     rows: Rows | None = None
     try:
-        with _without_collector():
+        with without_collector():
             rows = Rows(find_format(plan.format).read(batch), plan)
-            for step in STEPS:
+            for step in OWN_STEPS.get(plan.format, STEPS):
                 step(rows)
             return assemble(rows, plan)
     except Exception as error:
@@ -258,19 +258,6 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             parts = [_check_batch(batch.slice(0, half), plan), _check_batch(batch.slice(half), plan)]
             return _joined(parts)
         return _broken(rows or Rows(batch, plan), plan, error)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """A batch makes no reference cycles, only many objects that live until its end: looking for cycles among them again
-    and again took a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -243,6 +243,19 @@ def _schema(arguments: argparse.Namespace) -> int:
     return CLEAN
 
 
+def _ces_template(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.engines.writing import require_place, write_text
+    from agent_eval_schema.formats.ces.golden_writer import golden_template
+
+    if arguments.output is None:
+        _print(golden_template())
+        return CLEAN
+    require_place(arguments.output)
+    write_text(arguments.output, golden_template())
+    _note(f"a golden CSV to start from written to {arguments.output}", arguments)
+    return CLEAN
+
+
 def _explain(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.rules import explain
 
@@ -363,7 +376,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_quiet(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
-    command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
+    command.add_argument(
+        "name", metavar="FORMAT", help="databricks (what may be given), canonical (what comes out) or ces-evaluation"
+    )
+
+    _add_ces(commands)
 
     command = _add(commands, "explain", _explain, "explain a code")
     command.add_argument("code", metavar="CODE", help="such as AE206 or message-role")
@@ -381,6 +398,15 @@ def _add(
     command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
     command.set_defaults(run=run)
     return command
+
+
+def _add_ces(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    summary = "files of Google CES: golden CSV, Evaluation JSON"
+    group = commands.add_parser("ces", help=summary, description=summary[0].upper() + summary[1:] + ".")
+    verbs = group.add_subparsers(required=True, metavar="VERB")
+    command = _add(verbs, "template", _ces_template, "write a golden CSV to start from")
+    command.add_argument("output", metavar="OUT", nargs="?", help="the file (stdout)")
+    _add_quiet(command)
 
 
 def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

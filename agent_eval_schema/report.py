@@ -303,6 +303,11 @@ class Report:
         """The system whose metrics the users of this format ask about first."""
         return find_format(self.format).system
 
+    @property
+    def has_metrics(self) -> bool:
+        """Whether the rows are evaluation rows, on which metrics can be computed; those of a CES file are not."""
+        return find_format(self.format).is_rows
+
     def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
         """The report as it is printed in a terminal."""
         from agent_eval_schema.render.text import report_text

@@ -16,13 +16,20 @@ REF = "#/$defs/{name}"
 def json_schema(format: str) -> dict[str, Any]:
     """The JSON Schema of one row.
 
-    `format` is `"canonical"` (what `normalize_eval_set` gives) or `"databricks"` (what may be given). An editor that
+    `format` is `"canonical"` (what `normalize_eval_set` gives), `"databricks"` (what may be given) or
+    `"ces-evaluation"` (an Evaluation of Google CES). An editor that
     knows JSON Schema then completes keys and marks mistakes. Raises EvalSetError for another name.
     """
-    makers = {"canonical": _canonical, "databricks": _databricks}
+    makers = {"canonical": _canonical, "databricks": _databricks, "ces-evaluation": _ces_evaluation}
     if format not in makers:
         raise EvalSetError(f"no JSON Schema for {format!r}: use one of {', '.join(makers)}")
     return makers[format]()
+
+
+def _ces_evaluation() -> dict[str, Any]:
+    from agent_eval_schema.formats.ces.json_schema import evaluation_schema
+
+    return evaluation_schema()
 
 
 def _canonical() -> dict[str, Any]:

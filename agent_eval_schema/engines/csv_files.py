@@ -29,6 +29,12 @@ class Record(NamedTuple):
 
 
 def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    for header, records in csv_chunks(path, position):
+        yield csv_batch(header, records)
+
+
+def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[list[str], list[Record]]]:
+    """The header with the records of each batch."""
     with opened(path, position) as stream:
         records = _records(stream, path)
         header = _header(path, records)
@@ -38,10 +44,15 @@ def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.Reco
             rows.append(record)
             size += len(record.text)
             if size >= TEXT_BATCH_BYTES or len(rows) >= 8192:
-                yield _csv_batch(header, rows)
+                yield header, rows
                 rows, size = [], 0
         if rows:
-            yield _csv_batch(header, rows)
+            yield header, rows
+
+
+def text_records(text: bytes) -> Iterator[Record]:
+    """All records of the text of a CSV file, the header first."""
+    yield from _records(io.BytesIO(text), "")
 
 
 def csv_records(path: str) -> Iterator[Record]:
@@ -123,12 +134,13 @@ _NUL = "\U0010fffe"
 """Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
 
 
-def _csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
+def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
+    """The records of a file as a batch."""
     problems: dict[int, list[Problem]] = {}
     rows: list[list[str]] = []
     lines: dict[int, str] = {}
     for i, record in enumerate(records):
-        problem = _record_problem(header, record)
+        problem = record_problem(header, record)
         if problem is not None:
             problems[i] = [problem]
             lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
@@ -142,13 +154,16 @@ def _texts(cells: Iterable[str]) -> pa.Array:
     return pa.array([c or None for c in cells], pa.string())
 
 
-def _record_problem(header: list[str], record: Record) -> Problem | None:
+def record_problem(header: list[str], record: Record) -> Problem | None:
+    """Why a record is no row, if it is none."""
     where = f"line {record.line}"
     if record.error:
         return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"
     if len(record.fields) != len(header):
         message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
         return None, reading.MALFORMED_ROW.code, message
+    if record.text.isascii():
+        return None
     for name, field in zip(header, record.fields, strict=True):
         wrong = _wrong_byte(field)
         if wrong:
