@@ -42,7 +42,7 @@ class Store:
     def update(self, new: dict[str, Any], mask: str) -> dict[str, Any]:
         if new.get("name") != self.evaluation["name"]:
             raise Refused("NOT_FOUND: there is no such evaluation")
-        if new.get("etag") not in (None, self.evaluation["etag"]):
+        if new.get("etag") not in (None, self.evaluation.get("etag")):
             raise Refused("ABORTED: the etag is not that of the stored evaluation")
         for path in mask.split(","):
             self._set(path.split("."), new)

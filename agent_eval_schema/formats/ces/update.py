@@ -14,19 +14,23 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.formats.ces.masks import (
+    EVERYTHING,
     check_effect,
     check_mask,
     difference,
     with_json_names,
 )
 from agent_eval_schema.formats.ces.schema import EVALUATION, field_at, message
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.visible import visible
+
+if TYPE_CHECKING:
+    from agent_eval_schema.formats.ces.evaluation import Evaluation
 
 TOOL = "update_evaluation"
 VERSION = "v1beta"
@@ -76,10 +80,15 @@ def update_request(new: object, old: object | None = None, mask: str | None = No
 
     Source: seed 001 (`update_evaluation`), the API's descriptors.
     """
-    evaluation, paths = plan_update(new, old, mask)
-    if not paths:
+    update = plan_update(new, old, mask)
+    if not update.paths:
         raise EvalSetError("the new evaluation says what is stored already: there is nothing to update")
-    arguments = {"evaluation": evaluation, "updateMask": ",".join(paths)}
+    return request_of(update)
+
+
+def request_of(update: Update) -> dict[str, Any]:
+    """The JSON-RPC body of an update that has paths."""
+    arguments = {"evaluation": update.evaluation, "updateMask": ",".join(update.paths)}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": TOOL, "arguments": arguments}}
 
 
@@ -97,6 +106,48 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
     identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
     written = {k: v for k, v in wanted.items() if k not in identity and _is_sent(k)}
     return Update({k: v for k, v in identity.items() if v} | written, paths)
+
+
+def plan_updates(
+    new: str | os.PathLike[str], old: str | os.PathLike[str] | None, mask: str | None
+) -> list[tuple[Update, Evaluation | None]]:
+    """For each evaluation of the file `new` what would be sent, and the one of that name in the file `old`.
+
+    Raises EvalSetError as `update_request` does, and if `old` has none of that name.
+    """
+    from agent_eval_schema.formats.ces.evaluation import read_evaluations
+
+    wanted = read_evaluations(Path(new))
+    if not wanted:
+        raise EvalSetError(f"{os.fspath(new)}: expected an evaluation, got none")
+    if old is None:
+        return [(plan_update(evaluation, None, mask), None) for evaluation in wanted]
+    stored = read_evaluations(Path(old))
+    # One against one needs no name to be found by; plan_update refuses two that differ.
+    matches = stored if len(wanted) == len(stored) == 1 else [_same(e, stored, os.fspath(old)) for e in wanted]
+    return [(plan_update(e, match, mask), match) for e, match in zip(wanted, matches, strict=True)]
+
+
+def _same(wanted: Evaluation, stored: list[Evaluation], where: str) -> Evaluation:
+    """The stored evaluation of that name."""
+    name = wanted.get("name")
+    match = next((e for e in stored if name and e.get("name") == name), None)
+    if match is None:
+        raise EvalSetError(f"{where}: there is no evaluation with the name {describe(name)}")
+    return match
+
+
+def faults_of(update: Update) -> list[Issue]:
+    """The errors of the evaluation in what the mask names: the service would refuse them."""
+    from agent_eval_schema.formats.ces.evaluation import validate_evaluation
+
+    found = validate_evaluation(update.evaluation)
+    return [issue for issue in found if issue.severity is Severity.ERROR and _is_under(issue.path or "", update.paths)]
+
+
+def _is_under(path: str, masked: tuple[str, ...]) -> bool:
+    plain = re.sub(r"\[[^\]]*\]", "", path)
+    return masked == (EVERYTHING,) or any(plain == p or plain.startswith(f"{p}.") for p in masked)
 
 
 def _is_sent(name: str) -> bool:
