@@ -145,7 +145,7 @@ def metric_support(
 ) -> pd.DataFrame:
     """Which metric each row can support: a bool frame with one line a row and one column a metric.
 
-    `system` is `"databricks"`, `"mlflow"`, `"vertex"` or `"all"`. An invalid row supports nothing.
+    `system` is `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"` or `"all"`. An invalid row supports nothing.
     """
     wanted = [m.name for m in metrics_of(system)]
     return validate_eval_set(data, format=format, outputs=outputs).metric_support[wanted]

@@ -517,7 +517,7 @@ def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     command = _add(commands, "metrics", _metrics, "show which metrics the rows can support")
     command.add_argument("file", metavar="FILE", help="JSONL, JSON, CSV or Parquet")
     _add_reading(command)
-    command.add_argument("--system", help="databricks, mlflow, vertex or all (that of the format)")
+    command.add_argument("--system", help="databricks, mlflow, vertex, ces or all (that of the format)")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the table (text)")
 
 
@@ -526,7 +526,9 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.add_argument("old", metavar="OLD", help="JSONL, JSON, CSV or Parquet")
     command.add_argument("new", metavar="NEW", help="the same, or another kind of file")
     _add_reading(command)
-    command.add_argument("--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, all")
+    command.add_argument(
+        "--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, ces, all"
+    )
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the comparison (text)")
     command.add_argument("--html", metavar="PATH", help="write the comparison as a page to look at")
     command.add_argument(
