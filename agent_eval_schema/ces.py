@@ -7,6 +7,8 @@
     evaluation = ces.read_evaluation("evaluation.json")  a dict that remembers its text
     issues = ces.validate_evaluation(evaluation)
     text = ces.write_evaluation(evaluation)
+    request = ces.update_request(new, old=stored)        what differs, as a call of the MCP tool update_evaluation
+    stored = ces.update_evaluation(request)              needs the extra `ces`, and a token
 
 The names are loaded on first use, as those of the package.
 """
@@ -26,6 +28,9 @@ _HOME = {
     "validate_evaluation": "formats.ces.evaluation",
     "Evaluation": "formats.ces.evaluation",
     "GoldenFile": "formats.ces.golden_file",
+    "update_request": "formats.ces.update",
+    "import_request": "formats.ces.update",
+    "update_evaluation": "integrations.ces_mcp",
 }
 
 __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
@@ -38,6 +43,9 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "write_evaluation",
     "write_evaluations",
     "validate_evaluation",
+    "update_request",
+    "update_evaluation",
+    "import_request",
     "Evaluation",
     "GoldenFile",
 ]
@@ -53,6 +61,8 @@ if TYPE_CHECKING:
     )
     from agent_eval_schema.formats.ces.golden_file import GoldenFile, read_golden_csv
     from agent_eval_schema.formats.ces.golden_writer import golden_csv_text, golden_template, write_golden_csv
+    from agent_eval_schema.formats.ces.update import import_request, update_request
+    from agent_eval_schema.integrations.ces_mcp import update_evaluation
 
 
 def __getattr__(name: str) -> Any:

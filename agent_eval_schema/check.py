@@ -156,7 +156,7 @@ def metric_support(
 ) -> pd.DataFrame:
     """Which metric each row can support: a bool frame with one line a row and one column a metric.
 
-    `system` is `"databricks"`, `"mlflow"`, `"vertex"` or `"all"`. `data`, `format` and `outputs` are as in
+    `system` is `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"` or `"all"`. `data`, `format` and `outputs` are as in
     `validate_eval_set`. An invalid row supports nothing.
     """
     wanted = [m.name for m in metrics_of(system)]

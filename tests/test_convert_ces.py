@@ -92,15 +92,16 @@ def test_what_no_column_says_of_an_expectation_stands_in_custom_expected() -> No
 
 
 def test_any_arguments_stay_different_from_none() -> None:
-    def arguments(call: dict[str, Any]) -> Any:
+    def arguments(call: dict[str, Any], told: list[str]) -> Any:
         step = {"expectation": {"toolCall": {"tool": "t", **call}}}
         turn = {"steps": [{"userInput": {"text": "Hi"}}, step]}
-        made = convert_eval_set([{"displayName": "x", "golden": {"turns": [turn]}}], target="databricks").data
-        back = convert_eval_set(made, source="databricks", target="ces-evaluation").data
+        made = convert_eval_set([{"displayName": "x", "golden": {"turns": [turn]}}], target="databricks")
+        assert made.losses["path"].tolist() == told
+        back = convert_eval_set(made.data, source="databricks", target="ces-evaluation").data
         return back[0]["golden"]["turns"][0]["steps"][1]["expectation"]["toolCall"]
 
-    assert arguments({}) == {"tool": "t"}
-    assert arguments({"args": {}}) == {"tool": "t", "args": {}}
+    assert arguments({}, ["golden.turns[0].steps[1].expectation.toolCall.args"]) == {"tool": "t"}
+    assert arguments({"args": {}}, []) == {"tool": "t", "args": {}}
 
 
 def test_no_tool_calls_is_an_empty_trajectory() -> None:

@@ -317,6 +317,23 @@ def in_columns(mlflow: Any) -> Evaluated:
     return Evaluated(mlflow, made(), IN_COLUMNS)
 
 
+CES = {
+    "toolInvocationScore": "ToolInvocation",
+    "toolOrderedInvocationScore": "ToolOrderedInvocation",
+    "parameterCorrectnessScore": "ParameterCorrectness",
+    "overallToolInvocationResult": "ToolCallsPass",
+    "turnLatency": "LatencySeconds",
+}
+
+
+def test_every_ces_metric_that_needs_no_model_has_a_scorer_with_its_needs() -> None:
+    pytest.importorskip("mlflow")
+    from agent_eval_schema.integrations import scorers
+
+    catalogue = {metric.name: metric.needs for metric in metrics_of("ces") if not metric.judged}
+    assert catalogue == {name: getattr(scorers, kind).needs for name, kind in CES.items()}
+
+
 def test_scores_of_a_row(in_columns: Evaluated) -> None:
     assert in_columns.values("all") == {
         "document_recall": 0.25,

@@ -127,6 +127,13 @@ def test_mlflow_scorers_by_row(row: dict[str, Any], metric: str, yes: bool) -> N
 
 
 CALLS = [{"tool_name": "f", "tool_input": {}}]
+BOTH = {"predicted_trajectory": CALLS, "reference_trajectory": CALLS}
+TOOLS = (
+    "toolInvocationScore",
+    "toolOrderedInvocationScore",
+    "parameterCorrectnessScore",
+    "overallToolInvocationResult",
+)
 
 
 @pytest.mark.parametrize(
@@ -145,6 +152,29 @@ CALLS = [{"tool_name": "f", "tool_input": {}}]
 )
 def test_trajectory_metrics_by_row(row: dict[str, Any], metrics: set[str]) -> None:
     assert supported([row], system="vertex") == metrics
+
+
+@pytest.mark.parametrize(
+    ("row", "metrics"),
+    [
+        (R | RESPONSE, {"hallucinationResult"}),
+        (R | RESPONSE | E, {"hallucinationResult", "semanticSimilarityResult"}),
+        (R | RESPONSE | {"latency_seconds": 1}, {"hallucinationResult", "turnLatency"}),
+        (R | RESPONSE | {"predicted_trajectory": CALLS}, {"hallucinationResult"}),
+        (R | RESPONSE | BOTH, {"hallucinationResult", *TOOLS}),
+        # the agent was to call a tool, and its trace has none: it failed, and that can be told
+        (trace() | {"reference_trajectory": CALLS}, {"hallucinationResult", *TOOLS}),
+    ],
+)
+def test_ces_metrics_by_row(row: dict[str, Any], metrics: set[str]) -> None:
+    assert supported([row], system="ces") == metrics
+
+
+def test_a_trace_will_be_there_whether_the_app_calls_tools_or_not() -> None:
+    lines = {line.metric: line for line in validate_eval_set([R | {"reference_trajectory": CALLS}]).support("all")}
+    assert lines["toolInvocationScore"].supported == 1
+    assert lines["toolInvocationScore"].condition == ""
+    assert lines["trajectory_recall"].condition == "if the app calls tools"
 
 
 def test_the_report_names_the_field_that_would_unlock_most_rows() -> None:
@@ -190,7 +220,7 @@ def test_why_refuses_a_row_or_metric_that_is_not_there() -> None:
 
 
 def test_an_unknown_system_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, all"):
+    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, ces, all"):
         metric_support([R], system="azure")
 
 

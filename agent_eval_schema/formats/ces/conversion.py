@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluations
 from agent_eval_schema.formats.ces.golden_file import read_golden_csv
-from agent_eval_schema.formats.ces.rows import by_json_names, goldens_of, groups_of, rows_of
+from agent_eval_schema.formats.ces.rows import by_json_names, goldens_of, groups_of, objects, rows_of
 from agent_eval_schema.formats.unread import ALL, Shape, unread
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.report import Report
@@ -34,7 +34,21 @@ class Given(Struct, frozen=True):
 
     def unread(self) -> Iterator[tuple[str, Any]]:
         """What no row says: the JSON path and the value."""
-        return unread(by_json_names(self.evaluation), _READ)
+        named = by_json_names(self.evaluation)
+        yield from unread(named, _READ)
+        for path in _any_arguments(named):
+            yield path, "any arguments"
+
+
+def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
+    """Expected calls that leave their arguments open, which a trajectory cannot say."""
+    golden = evaluation.get("golden")
+    for i, turn in enumerate(objects(golden.get("turns")) if isinstance(golden, dict) else ()):
+        for j, step in enumerate(objects(turn.get("steps"))):
+            expectation = step.get("expectation")
+            call = expectation.get("toolCall") if isinstance(expectation, dict) else None
+            if isinstance(call, dict) and call.get("args") is None:
+                yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
 
 
 def evaluations_of(data: Any, report: Report) -> list[Given]:

@@ -330,8 +330,8 @@ class GoldenReader:
         return action.step(values)
 
     def _unknown_action(self, row: int, name: str) -> None:
-        close = match_names([name], ACTIONS, cutoff=0.6) if name else {}
-        hint = f"did you mean {close[name]}?" if close else f"use one of {names(ACTIONS)}"
+        close = match_names([name], [action.lower() for action in ACTIONS], cutoff=0.8) if name else {}
+        hint = f"did you mean {close[name].upper()}?" if close else f"use one of {names(ACTIONS)}"
         self._say(row, "action_type", ces.ACTION, f"expected an action, got {_got(name)}", hint)
 
     def _look_at_unused(self, row: int, cells: Cells, action: Action, name: str) -> None:

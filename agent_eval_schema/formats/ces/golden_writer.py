@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe
+from agent_eval_schema.diagnose import describe, key_name
 from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of
 from agent_eval_schema.formats.ces.golden import COLUMNS, IMAGE_TYPES, SEPARATOR, Cells
@@ -69,11 +69,11 @@ class _Taken(NamedTuple):
 
     message: str
     path: str
-    fields: dict[str, tuple[str, Any]]
+    fields: dict[str, Any]
 
     def take(self, name: str) -> Any:
         """The value of a field, which is said now; None if it is not set."""
-        return self.fields.pop(name, ("", None))[1]
+        return self.fields.pop(name, None)
 
     def at(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
@@ -82,11 +82,11 @@ class _Taken(NamedTuple):
 def _fields(message: str, value: Any, path: str) -> _Taken:
     table = schema.message(message)
     given = value if isinstance(value, dict) else {}
-    found: dict[str, tuple[str, Any]] = {}
+    found: dict[str, Any] = {}
     for key, item in given.items():
         name = table.json_name(str(key)) or str(key)
         if item is not None:
-            found[str(key) if name in found else name] = (str(key), item)
+            found[str(key) if name in found else name] = item
     return _Taken(message, path, found)
 
 
@@ -137,7 +137,7 @@ class _Writer:
             return "it has no display name"
         if name in self._written:
             return "its display name is that of another one"
-        turns = golden.fields.get("turns", ("", None))[1]
+        turns = golden.fields.get("turns")
         return "" if isinstance(turns, list) and turns else "it has no turns"
 
     def _lose(self, rule: Rule, path: str, message: str) -> None:
@@ -149,9 +149,11 @@ class _Writer:
 
     def _leftover(self, fields: _Taken) -> None:
         """What nobody has taken."""
-        for key, value in fields.fields.values():
-            if value not in ([], "") or isinstance(value, bool):
-                self._lose(conversion.FIELD, fields.at(key), f"`{key}` has no column, got {describe(value)}")
+        for name, value in fields.fields.items():
+            if value not in ([], ""):
+                self._lose(
+                    conversion.FIELD, fields.at(name), f"`{key_name(name)}` has no column, got {describe(value)}"
+                )
 
     # the evaluation row
 

@@ -120,8 +120,9 @@ class _Walk:
             yield from self._list(message, name, field, value, path)
         else:
             yield from self._single(field, value, path)
-            if name == "maxTurns" and _as_int(value) is not None and not 0 <= _as_int(value) <= MAX_TURNS:  # type: ignore[operator]
-                yield Finding(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {describe(value)}")
+            most = _as_int(value) if name == "maxTurns" and _is_int32(value) else None
+            if most is not None and not 0 <= most <= MAX_TURNS:
+                yield Finding(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}")
 
     def _list(self, message: str, name: str, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
         if not isinstance(value, list):
@@ -227,10 +228,10 @@ def _oneofs(message: schema.Message, value: dict[Any, Any], meant: set[str], pat
 def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     values = schema.enum_values(name)
     number = _as_int(value)
-    if value in values or (number is not None and number in values.values()):
+    if number in values.values() or (isinstance(value, str) and value in values):
         return
-    close = match_names([value], values) if isinstance(value, str) else {}
-    hint = f"did you mean {close[value]}?" if close else f"use one of {names(values)}"
+    close = match_names([value], [known.lower() for known in values], cutoff=0.8) if isinstance(value, str) else {}
+    hint = f"did you mean {close[value].upper()}?" if close else f"use one of {names(values)}"
     yield Finding(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
 
 
@@ -313,7 +314,7 @@ def _is_double(value: Any, most: float = math.inf) -> bool:
 def decode_base64(text: str) -> bytes | None:
     """The bytes of base64 text, in the standard or the URL-safe alphabet, padded or not; None if it is none."""
     plain = text.translate(_URL_SAFE).rstrip("=")
-    if "=" in plain or len(text) - len(plain) > 2 or len(plain) % 4 == 1 or not _BASE64.fullmatch(plain):
+    if len(text) - len(plain) not in (0, -len(plain) % 4) or len(plain) % 4 == 1 or not _BASE64.fullmatch(plain):
         return None
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -84,8 +84,8 @@ def _renamed(value: Object, message: str) -> dict[str, Any]:
 
 def _golden_rows(evaluation: Object, groups: Sequence[str]) -> Iterator[Row]:
     before: chat.Messages = []
-    for number, turn in enumerate(_objects(evaluation["golden"].get("turns")), start=1):
-        steps = _objects(turn.get("steps"))
+    for number, turn in enumerate(objects(evaluation["golden"].get("turns")), start=1):
+        steps = objects(turn.get("steps"))
         inputs = [m for step in steps for m in _asked(step.get("userInput"))]
         expected = [step["expectation"] for step in steps if isinstance(step.get("expectation"), dict)]
         if expected:
@@ -118,7 +118,7 @@ def _has_column(expectation: Object) -> bool:
     if isinstance(call, dict):
         return expectation.keys() == {"toolCall"} and call.keys() == {"tool", "args"}
     if isinstance(response, dict):
-        chunks = _objects(response.get("chunks"))
+        chunks = objects(response.get("chunks"))
         plain = all(chunk.keys() == {"text"} for chunk in chunks) and len(chunks) == 1
         return expectation.keys() == {"agentResponse"} and response.keys() <= {"role", "chunks"} and plain
     return expectation == {"noToolCalls": True}
@@ -133,7 +133,7 @@ def _expected_texts(expected: Sequence[Object]) -> tuple[list[str], list[str]]:
 
 def _text_of(message: Object) -> str | None:
     """The text of a Message {role, chunks}."""
-    chunks = _objects(message.get("chunks"))
+    chunks = objects(message.get("chunks"))
     texts = [t for c in chunks for t in (c.get("text"), c.get("transcript")) if isinstance(t, str)]
     return "".join(texts) if texts else None
 
@@ -146,7 +146,7 @@ def _asked(given: Any) -> Iterator[dict[str, Any]]:
         if kind == "text":
             yield {"role": "user", "content": value}
         elif kind == "toolResponses" and isinstance(value, dict):
-            for response in _objects(value.get("toolResponses")):
+            for response in objects(value.get("toolResponses")):
                 yield {"role": "tool", "name": tool_name(response), "content": _json(response.get("response") or {})}
         elif kind == "image" and isinstance(value, dict):  # as the OpenAI schema says it
             url = f"data:{value.get('mimeType')};base64,{value.get('data')}"
@@ -213,7 +213,7 @@ def _tags(evaluation: Object, groups: Sequence[str]) -> dict[str, str]:
 def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
     """The task is the request: a simulated user works from it. What the agent should do and say is the ground truth."""
     scenario = evaluation["scenario"]
-    expected = _objects(scenario.get("scenarioExpectations"))
+    expected = objects(scenario.get("scenarioExpectations"))
     tools = [e["toolExpectation"] for e in expected if isinstance(e.get("toolExpectation"), dict)]
     calls = [_call(t["expectedToolCall"]) for t in tools if isinstance(t.get("expectedToolCall"), dict)]
     said = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
@@ -243,9 +243,9 @@ SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
 
 def _replayed_rows(result: Object) -> Iterator[Row]:
     """A turn of a replayed golden evaluation: the expectations of its outcomes, and what was observed."""
-    turns = _objects(result["goldenResult"].get("turnReplayResults"))
+    turns = objects(result["goldenResult"].get("turnReplayResults"))
     for number, turn in enumerate(turns, start=1):
-        outcomes = _objects(turn.get("expectationOutcome"))
+        outcomes = objects(turn.get("expectationOutcome"))
         expected = [o["expectation"] for o in outcomes if isinstance(o.get("expectation"), dict)]
         texts, _ = _expected_texts(expected)
         made = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
@@ -301,7 +301,7 @@ def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
 
 def _scenario_result_row(result: Object) -> Row:
     found = result["scenarioResult"]
-    outcomes = _objects(found.get("expectationOutcomes"))
+    outcomes = objects(found.get("expectationOutcomes"))
     expected = [o["expectation"] for o in outcomes if isinstance(o.get("expectation"), dict)]
     wanted = [e["toolExpectation"].get("expectedToolCall") for e in expected if "toolExpectation" in e]
     observed = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
@@ -452,7 +452,8 @@ def _agent_says(text: str, agent: Any) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; of what is no list, none."""
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
 
 
