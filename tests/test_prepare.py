@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
+from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 from agent_eval_schema.traces.encode import MADE, made_of, rewritten
@@ -99,7 +100,7 @@ def test_every_row_has_a_trace_or_none_has() -> None:
     assert len(found) == 3
     assert frame["trace"][1] == traced["trace"]
     assert found[0].response == "Retrieval first."
-    assert found[2].retrieved_context == [("u", "c")]
+    assert found[2].retrieved_context == [Document("u", "c")]
     assert found[2].has_retriever
 
 
@@ -290,6 +291,6 @@ def test_a_made_trace_holds_what_the_row_holds() -> None:
     assert found.plain
     derived = derive(found)
     assert (derived.response, derived.latency_seconds, derived.failure) == ("b", 1.5, True)
-    assert derived.retrieved_context == [("u", ""), (None, "c")]
+    assert derived.retrieved_context == [Document("u", ""), Document(None, "c")]
     assert [c.tool_name for c in derived.predicted_trajectory or ()] == ["f", "f"]
     assert (derived.token_counts, derived.session_id) == ((3, None, None), "s")
