@@ -23,7 +23,6 @@ from agent_eval_schema.traces.decode import (
     Span,
     Status,
     Trace,
-    assemble,
     decode_trace,
 )
 
@@ -130,30 +129,30 @@ def _is_plain(document: _PlainDocument) -> bool:
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
     parents = [s.parent_span_id for s in spans]
-    if parents.count(None) != 1 or not _are_identified(spans, parents):
+    if parents.count(None) != 1 or not _are_identified(spans, [p for p in parents if p is not None]):
         return False
+    events = [s.events for s in spans]
     try:
-        for events in [s.events for s in spans if s.events != _EMPTY]:
-            if events is not NOTHING:
-                _events(events)
+        for given in events if events.count(_EMPTY) < len(events) else ():
+            if given is not NOTHING:
+                _events(given)
         judged = [] if info.assessments is NOTHING else _assessments(info.assessments)
     except msgspec.MsgspecError:
         return False
     return all([(a.expectation is None) != (a.feedback is None) for a in judged])
 
 
-def _are_identified(spans: list[_PlainSpan], parents: list[str | None]) -> bool:
-    """Whether the ids of all spans are written as they must be; the types say how long they are, so one match will do
-    for those in base64."""
-    ids = [s.span_id for s in spans] + [p for p in parents if p is not None]
-    return not (
-        _SPAN_IDS("".join(ids)) is None
-        or None in map(_TRACE_ID, {s.trace_id for s in spans})
-        or None in map(_REQUEST_ID, {s.attributes.request_id for s in spans})
+def _are_identified(spans: list[_PlainSpan], parents: list[str]) -> bool:
+    """Whether the ids are written as they must be. All spans have the same of the trace, so few are looked at."""
+    return bool(
+        _SPAN_IDS("".join([s.span_id for s in spans] + parents))
+        and all(map(_TRACE_ID, {s.trace_id for s in spans}))
+        and all(map(_REQUEST_ID, {s.attributes.request_id for s in spans}))
     )
 
 
-_SPAN_IDS = re.compile("(?:[A-Za-z0-9+/]{11}=)+").fullmatch  # eight bytes each
+_SPAN_IDS = re.compile("(?:[A-Za-z0-9+/]{11}=)+").fullmatch
+"""All side by side: the types say how long each is, so none can hide behind another."""
 _TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
 _REQUEST_ID = re.compile('".+"').fullmatch
 
@@ -164,7 +163,5 @@ def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:
         document = _plain_document(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return decode_trace(text)
-    trace = assemble(document)
-    if isinstance(trace, Trace):
-        trace.plain = _is_plain(document)
-    return trace
+    data = document.data
+    return Trace(document.info, [*data.spans], data.request, data.response, plain=_is_plain(document))
