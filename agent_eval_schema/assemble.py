@@ -124,6 +124,8 @@ def _ids(rows: Rows) -> pa.Array:
 
 def _hashes(texts: list[str | None]) -> pa.Array:
     """The hash of each text; null stays null."""
+    if texts.count(None) == len(texts):
+        return pa.nulls(len(texts), pa.uint64())
     found, absent = hash_texts(texts)
     return pa.array(found, pa.uint64(), mask=absent)
 

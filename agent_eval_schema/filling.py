@@ -4,6 +4,7 @@ What a column holds wins over what its trace says; where the two disagree, it is
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,17 +36,21 @@ def read_traces(rows: Rows) -> None:
     values: Values = [None] * rows.size
     states: list[bool | None] = [None] * rows.size
     decode = decode_for_mlflow if rows.beside_traces else decode_trace
+    values_matter = rows.columns or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
             trace = decode(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, rows.columns)
+                rows.derived[row] = derive(trace, values_matter)
             else:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
             states[row] = trace.plain if isinstance(trace, Trace) else None
     rows.trace_states = states
     merge(rows, "trace", values)
+
+
+_COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_context", "expected_response"])
 
 
 def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
@@ -76,18 +81,24 @@ def _note_unreadable(rows: Rows, row: int, notes: list[Any]) -> None:
         rows.log.add(rule, row, "trace", message, path=f"trace.{path}" if path else "trace")
 
 
-_FROM_TRACE = (
-    "request_id",
-    "response",
-    "predicted_trajectory",
-    "input_token_count",
-    "output_token_count",
-    "total_token_count",
-    "latency_seconds",
-    "failure",
-    "error",
-    "session_id",
-)
+_FROM_TRACE = {
+    name: attrgetter(name)
+    for name in (
+        "request",
+        "request_id",
+        "response",
+        "retrieved_context",
+        "predicted_trajectory",
+        "input_token_count",
+        "output_token_count",
+        "total_token_count",
+        "latency_seconds",
+        "failure",
+        "error",
+        "session_id",
+    )
+}
+_NOTHING_SAID = Derived()
 
 
 def fill_from_traces(rows: Rows) -> None:
@@ -95,10 +106,11 @@ def fill_from_traces(rows: Rows) -> None:
     if rows.derived is None:
         return
     _note_disagreements(rows)
-    _fill_requests(rows)
-    for name in _FROM_TRACE:
-        _fill(rows, name, [None if d is None else getattr(d, name) for d in rows.derived])
-    _fill_contexts(rows)
+    _note_derived_requests(rows)
+    _drop_notes_of_given_contexts(rows)
+    said = [d or _NOTHING_SAID for d in rows.derived]
+    for name, read in _FROM_TRACE.items():
+        _fill(rows, name, list(map(read, said)))
     _fill_expectations(rows)
     for row, derived in enumerate(rows.derived):
         for rule, path, message in derived.notes if derived else ():
@@ -120,27 +132,19 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
             rows.filled[row] |= bit
 
 
-def _fill_requests(rows: Rows) -> None:
-    requests_of = [d.request if d else None for d in rows.derived or ()]
-    given = rows.column("request")
-    for row, messages in enumerate(requests_of if rows.format == "databricks" else ()):
-        if messages is not None and given[row] is None:
+def _note_derived_requests(rows: Rows) -> None:
+    if rows.format != "databricks":
+        return
+    for row, (given, derived) in enumerate(zip(rows.column("request"), rows.derived or (), strict=True)):
+        if given is None and derived is not None and derived.request is not None:
             rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
-    _fill(rows, "request", requests_of)
 
 
-def _fill_contexts(rows: Rows) -> None:
-    """Documents from traces are judged mildly (their notes say what they lack), so they may have no doc_uri."""
-    assert rows.derived is not None
-    documents = [
-        None if d is None or d.retrieved_context is None else [Document(u, c) for u, c in d.retrieved_context]  # type: ignore[arg-type]
-        for d in rows.derived
-    ]
+def _drop_notes_of_given_contexts(rows: Rows) -> None:
     given = rows.values.get("retrieved_context")
-    for row, derived in enumerate(rows.derived):
+    for row, derived in enumerate(rows.derived or () if given else ()):
         if derived and given and given[row] is not None:
             _drop_notes(derived, "retrieved_context")
-    _fill(rows, "retrieved_context", documents)
 
 
 def _drop_notes(derived: Derived, field: str) -> None:
@@ -232,8 +236,8 @@ def _squeezed(text: str | None) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
-def _uris(documents: list[Any]) -> list[str | None]:
-    return [d[0] if isinstance(d, tuple) else d.doc_uri for d in documents]
+def _uris(documents: list[Document]) -> list[str | None]:
+    return [d.doc_uri for d in documents]
 
 
 _COMPARED: dict[str, Callable[[Any], Any]] = {

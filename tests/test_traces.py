@@ -762,6 +762,32 @@ def test_without_a_retriever_or_its_output_there_is_no_context() -> None:
     assert "retrieved_context" not in row(retrieved(None))
 
 
+GLIMPSED: dict[str, Any] = {
+    **{f"a document with {case}": [doc("b"), entry] for case, (entry, _, _) in DOCUMENTS.items()},
+    "content in the last one only": [{**doc("a"), "page_content": ""}, doc("b")],
+    "no content": [{**doc("a"), "page_content": ""}],
+    "content that is null": [{**doc("a"), "page_content": None}],
+    "content that is a number": [{**doc("a"), "page_content": 7}],
+    "half a character": '[{"page_content": "\\ud800", "metadata": {"doc_uri": "a"}}]',
+    "malformed text": '[{"page_content": "\\x", "metadata": {"doc_uri": "a"}}]',
+    "no documents": [],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("case", GLIMPSED)
+def test_a_verdict_is_the_same_whether_documents_are_read_or_only_looked_at(case: str) -> None:
+    text = json.dumps(retrieved(GLIMPSED[case]))
+    read, glimpsed = (derive(decode_trace(text), values) for values in (True, False))
+    for holds in (lambda d: d.content, lambda d: d.doc_uri):
+        assert any(map(holds, glimpsed.retrieved_context or ())) == any(map(holds, read.retrieved_context or ()))
+    assert (glimpsed.retrieved_context is None, glimpsed.retrieved_context == []) == (
+        read.retrieved_context is None,
+        read.retrieved_context == [],
+    )
+    assert glimpsed.notes == read.notes
+
+
 RETRIEVERS = {
     "the last to start, not to stand or to end": [
         span("2", "1", "RETRIEVER", start=30, end=40, outputs=[doc("a")]),

@@ -21,7 +21,7 @@ from typing import Any
 Result = dict[str, float]
 
 WARM_UP_ROWS = 64
-EVALUATED_ROWS = 200
+EVALUATED_ROWS = 500
 """mlflow takes tens of milliseconds a row."""
 WARM_UP_EVALUATIONS = 4
 MLFLOW_TRACES = 2_000
