@@ -173,6 +173,11 @@ def test_evaluations_that_cannot_be_told_apart_or_found_are_losses() -> None:
     assert written(value, value)[1] == [("AE806", "displayName")]
     assert written({"golden": value["golden"]})[1] == [("AE806", "displayName")]
     assert written({"displayName": "a", "golden": {}})[1] == [("AE806", "displayName")]
+    again = {**value, "displayName": "Other"}
+    assert written({**value, "name": "x"}, {**again, "name": "x"}) == (
+        [{**value, "name": "x"}, again],
+        [("AE803", "name")],
+    )
     only_event = {"displayName": "a", "golden": {"turns": [{"steps": [{"userInput": {"event": {"event": "x"}}}]}]}}
     assert written(only_event) == (
         [],
@@ -240,8 +245,8 @@ def is_listed(path: str, losses: list[str]) -> bool:
     return any(path.startswith(loss) or loss.startswith(path) for loss in losses)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(messages("Evaluation"), min_size=1, max_size=3))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
 def test_json_to_csv_to_json_is_equal_or_listed(values: list[dict[str, Any]]) -> None:
     text, losses = ces.golden_csv_text(values)
     file = ces.read_golden_csv(text)
@@ -258,8 +263,8 @@ def test_json_to_csv_to_json_is_equal_or_listed(values: list[dict[str, Any]]) ->
             assert is_listed(path, listed.get(number, [])), (path, listed)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(messages("Evaluation"), min_size=1, max_size=3))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
 def test_csv_to_json_to_csv_is_equal(values: list[dict[str, Any]]) -> None:
     """What a CSV says is said again by the CSV of what was read from it, without any loss."""
     text, _ = ces.golden_csv_text(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
@@ -162,7 +163,7 @@ def record_problem(header: list[str], record: Record) -> Problem | None:
     if len(record.fields) != len(header):
         message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
         return None, reading.MALFORMED_ROW.code, message
-    if record.text.isascii():
+    if record.text.isascii() or not _WRONG_BYTE.search(record.text):
         return None
     for name, field in zip(header, record.fields, strict=True):
         wrong = _wrong_byte(field)
@@ -173,5 +174,8 @@ def record_problem(header: list[str], record: Record) -> Problem | None:
 
 def _wrong_byte(text: str) -> str:
     """The first byte that was not UTF-8, which Python keeps as a surrogate."""
-    wrong = next((c for c in text if "\udc80" <= c <= "\udcff"), None) if not text.isascii() else None
-    return byte_name(ord(wrong) - 0xDC00) if wrong else ""
+    wrong = _WRONG_BYTE.search(text) if not text.isascii() else None
+    return byte_name(ord(wrong.group()) - 0xDC00) if wrong else ""
+
+
+_WRONG_BYTE = re.compile("[\udc80-\udcff]")

@@ -15,6 +15,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -164,7 +165,7 @@ class GoldenReader:
         if not cells:
             self._say(row, None, ces.BLANK_ROW, "the row is blank, it is skipped")
             return
-        if _formula_signs.intersection([c[0] for c in cells.values()]) or "\0" in "".join(cells.values()):
+        if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
             self._look_at_characters(row, cells)
         if name is None:
             self._conversation(row, cells)
@@ -318,14 +319,14 @@ class GoldenReader:
         if len(cells) > 2 + len(action.required) or not cells.keys() <= _ALLOWED[name.strip()]:
             self._look_at_unused(row, cells, action, name)
         values: dict[str, Any] = cells
-        for column in action.columns:
+        for column in action.required:
             if column not in cells:
-                if column in action.required:
-                    self._say(row, column, ces.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
-                    values = {}
-            elif column in _READ:
+                self._say(row, column, ces.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
+                values = {}
+        for column in _READ_BY[name] if name in _READ_BY else _READ_BY[name.strip()]:
+            if column in cells:
                 values = values and {**values, column: self._read_cell(row, column, cells)}
-        if not values or _UNREADABLE in values.values():
+        if not values or (values is not cells and any(v is _UNREADABLE for v in values.values())):
             return None
         return action.step(values)
 
@@ -452,8 +453,10 @@ _UNREADABLE = _Unreadable()
 """In place of the value of a cell that could not be read (and something was said)."""
 
 _READ = frozenset((*JSON_COLUMNS, "image_content", "image_mime_type"))
+_READ_BY = {name: tuple(c for c in action.columns if c in _READ) for name, action in ACTIONS.items()}
 _ALLOWED = {name: frozenset((*REQUIRED, *action.columns)) for name, action in ACTIONS.items()}
 _formula_signs = frozenset("=+-@")
+_first_letter = itemgetter(0)
 _DATA_URI = re.compile(r"^data:[^,]*;base64,", re.IGNORECASE)
 _TURN = re.compile(r"\s*(\d{1,9})(\.0+)?\s*", re.ASCII)
 

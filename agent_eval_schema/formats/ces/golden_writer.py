@@ -104,6 +104,7 @@ class _Writer:
         self.losses: list[Issue] = []
         self._groups, self._names = groups, names
         self._written: set[str] = set()
+        self._ids: set[str] = set()
         self._number = 0
         self._name: str | None = None
         self._kept: dict[str, str] = {}
@@ -162,6 +163,10 @@ class _Writer:
         parent, _, own = resource.rpartition("/")
         if parent:
             self._kept[parent] = "name"
+        if own and own in self._ids:
+            self._lose(conversion.FIELD, "name", f"{describe(own)} is the id of another one: the cell stays blank")
+            own = ""
+        self._ids.add(own)
         row = {"display_name": name, "evaluation_id": own, "description": self._words(fields, "description")}
         row["tags"] = self._list(self._items(fields, "tags"), "tags")
         row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct, defstruct
-from msgspec.structs import astuple
 
 from agent_eval_schema.formats.ces import schema
 
@@ -113,8 +112,8 @@ def _struct(name: str, stored: bool) -> type[Struct]:
     chosen = len(fields)
     fields += [_field(name, n, f, stored) for n, f in kept.items() if not f.oneof]
     group = next(iter(message.oneofs.values()), ())
-    output_only = any(message.fields[n].output_only for n in group)
-    namespace = {"__post_init__": _one_of(chosen, len(fields))} if chosen > 1 and not output_only else {}
+    is_checked = chosen > 1 and not any(message.fields[n].output_only for n in group)
+    names = {f.proto_name: f for f in kept.values() if f.resource_format and not f.repeated}
     return defstruct(
         name.replace(".", ""),
         fields,
@@ -123,23 +122,45 @@ def _struct(name: str, stored: bool) -> type[Struct]:
         omit_defaults=True,
         kw_only=True,
         gc=False,
-        namespace=namespace,
+        namespace=_checks([f[0] for f in fields[:chosen]] if is_checked else [], names),
     )
 
 
-def _one_of(chosen: int, size: int) -> Callable[[Struct], None]:
-    """The check that one of the first `chosen` of `size` fields is set. It runs on every object, hence its form: of an
-    object with one field set it is only asked which."""
+def _checks(one_of: list[str], resources: dict[str, schema.Field]) -> dict[str, Any]:
+    """The `__post_init__` of a message: one of these fields is set, and names are bare or resources of their kind.
 
-    def __post_init__(self: Struct) -> None:
-        if astuple(self)[:chosen].count(None) != chosen - 1:
-            raise ValueError("not exactly one is set")
+    It runs on every object, and calls from there cost more than the work; hence, as for namedtuples, the source of a
+    function for each message. A file has few names, each of them often: the good ones are kept.
+    """
+    lines = ["def __post_init__(self):"]
+    if one_of:
+        unset = " + ".join(f"(self.{name} is None)" for name in one_of)
+        lines += [f"    if {unset} != {len(one_of) - 1}:", "        raise ValueError('not exactly one is set')"]
+    given: dict[str, Any] = {}
+    for name, field in resources.items():
+        lines.append(f"    if self.{name} not in good_{name}:")
+        lines.append(f"        check_{name}(self.{name})")
+        good: set[str | None] = {None}
+        given |= {f"good_{name}": good, f"check_{name}": _keeper(field, good)}
+    if len(lines) == 1:
+        return {}
+    exec("\n".join(lines), given)  # names of fields only, from the table that comes with the package
+    return {"__post_init__": given["__post_init__"]}
 
-    def of_all(self: Struct) -> None:
-        if astuple(self).count(None) != chosen - 1:
-            raise ValueError("not exactly one is set")
 
-    return of_all if chosen == size else __post_init__
+def _keeper(field: schema.Field, good: set[str | None]) -> Callable[[str], None]:
+    is_name = re.compile(resource_pattern(field)).match
+
+    def check(name: str) -> None:
+        if not is_name(name):
+            raise ValueError("neither a bare name nor a resource of the kind")
+        if len(good) < _NAMES_KEPT:
+            good.add(name)
+
+    return check
+
+
+_NAMES_KEPT = 10_000
 
 
 def _field(message: str, name: str, field: schema.Field, stored: bool) -> Any:
@@ -168,7 +189,7 @@ def _single(field: schema.Field, stored: bool) -> Any:
         return Literal[tuple(schema.enum_values(field.enum))]
     if field.type == schema.STRUCT:
         return _free()
-    if field.resource_format:
+    if field.resource_format and field.repeated:
         return Annotated[str, Meta(pattern=resource_pattern(field))]
     name = field.map_value or field.type
     return _struct(name, stored) if name in schema.messages() else _SCALARS[name]
