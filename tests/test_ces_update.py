@@ -234,6 +234,14 @@ def test_what_would_do_harm_is_refused(new: Any, options: dict[str, Any], words:
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_what_is_nested_too_deep_is_refused(depth: int) -> None:
+    variables = '{"a":' * depth + "1" + "}" * depth
+    golden = f'{{"turns": [{{"steps": [{{"userInput": {{"variables": {variables}}}}}]}}]}}'
+    with pytest.raises(EvalSetError):
+        update_request(f'{{"name": "{NAME}", "displayName": "Refund", "golden": {golden}}}', STORED)
+
+
 def test_a_switch_of_inputs_by_hand_needs_the_new_one_only() -> None:
     """Setting one member of a oneof clears the other."""
     request = update_request(with_(golden=None, scenario=SCENARIO), STORED, "scenario")

@@ -122,6 +122,8 @@ async def _deliver(
                 return await send(request, endpoint, courier, scope)
             except EvalSetError as error:
                 return str(error)
+            except Exception as error:  # of the SDK, which may be any
+                return f"the update failed on its way ({courier.quoted(error)}): {courier.outcome}"
         return f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
 
 
