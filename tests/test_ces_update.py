@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.formats.ces.masks import check_mask, difference
-from agent_eval_schema.formats.ces.update import import_request, rest_request, update_request
+from agent_eval_schema.formats.ces.masks import check_mask, difference, stated, with_json_names
+from agent_eval_schema.formats.ces.update import import_request, plan_update, rest_request, update_request
 
 NAME = "projects/p1/locations/us/apps/a1/evaluations/refund"
 
@@ -115,8 +117,6 @@ THRESHOLD = "overallToolInvocationCorrectnessThreshold"
     ],
 )  # fmt: skip
 def test_what_the_server_holds_alike_does_not_differ(old: Any, new: Any) -> None:
-    from agent_eval_schema.formats.ces.masks import with_json_names
-
     assert difference(old, with_json_names(new)) == ()
 
 
@@ -133,6 +133,49 @@ def test_what_the_server_holds_alike_does_not_differ(old: Any, new: Any) -> None
 )  # fmt: skip
 def test_what_the_server_tells_apart_does(old: Any, new: Any) -> None:
     assert difference(old, new) == ("golden.turns",)
+
+
+_texts = st.sampled_from(["a", "b", ""])
+_thresholds = st.fixed_dictionaries(
+    {}, optional={"toolMatchingSettings": st.sampled_from([{}, {"extraToolCallBehavior": "ALLOW"}])}
+)
+_turns = st.lists(st.sampled_from([TURN, {"steps": []}]), min_size=1, max_size=2)
+_golden = st.fixed_dictionaries({"turns": _turns}, optional={"evaluationExpectations": st.lists(_texts, max_size=1)})
+_scenario = st.fixed_dictionaries(
+    {"task": st.sampled_from(["t", "u"]), "rubrics": st.just(["r"]), "scenarioExpectations": st.just([{}])},
+    optional={"maxTurns": st.integers(0, 2), "variableOverrides": st.dictionaries(_texts, st.none() | st.booleans())},
+)
+_rest = {
+    "description": _texts,
+    "tags": st.lists(_texts, max_size=2),
+    "evaluationMetricsThresholdOverride": st.fixed_dictionaries(
+        {}, optional={"goldenEvaluationMetricsThresholds": _thresholds}
+    ),
+}
+_base = {"name": st.just(NAME), "displayName": st.sampled_from("AB")}
+evaluations = st.one_of(
+    st.fixed_dictionaries({**_base, "golden": _golden}, optional=_rest),
+    st.fixed_dictionaries({**_base, "scenario": _scenario}, optional=_rest),
+)
+
+
+@given(evaluations, evaluations)
+def test_the_stored_evaluation_and_the_update_make_the_new_one(old: dict[str, Any], new: dict[str, Any]) -> None:
+    update = plan_update(new, old)
+    stored = copy.deepcopy(old)
+    for path in update.paths:
+        write(path.split("."), stored, update.evaluation)
+    assert stated(stored) == stated(new)
+    assert check_mask(",".join(update.paths)) == update.paths if update.paths else stated(old) == stated(new)
+
+
+def write(path: list[str], stored: dict[str, Any], new: dict[str, Any]) -> None:
+    """What the service does with a path of the mask: set the field, or clear it if the update does not have it."""
+    for name in path[:-1]:
+        stored, new = stored.setdefault(name, {}), new.get(name, {})
+    stored.pop(path[-1], None)
+    if path[-1] in new:
+        stored[path[-1]] = new[path[-1]]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -234,6 +277,14 @@ def test_what_would_do_harm_is_refused(new: Any, options: dict[str, Any], words:
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_what_is_nested_too_deep_is_refused(depth: int) -> None:
+    variables = '{"a":' * depth + "1" + "}" * depth
+    golden = f'{{"turns": [{{"steps": [{{"userInput": {{"variables": {variables}}}}}]}}]}}'
+    with pytest.raises(EvalSetError):
+        update_request(f'{{"name": "{NAME}", "displayName": "Refund", "golden": {golden}}}', STORED)
+
+
 def test_a_switch_of_inputs_by_hand_needs_the_new_one_only() -> None:
     """Setting one member of a oneof clears the other."""
     request = update_request(with_(golden=None, scenario=SCENARIO), STORED, "scenario")
@@ -272,8 +323,8 @@ CSV = "display_name,turn_index,action_type,text_content\r\nRefund,,,\r\n,1,INPUT
 def test_an_import_holds_the_bytes_of_the_file(tmp_path: Path, mark: str) -> None:
     path = tmp_path / "golden.csv"
     path.write_bytes((mark + CSV).encode())
-    for given in (path, str(path), path.read_bytes(), mark + CSV):
-        body = import_request(given, conflict="SKIP")
+    for source in (path, str(path), path.read_bytes(), mark + CSV):
+        body = import_request(source, conflict="SKIP")
         assert base64.b64decode(body["csvContent"]) == path.read_bytes()
         assert body["importOptions"] == {"conflictResolutionStrategy": "SKIP"}
     assert "importOptions" not in import_request(path)

@@ -31,6 +31,7 @@ from agent_eval_schema.integrations.ces_wire import (
 )
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.visible import visible
 
 try:
     import anyio
@@ -121,7 +122,9 @@ async def _deliver(
                 return await send(request, endpoint, courier, scope)
             except EvalSetError as error:
                 return str(error)
-        return f"no answer from {courier.quoted(endpoint)} in {timeout:g} s: {courier.outcome}"
+            except Exception as error:  # of the SDK, which may be any
+                return f"the update failed on its way ({courier.quoted(error)}): {courier.outcome}"
+        return f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe
+from agent_eval_schema.formats.ces.golden import REQUIRED
 from agent_eval_schema.formats.ces.masks import (
     EVERYTHING,
     check_effect,
@@ -99,8 +100,14 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
             "without a mask every field is overwritten: give the stored evaluation (old=, --against) or the fields "
             'to update (mask=, --mask); mask="*" is a full replace'
         )
-    wanted = with_json_names(_object(new, "the new evaluation"))
-    stored = None if old is None else with_json_names(_object(old, "the stored evaluation"))
+    wanted, stored = _object(new, "the new evaluation"), None if old is None else _object(old, "the stored evaluation")
+    try:
+        return _planned(with_json_names(wanted), None if stored is None else with_json_names(stored), mask)
+    except RecursionError:
+        raise EvalSetError("the evaluation is nested too deep to be compared") from None
+
+
+def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | None) -> Update:
     paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
     check_effect(paths, wanted, stored)
     identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
@@ -279,9 +286,6 @@ def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | 
     return {"csvContent": base64.b64encode(_golden_bytes(csv)).decode(), **options}
 
 
-_FIRST = ["display_name", "turn_index", "action_type"]
-
-
 def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
     """The bytes of a golden CSV as they are, which the import takes in UTF-8."""
     content = _content(csv)
@@ -290,8 +294,8 @@ def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
     except UnicodeDecodeError as error:
         raise EvalSetError(f"expected a golden CSV in UTF-8, got the byte 0x{content[error.start]:02X}") from None
     header = next(csv_module.reader(lines), [])
-    if [name.strip() for name in header[:3]] != _FIRST:
-        raise EvalSetError(f"expected a golden CSV, whose header begins with {','.join(_FIRST)}")
+    if tuple(name.strip() for name in header[: len(REQUIRED)]) != REQUIRED:
+        raise EvalSetError(f"expected a golden CSV, whose header begins with {','.join(REQUIRED)}")
     return content
 
 
