@@ -116,6 +116,7 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
         if reader is None:
             reader = GoldenReader(header)
             reader.findings.clear()  # those of the header are remarks
+        reader.header = tuple(header)
         start: int | None = None
         for fields in rows:
             row = next(numbers)
