@@ -478,8 +478,3 @@ def _got(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
-
-
-def golden_columns(header: Sequence[str]) -> bool:
-    """Whether these are the columns of a golden CSV."""
-    return set(REQUIRED) <= set(header)

@@ -24,8 +24,8 @@ from agent_eval_schema.cells import (
     with_findings,
 )
 from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, record_problem
-from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader, golden_columns
+from agent_eval_schema.formats.ces import golden, schema
+from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.frames import Source
 from agent_eval_schema.model import COLUMNS
 
@@ -37,7 +37,9 @@ Fields = Sequence[str] | None
 
 
 def detect_golden(names: Sequence[str]) -> str | None:
-    return "the columns display_name, turn_index, action_type" if golden_columns(names) else None
+    foreign = [n for n in names if n in COLUMNS and n not in golden.COLUMNS]
+    found = set(golden.REQUIRED) <= set(names) and not foreign
+    return f"the columns {', '.join(golden.REQUIRED)}" if found else None
 
 
 def detect_evaluations(names: Sequence[str]) -> str | None:
