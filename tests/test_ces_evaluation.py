@@ -442,6 +442,15 @@ def test_a_change_deep_inside_is_seen() -> None:
     assert "Bye" in ces.write_evaluation(evaluation)
 
 
+@pytest.mark.parametrize("value", [math.nan, {1, 2}, "\ud800"])
+def test_what_json_cannot_hold_is_not_written(value: Any) -> None:
+    evaluation = ces.read_evaluation('{"displayName": "a", "description": null}')
+    evaluation["description"] = value
+    with pytest.raises(EvalSetError, match="cannot be written as JSON"):
+        ces.write_evaluation(evaluation)
+    assert [i.severity for i in ces.validate_evaluation(evaluation)][:1] == ["error"]
+
+
 def test_evaluations_are_read_from_every_kind_of_source(tmp_path: Path) -> None:
     one, two = golden(TEXT), scenario()
     (tmp_path / "list.json").write_text(json.dumps([one, two]))

@@ -516,6 +516,15 @@ def test_findings_across_batches_stand_at_their_row(tmp_path: Path) -> None:
     assert report.invalid_count == 2
 
 
+def test_batches_may_bring_columns_of_their_own(tmp_path: Path) -> None:
+    first = [row for n in range(5000) for row in (named(f"E{n}"), HI)]
+    last = [named("Last", description="new"), {**HI, "expectation_note": "not here"}]
+    path = tmp_path / "golden.jsonl"
+    path.write_text("".join(json.dumps({**dict.fromkeys(REQUIRED), **row}) + "\n" for row in (*first, *last)))
+    report = validate_eval_set(path)
+    assert (report.format, report.row_count, report.counts) == ("ces-csv", 10_002, {"AE130": 1})
+
+
 def test_the_command_line_tells_clean_from_findings(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", str(samples / "golden.csv")]) == 0
     assert "✓ All 19 rows are valid." in capsys.readouterr().out

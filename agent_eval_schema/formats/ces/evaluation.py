@@ -35,9 +35,13 @@ class Evaluation(dict[str, Any]):
     @property
     def unchanged_text(self) -> str | None:
         """The text that it was read from, if it still says the same."""
-        if self.text is None or _compact(jsontext.decode(self.text)) != _compact(self):
+        if self.text is None:
             return None
-        return self.text
+        try:
+            is_same = jsontext.write_exactly(jsontext.decode(self.text)) == jsontext.write_exactly(self)
+        except (TypeError, ValueError, RecursionError):  # it holds what JSON does not know, which the text did not
+            return None
+        return self.text if is_same else None
 
 
 def read_evaluation(source: Input, *, names: Names | None = None) -> Evaluation:
@@ -176,10 +180,6 @@ _NAMES = msgspec.json.Decoder(_Named)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # texts
-
-
-def _compact(value: Any) -> bytes:
-    return jsontext.encode(value)
 
 
 def _text_of(evaluation: Mapping[str, Any]) -> str:

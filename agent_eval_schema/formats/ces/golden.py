@@ -141,8 +141,8 @@ class GoldenReader:
 
     `evaluations` are those that are complete, each as Evaluation JSON with the names as they stand in the file;
     `starts` are the rows on which they begin, `groups` says which groups each belongs to, by its display name;
-    `findings` what is wrong. Who reads a long file may
-    take them away in between.
+    `findings` what is wrong. Who reads a long file may take them away in between. `header` names the fields of the rows
+    to come: batches of a list bring their own.
     """
 
     def __init__(self, header: Sequence[str], *, parent: str = "") -> None:
@@ -150,7 +150,7 @@ class GoldenReader:
         self.starts: list[int] = []
         self.groups: dict[str, list[str]] = {}
         self.findings: list[CellFinding] = []
-        self._header = tuple(header)
+        self.header = tuple(header)
         self._parent = parent
         self._names: dict[str, int] = {}
         self._ids: dict[str, int] = {}
@@ -160,7 +160,7 @@ class GoldenReader:
 
     def read(self, row: int, fields: Sequence[str]) -> None:
         """Take in the next row: its fields, as many as the header has."""
-        cells = {n: c for n, c in zip(self._header, fields, strict=True) if c and not c.isspace()}
+        cells = {n: c for n, c in zip(self.header, fields, strict=True) if c and not c.isspace()}
         name = cells.get("display_name")
         if not cells:
             self._say(row, None, ces.BLANK_ROW, "the row is blank, it is skipped")
@@ -194,8 +194,8 @@ class GoldenReader:
     # the header
 
     def _look_at_header(self) -> bool:
-        unknown = [n for n in self._header if n not in COLUMNS]
-        absent = [n for n in COLUMNS if n not in self._header]
+        unknown = [n for n in self.header if n not in COLUMNS]
+        absent = [n for n in COLUMNS if n not in self.header]
         meant = match_names(unknown, absent)
         missing = [n for n in REQUIRED if n in absent]
         for name in missing:
@@ -206,7 +206,7 @@ class GoldenReader:
             if meant.get(name) not in missing:
                 hint = f"did you mean `{meant[name]}`?" if name in meant else ""
                 self._say(None, name, ces.COLUMN, f"the column `{name}` is unknown, it is ignored", hint)
-        if not missing and set(self._header[: len(REQUIRED)]) != set(REQUIRED):
+        if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
             self._say(None, REQUIRED[0], ces.COLUMN, f"expected the columns {names(REQUIRED)} first")
         return not missing
 
@@ -481,8 +481,3 @@ def _got(text: str) -> str:
 
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(SEPARATOR) if part.strip()]
-
-
-def golden_columns(header: Sequence[str]) -> bool:
-    """Whether these are the columns of a golden CSV."""
-    return set(REQUIRED) <= set(header)

@@ -7,7 +7,7 @@ ces-evaluation   a row is an evaluation, its columns the top-level fields
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -24,8 +24,8 @@ from agent_eval_schema.cells import (
     with_findings,
 )
 from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, record_problem
-from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader, golden_columns
+from agent_eval_schema.formats.ces import golden, schema
+from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.frames import Source, schema_of
 from agent_eval_schema.model import COLUMNS
 
@@ -37,7 +37,9 @@ Fields = Sequence[str] | None
 
 
 def detect_golden(names: Sequence[str]) -> str | None:
-    return "the columns display_name, turn_index, action_type" if golden_columns(names) else None
+    foreign = [n for n in names if n in COLUMNS and n not in golden.COLUMNS]
+    found = set(golden.REQUIRED) <= set(names) and not foreign
+    return f"the columns {', '.join(golden.REQUIRED)}" if found else None
 
 
 def detect_evaluations(names: Sequence[str]) -> str | None:
@@ -57,11 +59,13 @@ def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def prepare_golden(source: Source) -> Source:
     """The source whose batches carry what is wrong with their rows."""
-    header = _header(source)
+    # rows that are objects may each bring columns of their own
+    some = source.batches() if source.kind != "csv" else islice(source.batches(), 1)
+    header = list(schema_of(source.kind, some).names)
     remarks = tuple((f.rule, f.column, f.message, f.hint) for f in GoldenReader(header).findings)
     return replace(
         source,
-        batches=lambda: _judged(_chunks(source, header)),
+        batches=lambda: _judged(_chunks(source)),
         remarks=(*source.remarks, *remarks),
         shares=None,
         read_share=None,
@@ -73,21 +77,14 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 """A batch, its columns, its rows, and the lines of the file on which they begin."""
 
 
-def _header(source: Source) -> list[str]:
-    """The columns; of rows that are objects, each of which may bring its own, those of all."""
-    if source.kind == "csv":
-        first = next(source.batches(), None)
-        return [] if first is None else [f.name for f in first.schema if not is_hidden(f)]
-    return list(schema_of(source.kind, source.batches()).names)
-
-
-def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
+def _chunks(source: Source) -> Iterator[_Chunk]:
     if source.kind == "csv" and source.name is not None and not source.repaired:
-        for names, records in csv_chunks(source.name):
-            rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
-            yield csv_batch(names, records), names, rows, [record.line for record in records]
+        for header, records in csv_chunks(source.name):
+            rows: list[Fields] = [None if record_problem(header, record) else record.fields for record in records]
+            yield csv_batch(header, records), header, rows, [record.line for record in records]
         return
     for batch in source.batches():
+        header = [f.name for f in batch.schema if not is_hidden(f)]
         yield batch, header, _rows(batch, header), None
 
 
@@ -122,6 +119,7 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
         if reader is None:
             reader = GoldenReader(header)
             reader.findings.clear()  # those of the header are remarks
+        reader.header = tuple(header)
         start: int | None = None
         for fields in rows:
             row = next(numbers)
