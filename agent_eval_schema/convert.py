@@ -39,7 +39,7 @@ from agent_eval_schema.frames import batch_of_rows, open_source, to_columns
 from agent_eval_schema.issues import EvalSetError, Issue, Rule
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.report import Report, issues_frame
-from agent_eval_schema.rules import conversion
+from agent_eval_schema.rules import conversion, requests
 from agent_eval_schema.verdict import rows_of
 from agent_eval_schema.visible import visible
 
@@ -224,11 +224,15 @@ def find_target(name: str) -> Target:
 # from rows to rows
 
 
+_NOT_ASKED = (requests.MISSING_OUTPUT.code,)
+"""A row that the app has not answered can be converted as well."""
+
+
 class _Work:
     """One conversion: the check of the source, the rows as they are made, and the losses as they are found."""
 
     def __init__(self, data: Any, source: str, target: Target) -> None:
-        self.report = check_source(open_source(data), format=source)
+        self.report = check_source(open_source(data), format=source, ignore=_NOT_ASKED)
         self.losses = Losses(target.name)
         self._target = target
         of_ces = self.report.format in ces.FORMATS

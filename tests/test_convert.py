@@ -337,6 +337,13 @@ def test_invalid_rows_are_left_out_and_told() -> None:
     assert made.losses[["row", "code", "severity"]].to_numpy().tolist() == [[0, "AE814", "error"]]
 
 
+def test_a_row_that_has_no_answer_yet_is_converted_too() -> None:
+    rows = [{"prompt": "a", "response": "b"}, {"prompt": "c"}]
+    made = convert_eval_set(rows, target="openai")
+    assert made.lossless
+    assert len(made.data) == 2
+
+
 def test_unknown_columns_are_carried_along() -> None:
     made = convert_eval_set([{"request": "q", "response": "r", "team": "hr"}], target="vertex")
     assert made.data["team"].tolist() == ["hr"]
