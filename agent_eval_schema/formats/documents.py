@@ -85,7 +85,7 @@ def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Turns:
     """The turns of one conversation; one that is none is a single row that says so."""
     if not isinstance(conversation, list) or not conversation:
-        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": conversation}
+        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": None}
         return
     for i, turn in enumerate(conversation):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
