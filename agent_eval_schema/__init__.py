@@ -20,6 +20,8 @@ _HOME = {
     "spark_from_inference_table": "engines.spark_build",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
+    "convert_eval_set": "convert",
+    "Conversion": "convert",
     "supported_scorers": "integrations.supported",
     "evaluate_eval_set": "integrations.evaluate",
     "mlflow_metrics": "integrations.metrics",
@@ -47,6 +49,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "spark_from_inference_table",
     "prepare_for_evaluate",
     "diff_eval_sets",
+    "convert_eval_set",
     "supported_scorers",
     "evaluate_eval_set",
     "mlflow_metrics",
@@ -56,6 +59,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "explain",
     "Report",
     "Diff",
+    "Conversion",
     "Issue",
     "Severity",
     "EvalSetError",
@@ -64,6 +68,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
+    from agent_eval_schema.convert import Conversion, convert_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.engines.spark import spark_validate
     from agent_eval_schema.engines.spark_build import spark_from_inference_table

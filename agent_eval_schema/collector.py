@@ -1,4 +1,4 @@
-"""Work without the garbage collector."""
+"""Work that makes many objects and no reference cycles does not look for cycles among them again and again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """A batch makes no reference cycles, only many objects that live until its end: looking for cycles among them again
-    and again took a tenth of the time."""
+    """Switch the search for cycles off for a block whose objects live until its end: it took a tenth of the time of a
+    check, and a third of reading a golden CSV."""
     was_on = gc.isenabled()
     gc.disable()
     try:

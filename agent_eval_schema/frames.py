@@ -35,7 +35,7 @@ from agent_eval_schema.cells import (
     without_marks,
 )
 from agent_eval_schema.diagnose import describe
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Rule
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.quoting import byte_name, error_text, without_quoting
 from agent_eval_schema.rules import reading
@@ -62,7 +62,8 @@ class Source(Struct, frozen=True):
     `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows;
     `stored_bytes` the size of a table of several files. What is `elsewhere` is checked there. A repaired source says
     which columns it `renamed`; as its batches are not those of the file, they are made and checked in one process
-    (`repaired`).
+    (`repaired`). `in_order` says that a batch can only be made or judged after those before it. `remarks` are what
+    there is to say of the data as a whole: rule, column, message, hint.
     """
 
     kind: str
@@ -79,6 +80,8 @@ class Source(Struct, frozen=True):
     read_share: Callable[[int], float | None] | None = None
     stored_bytes: int | None = None
     elsewhere: Elsewhere | None = None
+    in_order: bool = False
+    remarks: tuple[tuple[Rule, str | None, str, str], ...] = ()
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
@@ -133,10 +136,14 @@ def open_source(data: Any) -> Source:
     """
     if isinstance(data, Source):
         return data
+    from agent_eval_schema.formats.documents import unfolded
+
     if isinstance(data, str | os.PathLike):
         from agent_eval_schema.engines.files import open_file
 
-        return open_file(os.fspath(data))
+        return unfolded(open_file(os.fspath(data)))
+    if isinstance(data, Mapping) and (conversations := unfolded(_from_list([data]))).in_order:
+        return conversations
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data)
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pyspark.sql"):
@@ -150,7 +157,7 @@ def open_source(data: Any) -> Source:
     if isinstance(data, pa.Table):
         return _from_arrow(data, lambda t: t)
     if isinstance(data, list | tuple):
-        return _from_list(list(data))
+        return unfolded(_from_list(list(data)))
     raise EvalSetError(
         f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts or "
         "a path"
@@ -325,7 +332,7 @@ def _from_list(rows: list[Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
         step = rows_per_batch(_bytes_per_row([row] for row in rows[:64]))
         for start in range(0, len(rows), step):
-            yield _list_batch(rows[start : start + step])
+            yield batch_of_rows(rows[start : start + step])
 
     def take(mask: np.ndarray[Any, Any]) -> list[Any]:
         return [rows[i] for i in np.flatnonzero(mask)]
@@ -345,7 +352,8 @@ def _from_list(rows: list[Any]) -> Source:
     )
 
 
-def _list_batch(rows: list[Any]) -> pa.RecordBatch:
+def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
+    """The cells of rows that are objects; what is no object is told."""
     problems: dict[int, list[Problem]] = {}
     objects = []
     for i, row in enumerate(rows):

@@ -6,6 +6,7 @@ They are started with a command, not forked (Arrow's threads do not survive that
 
 from __future__ import annotations
 
+import os
 import queue
 import struct
 import subprocess
@@ -47,7 +48,12 @@ class Worker:
             f"import sys; sys.path.insert(0, {home!r}); from {module} import {function}; "
             f"from agent_eval_schema.engines.processes import serve; serve({function})"
         )
-        self._process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads, one a core, would only wait for work
+        )
         self._messages: queue.Queue[Message] = queue.Queue(ahead)
         self._stopped = False
         assert self._process.stdin is not None

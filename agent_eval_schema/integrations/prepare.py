@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from agent_eval_schema.cells import read_cells
 from agent_eval_schema.check import Outputs, check_stream, make_plan
 from agent_eval_schema.filling import trace_texts
 from agent_eval_schema.fold import Fold
+from agent_eval_schema.formats.mlflow_rows import EXPECTED, expectations_of
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source, canonical_values, open_source
 from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
@@ -133,17 +134,20 @@ def prepare(
     report = Report(source, plan, fold)
     valid = report.valid_mask
     if not valid.any():
-        raise EvalSetError(f"there is no row to evaluate: {report.invalid_count:,} of {report.row_count:,} are invalid")
+        count = f"{report.invalid_count:,} of {report.row_count:,} are invalid: validate_eval_set(data) says why"
+        raise EvalSetError(f"there is no row to evaluate: {count if report.row_count else 'the data has none'}")
     columns = _columns(batches, valid)
     if beside and columns[TRACE_STATE].count(None) < len(columns[TRACE_STATE]):
-        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid)
+        plain = all(columns[TRACE_STATE])
+        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid, plain)
     given = _given_inputs(source, valid) if inputs == "auto" and report.format == "mlflow" else None
     frame = _DRAW[target](columns, plan.outputs, inputs, given)
     frame.index = pd.Index(np.flatnonzero(valid), name="row")
     return Prepared(frame, report, np.flatnonzero(~valid).tolist())
 
 
-Columns = dict[str, list[Any]]
+Columns = dict[str, Any]
+"""A list of values a column; but a series where a column of the input is handed on."""
 Flags = np.ndarray[Any, Any]
 
 
@@ -169,9 +173,15 @@ def _columns(batches: list[pa.RecordBatch], valid: Flags) -> Columns:
     return found
 
 
-def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags) -> list[Any]:
-    """The JSON texts of the traces; the very texts of a frame, which are not copied."""
+def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags, plain: bool) -> Any:
+    """The JSON texts of the traces; the very texts of a frame, which are not copied.
+
+    Of a text column of which all cells are `plain` traces of today's mlflow no Python text is made: what was read from
+    Parquet stays in Arrow.
+    """
     given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
+    if plain and given is not None and isinstance(given.dtype, pd.StringDtype):
+        return given[valid].reset_index(drop=True)
     texts = list(given) if given is not None else []
     if not all(t.__class__ is str for t in texts) or not texts:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
@@ -209,7 +219,7 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs, given: list[Any] 
     if any(expectations):
         frame["expectations"] = expectations
     if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
-        frame["trace"] = list(_traces(columns, len(requests)))
+        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns, len(requests)))
     if "tags" in columns:
         frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
     if "request_id" in columns and None not in columns["request_id"]:
@@ -243,46 +253,9 @@ _NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id
 
 
 def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
-    names = [n for n in ("custom_expected", *(column for column, _ in _EXPECTATIONS.values())) if n in columns]
-    for row in range(size):
+    names = [n for n in ("custom_expected", *(column for column, _ in EXPECTED.values())) if n in columns]
+    for row in range(size if names else 0):
         yield expectations_of({n: columns[n][row] for n in names})
-
-
-def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
-    expectation."""
-    given = dict(row.get("custom_expected") or {})
-    for name, (column, shape) in _EXPECTATIONS.items():
-        value = row.get(column)
-        if value is not None:
-            given[name] = shape(value)
-    return given
-
-
-def _guidelines(value: dict[str, list[str]]) -> list[str]:
-    """mlflow's scorer takes a list; the names of groups have no place there."""
-    return [text for texts in value.values() for text in texts]
-
-
-def _calls(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"name": c["tool_name"], "arguments": c["tool_input"]} for c in value]
-
-
-def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in d.items() if v is not None} for d in value]
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-_EXPECTATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "expected_response": ("expected_response", _as_it_is),
-    "expected_facts": ("expected_facts", _as_it_is),
-    "guidelines": ("guidelines", _guidelines),
-    "expected_retrieved_context": ("expected_retrieved_context", _documents),
-    "expected_tool_calls": ("reference_trajectory", _calls),
-}
 
 
 def _traces(columns: Columns, size: int) -> Iterator[str]:
@@ -352,4 +325,5 @@ _DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame
 
 def _frame(columns: Columns) -> pd.DataFrame:
     """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
-    return pd.DataFrame({n: pd.Series(v, dtype="object") for n, v in columns.items()})
+    series = {n: v if isinstance(v, pd.Series) else pd.Series(v, dtype="object") for n, v in columns.items()}
+    return pd.DataFrame(series)

@@ -331,7 +331,7 @@ def chunks_of(trace: str | bytes | Trace | None) -> dict[tuple[str, int], tuple[
     if not isinstance(decoded, Trace):
         return {}
     return {
-        (step_key(span.id or ""), position): document
+        (step_key(span.id or ""), position): (document.doc_uri, document.content)
         for span in decoded.spans
         for position, document in enumerate(documents_of_span(span))
     }

@@ -1,8 +1,9 @@
 """Every rule, by code: one module a family, named after what it looks at.
 
-    0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 7 production · 9 dataset
+    0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 7 production
+    8 conversion · 9 dataset
 
-(8, conversion losses, is kept free for theirs.) A rule is a row of a table: its text is its
+(Files of CES have 12 to 15.) A rule is a row of a table: its text is its
 documentation, what ``explain`` prints, and, through its examples, its test.
 """
 
@@ -13,7 +14,9 @@ from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, Rule
 from agent_eval_schema.rules import (
+    ces,
     columns,
+    conversion,
     dataset,
     expectations,
     production,
@@ -41,7 +44,8 @@ FAMILIES = MappingProxyType(
 
 
 def _collect() -> dict[str, Rule]:
-    modules = (reading, columns, requests, expectations, retrieval, tools, traces, production, dataset)
+    rows = (reading, columns, ces, requests, expectations, retrieval, tools, traces)
+    modules = (*rows, production, conversion, dataset)
     found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
     return {r.code: r for r in sorted(found, key=lambda r: r.code)}
 

@@ -9,6 +9,7 @@
     production  1,000,000 logged calls of 5 KB to an evaluation set, Parquet to Parquet: rows a second of the embedded
              engine with two processes, against Spark on two cores and bare parsers; peak memory of all processes
              together, at a fifth of the rows and at all
+    ces      a golden CSV of 100,000 rows; Evaluation JSON against msgspec's plain decode and the vendor's own parser
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
@@ -44,11 +45,15 @@ ROUNDS = 3
 IMPORT_ROUNDS = 20
 TRACE_ROWS = 100_000
 PLAIN_ROWS = 1_000_000
+GOLDEN_ROWS = 100_000
+EVALUATIONS = 5_000
 MEASURED_FILES = {
     "traces.parquet": TRACE_ROWS,
     "traces.jsonl": TRACE_ROWS,
     "traces-one-group.parquet": TRACE_ROWS,
     "plain.parquet": PLAIN_ROWS,
+    "golden.csv": GOLDEN_ROWS,
+    "evaluations.txt": EVALUATIONS,
 }
 PAYLOAD_ROWS = 1_000_000
 
@@ -198,6 +203,23 @@ def production(bench: Bench) -> list[Line]:
     ]
 
 
+def ces(bench: Bench) -> list[Line]:
+    golden = fastest(bench.file("golden.csv"), "read_golden_csv", "validate_golden_csv")
+    read, report = (per_row(result) for result in golden.values())
+    names = ("validate_evaluations", "read_evaluations", "msgspec_decode", "json_format_parse")
+    best = fastest(bench.file("evaluations.txt"), *names)
+    checked_, given, plain_, vendor = (per_row(result) for result in best.values())
+    return [
+        checked(golden["read_golden_csv"]),
+        at_least("read_golden_csv on one core", 1 / read, 100_000, " rows/s"),
+        Line("validate_eval_set of it on one core", f"{1 / report:,.0f} rows/s"),
+        Line("validating an evaluation of 8 turns", f"{checked_ * 1e6:.0f} µs"),
+        at_least("msgspec's plain decode / validating", plain_ / checked_, 0.5, " ×"),
+        Line("msgspec's plain decode / read_evaluation", f"{plain_ / given:.2f} ×"),
+        at_least("json_format.Parse / validating", vendor / checked_, 10, " ×"),
+    ]
+
+
 def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     statements = {
         "nothing": "pass",
@@ -223,6 +245,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "memory": memory,
     "evaluate": evaluate,
     "production": production,
+    "ces": ces,
     "import": imports,
 }
 

@@ -29,6 +29,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.benchmarks import ces
+
 Row = dict[str, Any]
 Writer = Callable[[Path, pa.Schema, Iterable[pa.RecordBatch]], None]
 
@@ -461,6 +463,8 @@ FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Wri
     "traces-one-group.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet_in_one_group),
     "plain.parquet": (PLAIN_SCHEMA, PLAIN_BATCHES, write_parquet_in_larger_groups),
     "payloads.parquet": (PAYLOAD_SCHEMA, PAYLOAD_BATCHES, write_parquet),
+    "golden.csv": (ces.GOLDEN_SCHEMA, ces.golden_batches, ces.write_csv),
+    "evaluations.txt": (ces.EVALUATION_SCHEMA, ces.evaluation_batches, ces.write_lines),
 }
 
 if __name__ == "__main__":
