@@ -46,10 +46,11 @@ def call_key(call: ToolCall) -> bytes:
 
 def json_key(value: Any) -> bytes:
     """A text that two JSON values share if they are equal."""
-    return _encode(_plain(value))
+    return sorted_json(_plain(value))
 
 
-_encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+sorted_json = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+"""JSON with its keys in order, for values whose numbers are plain."""
 
 
 def _plain(value: Any) -> Any:
