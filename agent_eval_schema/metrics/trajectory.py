@@ -118,8 +118,7 @@ def score_ids(
     """
     if metric not in TRAJECTORY_METRICS:
         raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
-    _require("duplicates", duplicates, Duplicates)
-    _require("empty", empty, Empty)
+    require_options(duplicates, empty)
     if empty == "nan" and not (predicted and reference):
         return NAN
     return TRAJECTORY_METRICS[metric](predicted, reference, duplicates == "one_to_one")
@@ -144,6 +143,12 @@ def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Emp
     if empty == "nan" and not predicted:
         return NAN
     return float(any(call.tool_name == tool_name for call in predicted))
+
+
+def require_options(duplicates: str, empty: str) -> None:
+    """Raise EvalSetError for an option that there is not."""
+    _require("duplicates", duplicates, Duplicates)
+    _require("empty", empty, Empty)
 
 
 def _require(option: str, given: str, allowed: Any) -> None:
