@@ -89,7 +89,7 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 def _read_documented(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("response"))
-    calls, problem = _calls(value[PREDICTED]) if value.get(PREDICTED) is not None else (None, None)
+    calls, problem = read_calls(value[PREDICTED]) if value.get(PREDICTED) is not None else (None, None)
     if response is None and PREDICTED not in value:
         return _no_answer(f"an object whose response is {describe(value.get('response'))}")
     return Answer(response, calls, problem or failed)
@@ -147,9 +147,9 @@ def _text(value: Any) -> tuple[str | None, str | None]:
     return text, None if text is not None else f"response: expected text, got {describe(value)}"
 
 
-def _calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
+def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and what is wrong with it."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
+    text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
     log = IssueLog(1)
     found = decode_column(PREDICTED, Cells([text], not isinstance(value, str)), log)[0]
     if found is not FAILED and found is not None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from agent_eval_schema.figures import Distribution
+
 Numbers = np.ndarray[Any, Any]
 
 RESAMPLES = 2_000
@@ -55,6 +57,13 @@ class Tally:
             return math.nan
         mean = self.mean
         return math.sqrt(math.fsum(n * (v - mean) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
+
+    @property
+    def distribution(self) -> Distribution:
+        """The scores from 0 on, as a report draws them."""
+        found = Distribution()
+        found.add(np.repeat(*(np.array(c) for c in zip(*self.counts, strict=True))) if self.scored else np.empty(0))
+        return found
 
     def percentile(self, share: float) -> float:
         """The value below which this share of the scores lies, between two of them in proportion (as numpy does)."""

@@ -105,7 +105,7 @@ def _title(report: Report) -> str:
 def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str, Any]:
     groups = _groups(report, most)
     bad = report.count(Severity.ERROR) + report.count(Severity.WARNING)
-    plots = [_plot(name, d) for name, d in report.distributions.items()]
+    plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items()]
     parts = [("issues", "Issues")] if groups else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count else []
     parts += [("numbers", "Latency, tokens, tool calls")] if plots else []
@@ -115,7 +115,7 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
         "mood": "good" if report.ok and report.row_count else "error",
         "valid": report.valid_count,
         "total": report.row_count,
-        "valid_share": _percent(report.valid_count, report.row_count),
+        "valid_share": percent(report.valid_count, report.row_count),
         "rules_off": f"{plural(report.rules_off, 'rule')} switched off" if report.rules_off else "",
         "parts": [*parts, ("source", "Source")],
         "groups": groups,
@@ -130,7 +130,7 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
     }
 
 
-def _percent(part: int, whole: int) -> float:
+def percent(part: float, whole: float) -> float:
     """A width: it is only full, or nothing at all, if that is exactly so."""
     if part in (0, whole):
         return 100.0 if part else 0.0
@@ -196,7 +196,7 @@ def _metric(line: Support) -> dict[str, Any]:
         "metric": line.metric,
         "supported": line.supported,
         "total": line.total,
-        "share": _percent(line.supported, line.total),
+        "share": percent(line.supported, line.total),
         "advice": advice(line),
     }
 
@@ -219,8 +219,8 @@ WIDTH, HEIGHT = 300, 72
 """Of a distribution's bars."""
 
 
-def _plot(name: str, distribution: Distribution) -> dict[str, Any]:
-    title, unit = FIGURES[name]
+def plot(title: str, unit: str, distribution: Distribution) -> dict[str, Any]:
+    """The bars of a distribution, for the figure of a template."""
     bars = distribution.bars()
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
     quantiles = ", ".join(f"{k} {_short(distribution.quantile(q))}" for k, q in marks.items())
