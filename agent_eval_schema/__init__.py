@@ -16,6 +16,8 @@ _HOME = {
     "traces_from_store": "integrations.tracking",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
+    "convert_eval_set": "convert",
+    "Conversion": "convert",
     "supported_scorers": "integrations.supported",
     "evaluate_eval_set": "integrations.evaluate",
     "mlflow_metrics": "integrations.metrics",
@@ -45,6 +47,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "traces_from_store",
     "prepare_for_evaluate",
     "diff_eval_sets",
+    "convert_eval_set",
     "supported_scorers",
     "evaluate_eval_set",
     "mlflow_metrics",
@@ -60,6 +63,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "explain",
     "Report",
     "Diff",
+    "Conversion",
     "Issue",
     "Severity",
     "EvalSetError",
@@ -68,6 +72,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 
 if TYPE_CHECKING:
     from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
+    from agent_eval_schema.convert import Conversion, convert_eval_set
     from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.evaluation.metrics import CustomMetric, PointwiseMetric
     from agent_eval_schema.evaluation.result import EvalResult

@@ -182,7 +182,7 @@ def check_source(
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     workers = jobs or worth_workers(source.name)
-    if source.name is None or source.repaired or workers == 1:
+    if source.name is None or source.repaired or source.unfolded or workers == 1:
         return check_stream(source.batches(), plan)
     return check_with_workers(source, source.name, plan, workers)
 

@@ -236,6 +236,17 @@ def _traces(arguments: argparse.Namespace) -> object:
     return traces_from_store(arguments.experiment, filter_string=arguments.filter, tracking_uri=arguments.tracking_uri)
 
 
+def _convert(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.convert import convert_file
+    from agent_eval_schema.render.conversion_text import summary_text
+
+    target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
+    report, losses = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
+    _print(summary_text(losses.issues, report.format, target, report.row_count, report.valid_count))
+    _note(f"{report.valid_count:,} rows written to {arguments.output}", arguments)
+    return FINDINGS if any(losses.count(severity) for severity in FAILING[arguments.fail_on]) else CLEAN
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.schema import json_schema
 
@@ -360,6 +371,19 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--filter", metavar="F", help="those of them that mlflow.search_traces finds")
     command.add_argument("--tracking-uri", metavar="URI", help="the store (that of MLFLOW_TRACKING_URI)")
     _add_no_values(command)
+    _add_quiet(command)
+
+    command = _add(commands, "convert", _convert, "turn one format into another, and say what is lost")
+    command.add_argument("input", metavar="IN", help="JSONL, JSON, CSV or Parquet")
+    command.add_argument("output", metavar="OUT", help="the same kinds; an ADK evalset is .evalset.json")
+    command.add_argument("--from", dest="source", metavar="F", default="auto", help="format of IN (found by columns)")
+    command.add_argument("--to", dest="target", metavar="F", help="format of OUT (databricks; see README)")
+    command.add_argument(
+        "--fail-on",
+        choices=["error", "warning", "never"],
+        default="error",
+        help="what makes the exit code 1: rows left out (error), any loss (warning)",
+    )
     _add_quiet(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")

@@ -57,7 +57,8 @@ class Source(Struct, frozen=True):
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
     `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows. A
     repaired source says which columns it `renamed`; as its batches are not those of the file, they are made and checked
-    in one process (`repaired`).
+    in one process (`repaired`). So it is with a source whose rows were conversations, of which each turn is a row now
+    (`unfolded`, formats/documents.py).
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Source(Struct, frozen=True):
     original: Callable[[str], Any] | None = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
     repaired: bool = False
+    unfolded: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None
     read_share: Callable[[int], float | None] | None = None
@@ -115,10 +117,14 @@ def open_source(data: Any) -> Source:
     """
     if isinstance(data, Source):
         return data
+    from agent_eval_schema.formats.documents import unfolded
+
     if isinstance(data, str | os.PathLike):
         from agent_eval_schema.engines.files import open_file
 
-        return open_file(os.fspath(data))
+        return unfolded(open_file(os.fspath(data)))
+    if isinstance(data, Mapping) and (conversations := unfolded(_from_list([data]))).unfolded:
+        return conversations
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data)
     if isinstance(data, pa.RecordBatchReader):
@@ -128,7 +134,7 @@ def open_source(data: Any) -> Source:
     if isinstance(data, pa.Table):
         return _from_arrow(data, lambda t: t)
     if isinstance(data, list | tuple):
-        return _from_list(list(data))
+        return unfolded(_from_list(list(data)))
     raise EvalSetError(
         f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts or "
         "a path"
@@ -303,7 +309,7 @@ def _from_list(rows: list[Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
         step = rows_per_batch(_bytes_per_row([row] for row in rows[:64]))
         for start in range(0, len(rows), step):
-            yield _list_batch(rows[start : start + step])
+            yield batch_of_rows(rows[start : start + step])
 
     def take(mask: np.ndarray[Any, Any]) -> list[Any]:
         return [rows[i] for i in np.flatnonzero(mask)]
@@ -323,7 +329,8 @@ def _from_list(rows: list[Any]) -> Source:
     )
 
 
-def _list_batch(rows: list[Any]) -> pa.RecordBatch:
+def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
+    """The cells of rows that are objects; what is no object is told."""
     problems: dict[int, list[Problem]] = {}
     objects = []
     for i, row in enumerate(rows):

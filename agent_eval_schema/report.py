@@ -220,6 +220,15 @@ class Report:
     def _schema(self, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
         return schema_of(self._source.kind, map(read, self._source.batches()))
 
+    def checked_batches(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """The batches of the input beside the checked ones with normalised columns, streamed."""
+        from msgspec.structs import replace
+
+        from agent_eval_schema.check import check_batch
+
+        plan = replace(self._plan, columns=True)
+        return ((batch, check_batch(batch, plan)) for batch in self._source.batches())
+
     def to_arrow(self) -> pa.Table:
         """The normalised rows as one Arrow table."""
         schema = self.schema

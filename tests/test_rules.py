@@ -28,6 +28,10 @@ TESTED_ELSEWHERE = {
     "AE609": "test_traces",
     "AE610": "test_traces",
     "AE611": "test_traces",
+    "AE811": "test_convert",
+    "AE812": "test_convert",
+    "AE813": "test_convert",
+    "AE814": "test_convert",
 }
 
 

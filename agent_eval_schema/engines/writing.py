@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import re
@@ -60,7 +61,7 @@ def write_text(path: str, text: str) -> None:
 
 
 def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Stream rows into a JSONL or Parquet file, by its ending. Returns the number of rows.
+    """Stream rows into a JSONL, JSON, CSV or Parquet file, by its ending. Returns the number of rows.
 
     `schema` names all columns: a batch may lack some, and then they are null.
     """
@@ -111,6 +112,48 @@ def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
         return [None if v is None else _ENDS.sub(" ", v).encode() for v in batch.column(at).to_pylist()]
     values = canonical_values(batch.column(at), batch.schema.field(at))
     return [None if v is None else _encode(v) for v in values]
+
+
+def _write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """A JSON array, a row a line."""
+    lines = f"{path}.lines"
+    try:
+        count = _write_jsonl(lines, batches, schema)
+        with open(lines, "rb") as rows, open(path, "wb") as file:
+            between = b"[\n"
+            for row in rows:
+                file.write(between + row.rstrip(b"\n"))
+                between = b",\n"
+            file.write(b"\n]\n" if count else b"[]\n")
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(lines)
+    return count
+
+
+def _write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Texts as they are, anything else as JSON; an absent cell is empty."""
+    count = 0
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(schema.names)
+        for batch in batches:
+            columns = [_csv_cells(batch, n) for n in schema.names]
+            writer.writerows(zip(*columns, strict=True))
+            count += batch.num_rows
+    return count
+
+
+def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
+    at = batch.schema.get_field_index(name)
+    if at < 0:
+        return [None] * batch.num_rows
+    field = batch.schema.field(at)
+    if is_json_column(field):
+        values = as_text(batch.column(at)).to_pylist()
+    else:
+        values = canonical_values(batch.column(at), field)
+    return [v if v is None or isinstance(v, str) else _encode(v).decode() for v in values]
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -168,4 +211,11 @@ def as_text(array: pa.Array) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-_WRITERS = {".jsonl": _write_jsonl, ".ndjson": _write_jsonl, ".parquet": _write_parquet, ".pq": _write_parquet}
+_WRITERS = {
+    ".jsonl": _write_jsonl,
+    ".ndjson": _write_jsonl,
+    ".json": _write_json,
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".pq": _write_parquet,
+}

@@ -10,7 +10,21 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import JSON_CELLS, Cells, is_hidden, read_cells
+from agent_eval_schema.formats.adk import ADK, detect_adk, detect_legacy
+from agent_eval_schema.formats.layout import Layout
 from agent_eval_schema.formats.mlflow import ORIGINS, detect_mlflow, read_mlflow
+from agent_eval_schema.formats.neighbours import (
+    DEEPEVAL,
+    LANGSMITH,
+    OPENAI,
+    RAGAS,
+    VERTEX,
+    detect_deepeval,
+    detect_langsmith,
+    detect_openai,
+    detect_ragas,
+    detect_vertex,
+)
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS
 
@@ -93,6 +107,10 @@ def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def _of(layout: Layout, name: str, summary: str, detect: Callable[[Sequence[str]], str | None], system: str) -> Format:
+    return Format(name, summary, detect, layout.read, layout.columns, layout.origins, system)
+
+
 FORMATS: tuple[Format, ...] = (
     Format("traces", "one MLflow trace a row (info, data)", _detect_traces, _read_traces),
     Format(
@@ -102,6 +120,23 @@ FORMATS: tuple[Format, ...] = (
         _read_search_traces,
         _SEARCH_TRACES_COLUMNS,
     ),
+    _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex"),
+    _of(ADK, "adk-legacy", "turns of an older test list of the ADK", detect_legacy, "vertex"),
+    _of(
+        LANGSMITH,
+        "langsmith",
+        "examples of LangSmith: inputs, outputs (the reference), metadata",
+        detect_langsmith,
+        "mlflow",
+    ),
+    _of(
+        RAGAS, "ragas", "samples of Ragas: user_input, response, reference, retrieved_contexts", detect_ragas, "mlflow"
+    ),
+    _of(
+        DEEPEVAL, "deepeval", "test cases of DeepEval: input, actual_output, expected_output", detect_deepeval, "mlflow"
+    ),
+    _of(OPENAI, "openai", "OpenAI evals: item and sample, or input and ideal", detect_openai, "mlflow"),
+    _of(VERTEX, "vertex", "trajectory data sets of Vertex AI: prompt, reference_trajectory", detect_vertex, "vertex"),
     Format(
         "mlflow",
         "what mlflow.genai.evaluate takes: inputs, outputs, expectations",

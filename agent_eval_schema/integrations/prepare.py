@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -28,6 +28,7 @@ from agent_eval_schema.cells import read_cells
 from agent_eval_schema.check import Outputs, check_stream, make_plan
 from agent_eval_schema.filling import trace_texts
 from agent_eval_schema.fold import Fold
+from agent_eval_schema.formats.mlflow_rows import EXPECTED, expectations_of
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source, canonical_values, open_source
 from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
@@ -243,46 +244,9 @@ _NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id
 
 
 def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
-    names = [n for n in ("custom_expected", *(column for column, _ in _EXPECTATIONS.values())) if n in columns]
+    names = [n for n in ("custom_expected", *(column for column, _ in EXPECTED.values())) if n in columns]
     for row in range(size):
         yield expectations_of({n: columns[n][row] for n in names})
-
-
-def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
-    expectation."""
-    given = dict(row.get("custom_expected") or {})
-    for name, (column, shape) in _EXPECTATIONS.items():
-        value = row.get(column)
-        if value is not None:
-            given[name] = shape(value)
-    return given
-
-
-def _guidelines(value: dict[str, list[str]]) -> list[str]:
-    """mlflow's scorer takes a list; the names of groups have no place there."""
-    return [text for texts in value.values() for text in texts]
-
-
-def _calls(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"name": c["tool_name"], "arguments": c["tool_input"]} for c in value]
-
-
-def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{k: v for k, v in d.items() if v is not None} for d in value]
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-_EXPECTATIONS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "expected_response": ("expected_response", _as_it_is),
-    "expected_facts": ("expected_facts", _as_it_is),
-    "guidelines": ("guidelines", _guidelines),
-    "expected_retrieved_context": ("expected_retrieved_context", _documents),
-    "expected_tool_calls": ("reference_trajectory", _calls),
-}
 
 
 def _traces(columns: Columns, size: int) -> Iterator[str]:

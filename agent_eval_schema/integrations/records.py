@@ -24,7 +24,7 @@ from typing import Any
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import validate_eval_set
 from agent_eval_schema.formats.mlflow import EXPECTATIONS
-from agent_eval_schema.integrations.prepare import expectations_of
+from agent_eval_schema.formats.mlflow_rows import expectations_of
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.model import COLUMNS
 

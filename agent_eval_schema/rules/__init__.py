@@ -1,8 +1,8 @@
 """Every rule, by code: one module a family, named after what it looks at.
 
-    0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 9 dataset
+    0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 8 conversion · 9 dataset
 
-(7 production tables and 8 conversion losses are kept free for theirs.) A rule is a row of a table: its text is its
+(7 production tables is kept free for theirs.) A rule is a row of a table: its text is its
 documentation, what ``explain`` prints, and, through its examples, its test.
 """
 
@@ -12,7 +12,17 @@ from types import MappingProxyType
 from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, Rule
-from agent_eval_schema.rules import columns, dataset, expectations, reading, requests, retrieval, tools, traces
+from agent_eval_schema.rules import (
+    columns,
+    conversion,
+    dataset,
+    expectations,
+    reading,
+    requests,
+    retrieval,
+    tools,
+    traces,
+)
 
 FAMILIES = MappingProxyType(
     {
@@ -31,7 +41,7 @@ FAMILIES = MappingProxyType(
 
 
 def _collect() -> dict[str, Rule]:
-    modules = (reading, columns, requests, expectations, retrieval, tools, traces, dataset)
+    modules = (reading, columns, requests, expectations, retrieval, tools, traces, conversion, dataset)
     found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
     return {r.code: r for r in sorted(found, key=lambda r: r.code)}
 

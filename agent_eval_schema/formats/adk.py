@@ -1,0 +1,249 @@
+"""Google's Agent Development Kit: a turn of an evalset, or of the older test list, ⇄ our row.
+
+    user_content | query                           the newest message; `history` gives those before it
+    final_response | reference                     expected_response
+    intermediate_data.tool_uses | expected_tool_use   reference_trajectory
+    rubrics                                        guidelines, by their ids
+    session_input                                  session_id, and tags app_name, user_id, state
+
+`request_id` is the eval_id, and `<eval_id>#<turn>` where a case has several turns. Source: trajectories.md, and what
+google-adk's own classes accept (the tests read and write with them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_eval_schema import chat, jsontext
+from agent_eval_schema.formats.documents import snake_keys
+from agent_eval_schema.formats.layout import Layout, Row, calls_from
+
+COLUMNS_OF_A_TURN = (
+    *("eval_id", "turn", "turns", "history", "user_content", "final_response", "intermediate_data", "session_input"),
+    *("rubrics", "query", "expected_tool_use", "reference"),
+)
+
+
+def detect_adk(names: Sequence[str]) -> str | None:
+    return "turns of an ADK evalset" if {"turn", "history", "user_content"} <= set(names) else None
+
+
+def detect_legacy(names: Sequence[str]) -> str | None:
+    return "turns of an ADK test list: query, history" if {"turn", "history", "query"} <= set(names) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# turn → row
+
+
+def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
+    turn = _Turn(theirs)
+    history = theirs.get("history")
+    before = [m for t in (history if isinstance(history, list) else []) for m in _Turn(t).messages()]
+    asked = turn.asked()
+    if asked is not None:
+        made["request"] = {"messages": [*before, {"role": "user", "content": asked}]}
+    made["expected_response"] = turn.answer()
+    made["reference_trajectory"] = turn.calls()
+    made["request_id"] = _identity(theirs)
+    made["guidelines"] = _guidelines(theirs.get("rubrics"))
+    session = theirs.get("session_input")
+    if isinstance(session, dict):
+        session = snake_keys(session)
+        made["session_id"] = session.get("session_id")
+        facts = {k: session.get(k) for k in ("app_name", "user_id", "state") if session.get(k)}
+        made["tags"] = {k: v if isinstance(v, str) else jsontext.encode(v).decode() for k, v in facts.items()} or None
+
+
+class _Turn:
+    """An invocation of an evalset, or an entry of a test list."""
+
+    def __init__(self, given: Any) -> None:
+        self._given = snake_keys(given) if isinstance(given, Mapping) else {}
+
+    def asked(self) -> Any:
+        return self._given.get("query", _content(self._given.get("user_content")))
+
+    def answer(self) -> Any:
+        return self._given.get("reference", _text_of(self._given.get("final_response")))
+
+    def calls(self) -> Any:
+        if "expected_tool_use" in self._given:
+            return calls_from("tool_name", "tool_input")(self._given["expected_tool_use"])
+        made = self._given.get("intermediate_data")
+        if not isinstance(made, dict):
+            return None
+        made = snake_keys(made)
+        uses = made.get("tool_uses", _parts_of(made.get("invocation_events"), "function_call"))
+        return calls_from("name", "args")(uses)
+
+    def messages(self) -> chat.Messages:
+        """The turn as part of the history of a later one: what was asked, and the answer that was expected."""
+        asked, answer = self.asked(), self.answer()
+        told = [{"role": "user", "content": asked}] if asked is not None else []
+        return told + ([{"role": "assistant", "content": answer}] if isinstance(answer, str) else [])
+
+
+def _content(content: Any) -> Any:
+    """A Content {parts, role} as the content of a message: text, or parts if there is more than text."""
+    if not isinstance(content, dict):
+        return content
+    parts = [snake_keys(p) if isinstance(p, dict) else p for p in content.get("parts") or ()]
+    if all(isinstance(p, dict) and isinstance(p.get("text"), str) for p in parts):
+        return "\n".join(p["text"] for p in parts) if parts else None
+    return [_part(p) for p in parts]
+
+
+def _part(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    if isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    return {"type": next(iter(k for k, v in part.items() if v is not None), "part"), **part}
+
+
+def _text_of(content: Any) -> Any:
+    found = _content(content)
+    return chat.join_text(found) if isinstance(found, list) else found
+
+
+def _parts_of(events: Any, kind: str) -> Any:
+    """The parts of a kind in a list of invocation events."""
+    if not isinstance(events, list):
+        return None
+    contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
+    parts = [
+        snake_keys(p) for c in contents if isinstance(c, dict) for p in c.get("parts") or () if isinstance(p, dict)
+    ]
+    return [snake_keys(p[kind]) for p in parts if isinstance(p.get(kind), dict)]
+
+
+def _identity(turn: Row) -> Any:
+    eval_id, place = turn.get("eval_id"), turn.get("turn")
+    if eval_id is None:
+        return f"turn {place}" if place is not None else None
+    return f"{eval_id}#{place}" if turn.get("turns") != 1 and isinstance(eval_id, str) else eval_id
+
+
+def _guidelines(rubrics: Any) -> Any:
+    """Rubrics {rubric_id, rubric_content: {text_property}} as named guidelines."""
+    if not isinstance(rubrics, list) or not rubrics:
+        return None
+    named: dict[str, list[Any]] = {}
+    for rubric in rubrics:
+        given = snake_keys(rubric) if isinstance(rubric, dict) else {}
+        content = given.get("rubric_content")
+        text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
+        named.setdefault(str(given.get("rubric_id")), []).append(text)
+    return named
+
+
+ADK = Layout(read_rest=_read_turn, more=COLUMNS_OF_A_TURN)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows → evalset
+
+
+def evalset(rows: Sequence[Row]) -> tuple[dict[str, Any], list[int]]:
+    """An evalset of canonical rows, and the number of each row's turn among all turns in it.
+
+    Rows `x#1`, `x#2`, … that follow each other are the turns of the case `x`. Any other row is a case of its own, whose
+    earlier messages are turns before the row's.
+    """
+    cases: list[dict[str, Any]] = []
+    turns: list[int] = []
+    count = 0
+    for i, row in enumerate(rows):
+        name, turn = _case(row, i)
+        follows = turn > 1 and bool(cases) and cases[-1]["eval_id"] == name
+        if follows and len(cases[-1]["conversation"]) == turn - 1:
+            cases[-1]["conversation"].append(_invocation(row))
+            count += 1
+        else:
+            first = turn == 1 and _next_is(rows, i, name, 2)
+            identity = name if first else str(row.get("request_id") or name)
+            cases.append(_new_case(identity, row, [] if first else _history(row)))
+            count += len(cases[-1]["conversation"])
+        turns.append(count - 1)
+    named = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
+    return {"eval_set_id": named, "eval_cases": cases}, turns
+
+
+def _case(row: Row, place: int) -> tuple[str, int]:
+    identity = row.get("request_id") or f"row {place}"
+    name, mark, turn = identity.rpartition("#")
+    return (name, int(turn)) if mark and turn.isdecimal() and turn.isascii() and name else (identity, 1)
+
+
+def _next_is(rows: Sequence[Row], i: int, name: str, turn: int) -> bool:
+    return i + 1 < len(rows) and _case(rows[i + 1], i + 1) == (name, turn)
+
+
+def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str, Any]:
+    case: dict[str, Any] = {"eval_id": eval_id, "conversation": [*before, _invocation(row)]}
+    tags = row.get("tags") or {}
+    if row.get("session_id") or tags.keys() & {"app_name", "user_id", "state"}:
+        state = jsontext.parse_leniently(tags["state"]) if tags.get("state") else {}
+        case["session_input"] = {
+            "app_name": tags.get("app_name") or "app",
+            "user_id": tags.get("user_id") or "user",
+            **({"session_id": row["session_id"]} if row.get("session_id") else {}),
+            "state": state if isinstance(state, dict) else {},
+        }
+    if row.get("guidelines"):
+        case["rubrics"] = [
+            {"rubric_id": name, "rubric_content": {"text_property": text}}
+            for name, texts in row["guidelines"].items()
+            for text in texts
+        ]
+    return case
+
+
+def _invocation(row: Row) -> dict[str, Any]:
+    asked = next((m for m in reversed(row["request"]["messages"]) if m["role"] == "user"), {"content": ""})
+    made: dict[str, Any] = {"user_content": _to_content(asked.get("content"), "user")}
+    if row.get("expected_response") is not None:
+        made["final_response"] = _to_content(row["expected_response"], "model")
+    if row.get("reference_trajectory") is not None:
+        uses = [{"name": c["tool_name"], "args": c["tool_input"]} for c in row["reference_trajectory"]]
+        made["intermediate_data"] = {"tool_uses": uses}
+    return made
+
+
+def _history(row: Row) -> list[dict[str, Any]]:
+    """The messages before the last question as turns of their own: a question and the answer to it."""
+    turns: list[dict[str, Any]] = []
+    for message in row["request"]["messages"][:-1]:
+        content = chat.join_text(message.get("content"))
+        if message["role"] == "user":
+            turns.append({"user_content": _to_content(message.get("content"), "user")})
+        elif message["role"] == "assistant" and turns and isinstance(content, str):
+            turns[-1]["final_response"] = _to_content(content, "model")
+    return turns
+
+
+def _to_content(content: Any, role: str) -> dict[str, Any]:
+    if isinstance(content, list):
+        return {"role": role, "parts": [_to_part(p) for p in content]}
+    return {"role": role, "parts": [{"text": content or ""}]}
+
+
+def _to_part(part: Row) -> dict[str, Any]:
+    if part.get("type") == "text":
+        return {"text": part.get("text") or ""}
+    return {k: v for k, v in part.items() if k != "type"}
+
+
+def one_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[int]]:
+    """The older test list, which is one session with a turn a row; and the numbers of the rows' turns."""
+    made = []
+    for row in rows:
+        asked = next((m for m in reversed(row["request"]["messages"]) if m["role"] == "user"), {"content": ""})
+        turn = {
+            "query": chat.join_text(asked.get("content")) or "",
+            "expected_tool_use": row["reference_trajectory"] or [],
+        }
+        made.append(turn if row["expected_response"] is None else {**turn, "reference": row["expected_response"]})
+    return made, list(range(len(made)))

@@ -1,0 +1,130 @@
+"""Files whose rows are whole conversations → one row a turn, before anything else looks at them.
+
+    {"eval_set_id": …, "eval_cases": [{"eval_id", "conversation": [invocation, …]}, …]}    ADK evalset
+    [{"query", "expected_tool_use", "reference"}, …]                                       ADK test file: one session
+    [{"name", "data": [{"query", …}, …], "initial_session": …}, …]                         ADK, several sessions
+
+A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (from 1), `turns` (how many there are)
+and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.cells import is_hidden, native, reading_problems
+from agent_eval_schema.engines.files import frame_of, rows_where
+from agent_eval_schema.frames import Source, batch_of_rows
+
+Turns = Iterator[dict[str, Any]]
+
+
+class Nested(Struct, frozen=True):
+    """A form whose rows are conversations. `detect` looks at the columns; `turns` unfolds the rows of a batch."""
+
+    name: str
+    detect: Callable[[Sequence[str]], bool]
+    turns: Callable[[Iterable[Mapping[str, Any]]], Turns]
+
+
+def unfolded(source: Source) -> Source:
+    """The source with a row for each turn, if its rows are conversations; else the source itself.
+
+    Row numbers then count turns. A row that could not be read stays in its place, for its problems to be told.
+    """
+    form = _form_of(source) if source.kind in _OBJECTS else None
+    if form is None:
+        return source
+    batches = partial(_unfold, source.batches, form)
+    return replace(
+        source,
+        batches=batches,
+        take=lambda mask: frame_of(rows_where(batches(), mask)),
+        nests=True,
+        shares=None,
+        lines=None,
+        original=None,
+        read_share=None,
+        unfolded=True,
+    )
+
+
+_OBJECTS = ("list", "json", "jsonl")
+"""The kinds of sources that hold conversations."""
+
+
+def _form_of(source: Source) -> Nested | None:
+    first = next(source.batches(), None)
+    names = [f.name for f in first.schema if not is_hidden(f)] if first is not None else []
+    return next((f for f in NESTED if f.detect(names)), None)
+
+
+def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], form: Nested) -> Iterator[pa.RecordBatch]:
+    for batch in batches():
+        broken = [i for i, problems in enumerate(reading_problems(batch)) if problems]
+        for start, end in pairwise([-1, *broken, batch.num_rows]):
+            turns = list(form.turns(_objects(batch.slice(start + 1, end - start - 1))))
+            if turns:
+                yield batch_of_rows(turns)
+            if end < batch.num_rows:
+                yield batch.slice(end, 1)
+
+
+def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
+    return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
+
+
+def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Turns:
+    """The turns of one conversation; one that is none is a single row that says so."""
+    if not isinstance(conversation, list) or not conversation:
+        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": conversation}
+        return
+    for i, turn in enumerate(conversation):
+        own = turn if isinstance(turn, dict) else {"user_content": turn}
+        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(conversation), "history": conversation[:i]}
+        yield {**beside, **snake_keys(own), **place}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ADK
+
+
+def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys in snake_case: ADK reads and writes both spellings."""
+    return {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): v for key, v in value.items()}
+
+
+def _evalset(rows: Iterable[Mapping[str, Any]]) -> Turns:
+    for row in rows:
+        document = snake_keys(row)
+        cases = document.pop("eval_cases", None)
+        beside = {k: v for k, v in document.items() if k in ("eval_set_id", "name", "description")}
+        for case in cases if isinstance(cases, list) else [cases]:
+            given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
+            kept = {k: v for k, v in given.items() if k not in ("eval_id", "conversation", "creation_timestamp")}
+            yield from _turns(given.get("eval_id"), given.get("conversation"), {**beside, **kept})
+
+
+def _test_file(rows: Iterable[Mapping[str, Any]]) -> Turns:
+    yield from _turns(None, [dict(row) for row in rows], {})
+
+
+def _sessions(rows: Iterable[Mapping[str, Any]]) -> Turns:
+    for row in rows:
+        beside = {"session_input": row["initial_session"]} if row.get("initial_session") else {}
+        yield from _turns(row.get("name"), row.get("data"), beside)
+
+
+NESTED: tuple[Nested, ...] = (
+    Nested("adk", lambda names: bool({"eval_cases", "evalCases"} & set(names)), _evalset),
+    Nested("adk-legacy", lambda names: {"query", "expected_tool_use"} <= set(names), _test_file),
+    Nested("adk-legacy", lambda names: {"name", "data"} == set(names) - {"initial_session"}, _sessions),
+)

@@ -1,0 +1,43 @@
+"""A Conversion as it is printed in a terminal: how many rows, and what each kind of loss is, with an example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.visible import visible
+
+if TYPE_CHECKING:
+    from agent_eval_schema.convert import Conversion
+
+
+def conversion_text(made: Conversion) -> str:
+    """The text of a conversion."""
+    lines = made.losses.to_dict("records")
+    issues = [msgspec.convert({str(k): v for k, v in line.items()}, Issue) for line in lines]
+    return summary_text(issues, made.source, made.target, made.report.row_count, made.report.valid_count)
+
+
+def summary_text(issues: Sequence[Issue], source: str, target: str, rows: int, converted: int) -> str:
+    """Exact counts, a line for each code and column, with the first finding as an example."""
+    head = f"{source} → {target}: {converted:,} of {rows:,} rows converted"
+    if not issues:
+        return f"{head}, nothing lost\n"
+    groups: dict[tuple[str, str], list[Issue]] = {}
+    for issue in issues:
+        groups.setdefault((issue.code, issue.column or ""), []).append(issue)
+    lines = [head, ""]
+    for (code, column), found in sorted(groups.items()):
+        first = found[0]
+        where = f" {visible(column)}" if column else ""
+        lines.append(f"  {code} {first.severity!s:7} {first.name}{where}: {len(found):,} {_rows(len(found))}")
+        lines.append(f"        row {first.row}: {visible(first.path or 'the row')}: {visible(first.message)}")
+    lines += ["", *(f"  {hint}" for hint in dict.fromkeys(f"{i.code}: {i.hint}" for i in issues))]
+    return "\n".join(lines) + "\n"
+
+
+def _rows(count: int) -> str:
+    return "time" if count == 1 else "times"
