@@ -44,7 +44,7 @@ class Line(Struct, frozen=True):
 def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[Line]:
     """The lines, in the order of both."""
     ids = call_ids([predicted, reference])
-    blocks = SequenceMatcher(None, *ids, autojunk=False).get_opcodes()
+    blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
     # What is left on both sides once the calls in order have met was made in another place.
     left = [Counter[int](), Counter[int]()]
     for kind, a, b, c, d in blocks:
@@ -72,9 +72,9 @@ def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> lis
 
 def _beside(left: list[Side], right: list[Side]) -> list[tuple[Side | None, Side | None]]:
     """Calls of one tool on one line, as far as the order allows; the others below each other."""
-    tools = [[s.tool for s in side] for side in (left, right)]
+    tools, others = ([s.tool for s in side] for side in (left, right))
     pairs: list[tuple[Side | None, Side | None]] = []
-    for kind, a, b, c, d in SequenceMatcher(None, *tools, autojunk=False).get_opcodes():
+    for kind, a, b, c, d in SequenceMatcher(None, tools, others, autojunk=False).get_opcodes():
         if kind == "equal":
             pairs += zip_longest(left[a:b], right[c:d])
         else:

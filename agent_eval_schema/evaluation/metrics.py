@@ -68,7 +68,7 @@ class Measured(Struct):
 
 
 class RowMetric(NamedTuple):
-    """A metric of the columns that it reads: their values in this order → a score, or NaN with the reason `undefined`."""
+    """A metric of the columns that it reads: their values in this order → a score, or NaN because `undefined`."""
 
     reads: tuple[str, ...]
     score: Callable[..., float]

@@ -11,7 +11,7 @@ Objects of pydantic are read as what they dump, a frame or list of one row as th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -131,7 +131,7 @@ def _read_chat(value: Any) -> Answer:
     return Answer(response, calls if calls or is_chat else None)
 
 
-_FORMS = (
+_FORMS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Answer]], ...] = (
     (lambda v: isinstance(v, str), lambda v: Answer(v)),
     (lambda v: isinstance(v, dict) and (PREDICTED in v or "response" in v), _read_documented),
     (lambda v: isinstance(v, dict) and isinstance(v.get("intermediate_steps"), list), _read_steps),

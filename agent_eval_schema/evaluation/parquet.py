@@ -15,8 +15,8 @@ from agent_eval_schema.frames import column_name, open_source
 
 
 def write_parts(path: str, parts: Iterable[pd.DataFrame]) -> None:
-    """Write the parts of a table into one file. Its columns, and their types, are those of the first part; a column that
-    only holds texts and objects is text."""
+    """Write the parts of a table into one file. Its columns, and their types, are those of the first part; a column
+    that only holds texts and objects is text."""
     batches = chain.from_iterable(map(_batches, parts))
     first = next(batches, None) or make_batch({}, {}, 0)
     schema = pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in first.schema])

@@ -21,8 +21,9 @@ from msgspec import Struct
 from agent_eval_schema.engines.writing import replacing, require_place, write_text
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.tally import RESAMPLES, Tally
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.report import issues_frame
+from agent_eval_schema.rules import RULES
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import Comparison
@@ -59,6 +60,8 @@ class EvalResult:
         The names of the metrics.
     options
         How trajectories were compared: `duplicates` and `empty`.
+    reasons
+        How many rows have no score, by (metric, reason); `unscored` is the same as a frame.
     """
 
     def __init__(
@@ -75,7 +78,8 @@ class EvalResult:
     ) -> None:
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), name
         self.tallies = dict(tallies)
-        self._parts, self._unscored, self._findings = parts, dict(unscored), findings
+        self.reasons = dict(unscored)
+        self._parts, self._findings = parts, findings
 
     # numbers
 
@@ -151,11 +155,30 @@ class EvalResult:
         """How many findings of each code there are."""
         return dict(sorted(self._findings.counts.items()))
 
+    def count(self, severity: Severity | str) -> int:
+        """The number of findings of a severity."""
+        return sum(n for code, n in self.issue_counts.items() if RULES[code].severity == severity)
+
+    def below(self, bounds: Mapping[str, float]) -> dict[str, float]:
+        """The means that are lower than their bound, or that there are not: {metric: mean}. For a gate in CI.
+
+        Raises EvalSetError for a metric that the result does not have."""
+        means = {metric: self._tally(metric).mean for metric in bounds}
+        return {metric: mean for metric, mean in means.items() if not mean >= bounds[metric]}
+
     @property
     def unscored(self) -> pd.DataFrame:
         """Why rows have no score: metric, reason, rows."""
-        lines = [(metric, reason, rows) for (metric, reason), rows in self._unscored.items()]
+        lines = [(metric, reason, rows) for (metric, reason), rows in self.reasons.items()]
         return pd.DataFrame(lines, columns=["metric", "reason", "rows"])
+
+    @property
+    def reason_groups(self) -> list[tuple[str, int, list[str]]]:
+        """(reason, rows, metrics): metrics that as many rows lack for the same reason stand together."""
+        groups: dict[tuple[str, int], list[str]] = {}
+        for (metric, reason), rows in self.reasons.items():
+            groups.setdefault((reason, rows), []).append(metric)
+        return [(reason, rows, metrics) for (reason, rows), metrics in groups.items()]
 
     # against another one
 

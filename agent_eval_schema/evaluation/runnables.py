@@ -32,13 +32,7 @@ def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Ca
     if kind is None:
         known = "a function, or an object with .query(input=), .invoke or .predict"
         raise EvalSetError(f"cannot run {describe(runnable)}: expected {known}")
-    call = _with_input(runnable, make_input) if make_input else kind.call(runnable)
-    return call
-
-
-def _with_input(runnable: Any, make_input: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    run = _method(runnable)
-    return _composed(run, make_input)
+    return _composed(_method(runnable), make_input) if make_input else kind.call(runnable)
 
 
 def _method(runnable: Any) -> Callable[[Any], Any]:

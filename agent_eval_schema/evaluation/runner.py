@@ -4,9 +4,10 @@
                slot 2 …                                            in the order in which they end
 
 A thread cannot be killed. A call that does not come back in its time is given up: its row fails, its thread is left
-behind, and a new one takes over. The threads are daemons, so the process can still end. When LEFT_BEHIND of them hang at
-once, the agent is taken to be dead, and the rows that are left fail without a call. A coroutine is cancelled; one that
-does not let itself be cancelled is left behind, and one that blocks the event loop takes the calls in flight with it.
+behind, and a new one takes over. The threads are daemons, so the process can still end. When LEFT_BEHIND of them hang
+at once, the agent is taken to be dead, and the rows that are left fail without a call. A coroutine is cancelled; one
+that does not let itself be cancelled is left behind, and one that blocks the event loop takes the calls in flight with
+it.
 """
 
 from __future__ import annotations

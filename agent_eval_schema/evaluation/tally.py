@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from agent_eval_schema.figures import Distribution
+from agent_eval_schema.figures import Bar, Distribution
 
 Numbers = np.ndarray[Any, Any]
 
@@ -64,6 +64,19 @@ class Tally:
         found = Distribution()
         found.add(np.repeat(*(np.array(c) for c in zip(*self.counts, strict=True))) if self.scored else np.empty(0))
         return found
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all scores lie from 0 to 1."""
+        counts = self.counts
+        return bool(counts) and counts[0][0] >= 0 and counts[-1][0] <= 1
+
+    @property
+    def tenths(self) -> list[Bar]:
+        """Scores from 0 to 1 in ten bars; the last one has the ones."""
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        sums = np.bincount(np.minimum((values * 10 + 1e-9).astype(int), 9), weights=counts, minlength=10)
+        return [Bar(i / 10, (i + 1) / 10, int(n)) for i, n in enumerate(sums.tolist())]
 
     def percentile(self, share: float) -> float:
         """The value below which this share of the scores lies, between two of them in proportion (as numpy does)."""

@@ -43,6 +43,7 @@ from agent_eval_schema.evaluation.runner import Outcome, run_all
 from agent_eval_schema.evaluation.score import whole_frame
 from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions, mark_unreadable, reasons, score_numbers
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source, is_absent, open_source
 from agent_eval_schema.issues import EvalSetError, IssueLog
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty
@@ -187,10 +188,12 @@ def _prompt(request: Any) -> Any:
 def _findings(report: Report, without: set[str]) -> tuple[Findings, IssueLog]:
     """What is wrong with the cells that metrics read, and the same as the log of one batch."""
     findings, log = Findings(), IssueLog(report.row_count)
+    ours = {theirs.partition(".")[0]: name for name, theirs in find_format(report.format).origins.items()}
     for issue in report.iter_issues():
-        if issue.row is not None and issue.column not in without:
+        column = ours.get(issue.column or "", issue.column)
+        if issue.row is not None and column not in without:
             log.rows.append(issue.row)
-            log.notes.append((issue.code, issue.column, issue.path, issue.message, issue.hint))
+            log.notes.append((issue.code, column, issue.path, issue.message, issue.hint))
     findings.add(log, 0)
     return findings, log
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells import reading_problems
 from agent_eval_schema.check import check_batch, make_plan
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source
@@ -96,18 +97,18 @@ def score_batch(batch: pa.RecordBatch, plan: Plan, options: TrajectoryOptions) -
     log = IssueLog(batch.num_rows)
     canonical, where = _canonical(batch, plan, log)
     pair = read_pair(canonical, where, names=options.names_tools)
-    if where is not log:
-        mark_unreadable(pair, log)
+    mark_unreadable(pair, log)
     scores = score_numbers(pair, options)
     return ScoredBatch(batch, scores, log, reasons(pair, options, scores))
 
 
 def mark_unreadable(pair: Pair, log: IssueLog) -> None:
-    """Cells that a check could not read are absent in its rows; its log says which they were."""
-    columns = {PREDICTED: pair.predicted, REFERENCE: pair.reference}
+    """Cells that a reader or a check could not read are absent in its rows; its log says which they were."""
+    columns = {PREDICTED: [pair.predicted], REFERENCE: [pair.reference], None: [pair.predicted, pair.reference]}
     for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
-        if column in columns and RULES[code].severity is Severity.ERROR:
-            columns[column].states[row] = UNREADABLE
+        if RULES[code].severity is Severity.ERROR:
+            for found in columns.get(column, ()):
+                found.states[row] = UNREADABLE
 
 
 def score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
@@ -123,16 +124,26 @@ def score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
 def _canonical(batch: pa.RecordBatch, plan: Plan, log: IssueLog) -> tuple[pa.RecordBatch, IssueLog]:
     """The batch with the canonical trajectory columns, and where to log what is wrong with them (what the check has
     said already is said once)."""
-    read = find_format(plan.format).read(batch)
-    names = read.schema.names
-    if PREDICTED in names and REFERENCE in names and "trace" not in names:
+    format = find_format(plan.format)
+    read = batch if _is_ready(batch) else format.read(batch)
+    if _is_ready(read):
+        for row, problems in enumerate(reading_problems(read)):
+            for column, code, message in problems:
+                log.add(RULES[code], row, column, message)
         return read, log
     checked = check_batch(batch, replace(plan, columns=True))
+    ours = {theirs.partition(".")[0]: name for name, theirs in format.origins.items()}
     for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
         for note in notes or ():
+            column = ours.get(note["column"], note["column"])
             log.rows.append(row)
-            log.notes.append(tuple(note[k] for k in ("code", "column", "path", "message", "hint")))  # type: ignore[arg-type]
+            log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
     return rows_of(checked).select([PREDICTED, REFERENCE]), IssueLog(batch.num_rows)
+
+
+def _is_ready(batch: pa.RecordBatch) -> bool:
+    """Whether both trajectories stand in columns of ours, and no trace could say more."""
+    return {PREDICTED, REFERENCE} <= set(batch.schema.names) and "trace" not in batch.schema.names
 
 
 def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pandas as pd
 from msgspec import Struct
 
@@ -38,13 +39,9 @@ class Worst(Struct, frozen=True):
 
 def worst_rows(result: EvalResult, most: int) -> list[Worst]:
     """At most so many rows that failed, or whose scores from 0 to 1 are not all 1; the lowest mean first."""
-    unit = [n for n, t in result.tallies.items() if n not in (LATENCY, FAILURE) and _is_unit(t.counts)]
+    unit = [n for n, t in result.tallies.items() if n not in (LATENCY, FAILURE) and t.is_share]
     ranked = heapq.nsmallest(most, _ranked(result, unit, most), key=lambda found: found[:2])
     return [_worst(result, row, cells) for _, row, cells in ranked]
-
-
-def _is_unit(counts: list[tuple[float, int]]) -> bool:
-    return bool(counts) and counts[0][0] >= 0 and counts[-1][0] <= 1
 
 
 def _ranked(result: EvalResult, unit: list[str], most: int) -> Iterator[tuple[float, int, dict[str, Any]]]:
@@ -53,14 +50,15 @@ def _ranked(result: EvalResult, unit: list[str], most: int) -> Iterator[tuple[fl
         means = part[[column_of(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
         if FAILURE in result.tallies:
             means = means.mask(part[FAILURE] == 1, -1.0)
-        lowest = means.reset_index(drop=True)
-        for place, mean in lowest[lowest < 1].sort_values(kind="stable").head(most).items():
+        scores = means.to_numpy(np.float64)
+        order = np.argsort(scores, kind="stable")  # NaN comes last
+        for place in order[scores[order] < 1][:most].tolist():
             cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
-            yield float(mean), int(part.index[place]), cells
+            yield scores[place].item(), int(part.index[place]), cells
 
 
 def _worst(result: EvalResult, row: int, cells: dict[str, Any]) -> Worst:
-    scores = [(n, _number(cells[column_of(n)])) for n in result.tallies if n != FAILURE]
+    scores = [(n, _number(cells[column_of(n)])) for n in result.tallies if n not in (LATENCY, FAILURE)]
     shown = [(n, _text(cells[n])) for n in SHOWN_BESIDE if n in cells and not is_absent(cells[n])]
     calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
     lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])

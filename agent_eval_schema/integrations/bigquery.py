@@ -1,8 +1,8 @@
 """A table of BigQuery → a Parquet file, through the official client (package google-cloud-bigquery).
 
 `Client.list_rows(table).to_arrow_iterable()` gives record batches, so memory does not grow with the table. The project
-and the credentials are those that the client finds. A JSON column comes as text, a REPEATED RECORD as list<struct>: both
-are forms of a trajectory that we read.
+and the credentials are those that the client finds. A JSON column comes as text, a REPEATED RECORD as list<struct>:
+both are forms of a trajectory that we read.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def bleu(response: str, reference: str) -> float:
 @lru_cache(maxsize=1)
 def _bleu() -> Any:
     try:
-        from sacrebleu.metrics import BLEU
+        from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise missing("text-metrics", "sacrebleu 2.4", error) from None
     return BLEU(effective_order=True)  # as sacrebleu says that sentences are to be scored

@@ -94,11 +94,11 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
         again = np.flatnonzero(column.states == UNREADABLE)
         found[name] = _looked_at_again(column, again, name, cells, numbering, log)
         same[again] = False
-    pair = [found[name] or _none(batch.num_rows) for name in given]
-    for name, column in zip(given, pair, strict=True):
+    columns = {name: found[name] or _none(batch.num_rows) for name in given}
+    for name, column in columns.items():
         for row in np.flatnonzero((column.states == GIVEN) & (column.lengths == 0)).tolist():
             log.add(EMPTY_TRAJECTORY, row, name, "expected at least one call, got an empty list")
-    return Pair(*pair, same, numbering.names)
+    return Pair(columns[PREDICTED], columns[REFERENCE], same, numbering.names)
 
 
 class _Texts(Struct):
@@ -159,10 +159,9 @@ _input = msgspec.json.Decoder(dict[str, Any], float_hook=_finite).decode
 def _calls_of_texts(texts: list[bytes]) -> Iterable[_Call | None]:
     """Each text is one JSON value, so they can be read as one list."""
     try:
-        found: list[_Call | None] = _calls(b"[" + b",".join(texts) + b"]")
+        return _calls(b"[" + b",".join(texts) + b"]")
     except _BROKEN:
-        found = [_or_none(_call, text) for text in texts]
-    return found
+        return [_or_none(_call, text) for text in texts]
 
 
 def _seen(text: Any) -> list[_Call]:
@@ -281,7 +280,8 @@ def _spread(values: Trajectories, at: Numbers) -> Trajectories:
 def _ranges(starts: Numbers, lengths: Numbers) -> Numbers:
     """start, start + 1 … of each row, one after the other."""
     ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+    found: Numbers = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+    return found
 
 
 def _looked_at_again(

@@ -219,12 +219,12 @@ WIDTH, HEIGHT = 300, 72
 """Of a distribution's bars."""
 
 
-def plot(title: str, unit: str, distribution: Distribution) -> dict[str, Any]:
-    """The bars of a distribution, for the figure of a template."""
-    bars = distribution.bars()
+def plot(title: str, unit: str, distribution: Distribution, bars: list[Bar] | None = None) -> dict[str, Any]:
+    """A distribution for the figure of a template, in its own bars or in others."""
+    bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
     quantiles = ", ".join(f"{k} {_short(distribution.quantile(q))}" for k, q in marks.items())
-    low, high = _short(bars[0].low), _short(distribution.highest)
+    low, high = _short(bars[0].low), _short(end)
     return {
         "title": title,
         "unit": unit,
@@ -232,7 +232,7 @@ def plot(title: str, unit: str, distribution: Distribution) -> dict[str, Any]:
         "bars": [_bar(bar, i, bars) for i, bar in enumerate(bars)],
         "low": low,
         "high": high,
-        "quantiles": f"{quantiles}, highest {high}",
+        "quantiles": f"{quantiles}, highest {_short(distribution.highest)}",
         "label": f"{title} of {distribution.count:,} rows from {low} to {high} {unit}: {quantiles}",
     }
 

@@ -10,17 +10,21 @@ from agent_eval_schema.evaluation.alignment import EXTRA, MATCHED, MISSING, MOVE
 from agent_eval_schema.evaluation.result import FAILURE, LATENCY, Scored
 from agent_eval_schema.evaluation.worst import Worst, worst_rows
 from agent_eval_schema.render.html import inline, page, percent, plot
-from agent_eval_schema.render.result_text import number
+from agent_eval_schema.render.result_text import number, seconds_text, shown_as
 from agent_eval_schema.render.text import plural
 from agent_eval_schema.rules import RULES
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.result import EvalResult
+    from agent_eval_schema.evaluation.tally import Tally
 
 WORST_ON_A_PAGE, WORST_INLINE = 20, 3
 
 LONGEST_CELL = 600
 """Characters of a cell that are shown."""
+
+LONGEST_TITLE = 90
+"""Characters of the text by which a row is known in a list."""
 
 MARKS = {
     MATCHED: ("=", "matched", ""),
@@ -49,8 +53,8 @@ def _title(result: EvalResult) -> str:
 def _drawn(result: EvalResult, most: int) -> dict[str, Any]:
     worst = worst_rows(result, most) if result.row_count else []
     failed = sum(n for value, n in result.tallies[FAILURE].counts if value) if FAILURE in result.tallies else 0
-    plots = [_plot(result, name) for name in result.tallies if name != FAILURE and result.tallies[name].scored]
-    reasons = [(r.metric, r.reason, r.rows) for r in result.unscored.itertuples()]
+    plots = [_plot(name, tally) for name, tally in result.tallies.items() if _is_worth_a_plot(name, tally)]
+    reasons = [_reason(result, *group) for group in result.reason_groups]
     parts = [("metrics", "Metrics")]
     parts += [("numbers", "Distributions")] if plots else []
     parts += [("worst", "Rows to look at")] if worst else []
@@ -73,18 +77,23 @@ def _drawn(result: EvalResult, most: int) -> dict[str, Any]:
     }
 
 
+def _reason(result: EvalResult, reason: str, rows: int, metrics: list[str]) -> tuple[str, int, str]:
+    return reason, rows, "every metric" if len(metrics) == len(result.metrics) else ", ".join(metrics)
+
+
 def _latency(result: EvalResult) -> str:
     if LATENCY not in result.tallies or not result.tallies[LATENCY].scored:
         return ""
-    return ", ".join(f"{name} {number(seconds)} s" for name, seconds in result.percentiles().items())
+    return ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in result.percentiles().items())
 
 
 def _line(line: Scored) -> dict[str, Any]:
     share = percent(line.mean, 1) if line.scored and 0 <= line.mean <= 1 and line.metric != LATENCY else None
+    show = shown_as(line.metric)
     return {
         "metric": line.metric,
-        "mean": number(line.mean),
-        "std": number(line.std),
+        "mean": show(line.mean),
+        "std": show(line.std),
         "share": share,
         "bad": line.metric == FAILURE,
         "scored": line.scored,
@@ -92,23 +101,33 @@ def _line(line: Scored) -> dict[str, Any]:
     }
 
 
-def _plot(result: EvalResult, name: str) -> dict[str, Any]:
-    return plot(name, "seconds" if name == LATENCY else "score", result.tallies[name].distribution)
+def _is_worth_a_plot(name: str, tally: Tally) -> bool:
+    """Of scores that are 0 or 1 the mean says all."""
+    return name != FAILURE and any(value not in (0, 1) for value, _ in tally.counts)
+
+
+def _plot(name: str, tally: Tally) -> dict[str, Any]:
+    if name == LATENCY:
+        return plot(name, "seconds", tally.distribution)
+    return plot(name, "score", tally.distribution, tally.tenths if tally.is_share else None)
 
 
 def _worst(worst: Worst, open: bool) -> dict[str, Any]:
+    cells = dict(worst.cells)
+    told = cells.get("error") if worst.failed else cells.get("prompt") or cells.get("request") or ""
     return {
         "row": worst.row,
         "open": open,
         "failed": worst.failed,
-        "scores": [(name, "–" if score is None else number(score)) for name, score in worst.scores],
+        "told": _cut(told or "", LONGEST_TITLE),
+        "scores": [(name, number(score)) for name, score in worst.scores if score is not None and score != 1],
         "cells": [(name, _cut(text)) for name, text in worst.cells],
         "lines": [_sides(line) for line in worst.lines] if worst.lines is not None else None,
     }
 
 
 def _sides(line: Line) -> list[dict[str, Any] | None]:
-    return [side and _side(side) for side in (line.predicted, line.reference)]
+    return [None if side is None else _side(side) for side in (line.predicted, line.reference)]
 
 
 def _side(side: Side) -> dict[str, Any]:
@@ -116,5 +135,5 @@ def _side(side: Side) -> dict[str, Any]:
     return {"sign": sign, "words": words, "mood": mood, "tool": side.tool, "input": _cut(side.input)}
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
+def _cut(text: str, longest: int = LONGEST_CELL) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
