@@ -32,7 +32,9 @@ CALLS = pa.list_(pa.struct([("tool_name", pa.string()), ("tool_input", pa.string
 
 
 def as_text(calls: Trajectory) -> str | None:
-    return None if calls is None else json.dumps([{"tool_name": c.tool_name, "tool_input": c.tool_input} for c in calls])
+    return (
+        None if calls is None else json.dumps([{"tool_name": c.tool_name, "tool_input": c.tool_input} for c in calls])
+    )
 
 
 def as_other_text(calls: Trajectory) -> str | None:
@@ -154,7 +156,10 @@ def test_a_cell_that_cannot_be_read_says_why(cell: str, code: str, path: str, re
 
 def test_a_key_that_nobody_reads_costs_no_score() -> None:
     batch = pa.record_batch(
-        {PREDICTED: ['[{"tool_name": "a", "id": 7, "tool_input": {"x": 1.0}}]'] * 2, REFERENCE: [None, '[{"tool_name":"a","tool_input":{"x":1}}]']}
+        {
+            PREDICTED: ['[{"tool_name": "a", "id": 7, "tool_input": {"x": 1.0}}]'] * 2,
+            REFERENCE: [None, '[{"tool_name":"a","tool_input":{"x":1}}]'],
+        }
     )
     log = IssueLog(2)
     pair = read_pair(batch, log)
@@ -197,6 +202,8 @@ def test_thousands_of_calls_in_one_row() -> None:
 
 def test_numbers_of_any_size_are_compared_exactly() -> None:
     pairs = [(2**70, 2**70 + 1), (2**60, 2.0**60), (0, -0.0), (1e308, 1e308)]
-    found = scored(batch_of([([ToolCall("t", {"x": a})], [ToolCall("t", {"x": b})]) for a, b in pairs], "two spellings"))
+    found = scored(
+        batch_of([([ToolCall("t", {"x": a})], [ToolCall("t", {"x": b})]) for a, b in pairs], "two spellings")
+    )
     assert found["trajectory_exact_match"] == [0, 1, 1, 1]
     assert np.isfinite(found["trajectory_recall"]).all()

@@ -71,9 +71,7 @@ def adk() -> Callable[[str, Calls, Calls], float]:
     return score
 
 
-@pytest.mark.parametrize(
-    ("match", "metric"), [("EXACT", EXACT), ("IN_ORDER", IN_ORDER), ("ANY_ORDER", ANY_ORDER)]
-)
+@pytest.mark.parametrize(("match", "metric"), [("EXACT", EXACT), ("IN_ORDER", IN_ORDER), ("ANY_ORDER", ANY_ORDER)])
 @some
 @given(predicted=trajectories, reference=trajectories, nearly=st.booleans(), data=st.data())
 def test_google_adk_agrees(

@@ -120,15 +120,22 @@ def _action(action: Any) -> dict[str, Any] | None:
 
 
 def _read_chat(value: Any) -> Answer:
-    """All that chat.py knows; what it has no text for is no answer, unless tools were asked for."""
-    messages = value["messages"] if isinstance(value, dict) and isinstance(value.get("messages"), list) else value
-    calls = [{"tool_name": n, "tool_input": a or {}} for n, a in chat.read_tool_calls(messages)]
-    response, known = chat.read_answer(messages)
-    speaks = known and (response is not None or bool(calls))
-    is_chat = isinstance(messages, list) or "tool_calls" in value or chat.is_chat_object(value)
-    if not speaks:
+    """All that chat.py knows; what it has no text for is no answer, unless tools were asked for. That no tool was
+    called is known of a whole conversation only: a last message says nothing of those before it."""
+    messages = _messages(value)
+    given = value if messages is None else {"messages": messages}
+    calls = [{"tool_name": n, "tool_input": a or {}} for n, a in chat.read_tool_calls(given)]
+    response, known = chat.read_answer(given)
+    if not known or (response is None and not calls):
         return _no_answer(describe(value) + (" without an assistant's answer" if known else ""))
-    return Answer(response, calls if calls or is_chat else None)
+    return Answer(response, calls if calls or (messages is not None and len(messages) > 1) else None)
+
+
+def _messages(value: Any) -> list[Any] | None:
+    """The conversation that a value is, if it is one."""
+    if isinstance(value, dict):
+        return [value] if _is_message(value) else value["messages"] if isinstance(value.get("messages"), list) else None
+    return value if all(isinstance(item, dict) for item in value) else None
 
 
 _FORMS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Answer]], ...] = (
