@@ -58,7 +58,7 @@ def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> lis
         number = ids[which][at]
         mark = MATCHED
         if not in_order:
-            mark = MOVED if moves[which][number] else (EXTRA, MISSING)[which]
+            mark = MOVED if moves[which][number] > 0 else (EXTRA, MISSING)[which]
             moves[which][number] -= 1
         return Side(calls[at].tool_name, jsontext.encode(calls[at].tool_input or {}).decode(), mark)
 
