@@ -78,7 +78,7 @@ def answer(prompt: str) -> dict[str, Any]:
     return {"response": prompt, "predicted_trajectory": [{"tool_name": "a"}]}
 
 
-def nobody(prompt: str) -> str:
+def nobody(_: str) -> str:
     raise AssertionError("called again")
 
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,7 +81,7 @@ def test_the_package_that_fetches_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 class Client:
     """What we use of google.cloud.bigquery.Client."""
 
-    tables: dict[str, Path] = {}
+    tables: ClassVar[dict[str, Path]] = {}
     open_clients = 0
 
     def __init__(self, project: str | None = None) -> None:

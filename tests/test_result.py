@@ -24,6 +24,7 @@ from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.model import ToolCall
 from tests.conftest import KINDS, Row
 from tests.test_eval_task import PROMPTS, SEED, WARM, agent
+from tests.test_evaluate import without_its_warnings
 from tests.test_html import ALLOWED, HOSTILE, Tags
 
 NAN = math.nan
@@ -259,7 +260,7 @@ def hostile_result() -> EvalResult:
     texts = [text.encode("utf-16", "surrogatepass").decode("utf-16") for text in HOSTILE]
     rows = [
         {
-            **{name: text for name in ("request_id", "prompt", "response", "reference", text)},
+            **dict.fromkeys(("request_id", "prompt", "response", "reference", text), text),
             "predicted_trajectory": [{"tool_name": text, "tool_input": {text: text}}],
             "reference_trajectory": [WARM, {"tool_name": text}, {"name": text}] if i % 2 else [WARM],
         }
@@ -326,8 +327,9 @@ def test_save_by_the_ending(tmp_path: Path) -> None:
 def test_an_mlflow_run(tracking_store: str) -> None:  # noqa: ARG001
     import mlflow
 
-    mlflow.set_experiment("results")
-    run_id = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).log_to_mlflow()
+    with without_its_warnings():
+        mlflow.set_experiment("results")
+        run_id = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).log_to_mlflow()
     run = mlflow.get_run(run_id)
     assert run.data.metrics["row_count"] == 3
     assert run.data.metrics["trajectory_recall/mean"] == 0.75

@@ -41,7 +41,7 @@ def test_an_object_with_query() -> None:
         def query(self, *, input: str) -> dict[str, Any]:
             return {"output": input, "intermediate_steps": []}
 
-        def __call__(self, prompt: str) -> str:
+        def __call__(self, _: str) -> str:
             raise AssertionError("query comes first")
 
     assert asked(Agent()) == Answer("hello", [])
@@ -68,7 +68,7 @@ def test_make_input() -> None:
 
 @pytest.mark.parametrize("thing", [7, "agent", {"a": 1}, object()])
 def test_what_cannot_be_run(thing: Any) -> None:
-    with pytest.raises(EvalSetError, match="cannot run .*: expected a function, or an object with .query"):
+    with pytest.raises(EvalSetError, match=r"cannot run .*: expected a function, or an object with .query"):
         calling(thing)
 
 

@@ -36,14 +36,16 @@ EXAMPLES_INLINE = 3
 """Examples of a code in a notebook, whose file holds every output."""
 
 
-def page(title: str, template: str, **values: Any) -> str:
-    """A standalone page around a template's body."""
-    return _rendered("page.html", title=title, style=_style(), body=Markup(_rendered(template, page=True, **values)))
+def page(title: str, template: str, *styles: str, **values: Any) -> str:
+    """A standalone page around a template's body; `styles` are those that it needs beside the one of all pages."""
+    return _rendered(
+        "page.html", title=title, style=_style(*styles), body=Markup(_rendered(template, page=True, **values))
+    )
 
 
-def inline(template: str, **values: Any) -> str:
+def inline(template: str, *styles: str, **values: Any) -> str:
     """The same body for the output cell of a notebook."""
-    return _rendered("inline.html", style=_style(), body=Markup(_rendered(template, page=False, **values)))
+    return _rendered("inline.html", style=_style(*styles), body=Markup(_rendered(template, page=False, **values)))
 
 
 def _rendered(template: str, **values: Any) -> str:
@@ -77,10 +79,10 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else visible(value)
 
 
-@lru_cache(maxsize=1)
-def _style() -> Markup:
-    source, _, _ = _environment().loader.get_source(_environment(), "style.css")  # type: ignore[union-attr]
-    return Markup(source)
+@lru_cache(maxsize=8)
+def _style(*more: str) -> Markup:
+    files = ("style.css", *more)
+    return Markup("".join(_environment().loader.get_source(_environment(), f)[0] for f in files))  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

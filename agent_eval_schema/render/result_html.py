@@ -37,12 +37,12 @@ MARKS = {
 
 def result_page(result: EvalResult) -> str:
     """The result as a standalone HTML page."""
-    return page(_title(result), "result.html", **_drawn(result, WORST_ON_A_PAGE))
+    return page(_title(result), "result.html", "result.css", **_drawn(result, WORST_ON_A_PAGE))
 
 
 def result_inline(result: EvalResult) -> str:
     """The result for the output cell of a notebook."""
-    return inline("result.html", **_drawn(result, WORST_INLINE))
+    return inline("result.html", "result.css", **_drawn(result, WORST_INLINE))
 
 
 def _title(result: EvalResult) -> str:
