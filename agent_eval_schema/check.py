@@ -247,7 +247,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     rows: Rows | None = None
     try:
-        with _without_collector():
+        with without_collector():
             rows = Rows(find_format(plan.format).read(batch), plan)
             for step in STEPS:
                 step(rows)
@@ -261,7 +261,7 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """A batch makes no reference cycles, only many objects that live until its end: looking for cycles among them again
     and again took a tenth of the time."""
     was_on = gc.isenabled()

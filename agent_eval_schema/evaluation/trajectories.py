@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells import reading_problems
-from agent_eval_schema.check import check_batch, make_plan
+from agent_eval_schema.check import check_batch, make_plan, without_collector
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError, IssueLog, Severity
@@ -96,7 +96,8 @@ def score_batch(batch: pa.RecordBatch, plan: Plan, options: TrajectoryOptions) -
     """The scores of one batch; pure, so it can run anywhere."""
     log = IssueLog(batch.num_rows)
     canonical, where = _canonical(batch, plan, log)
-    pair = read_pair(canonical, where, names=options.names_tools)
+    with without_collector():
+        pair = read_pair(canonical, where, names=options.names_tools)
     mark_unreadable(pair, log)
     scores = score_numbers(pair, options)
     return ScoredBatch(batch, scores, log, reasons(pair, options, scores))

@@ -122,7 +122,7 @@ class _Numbering:
         new = [text for text in dict.fromkeys(texts) if text not in known]
         keys, names = self._by_key, self.names
         for text, call in zip(new, read(new), strict=True):
-            if call is None or not call.tool_name.strip():
+            if call is None or call.tool_name.isspace() or not call.tool_name:
                 known[text] = -1
                 continue
             if call.tool_input is None:

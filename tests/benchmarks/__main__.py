@@ -6,6 +6,8 @@
     memory   peak resident memory of the command line, which must not grow with the file, whatever its layout
     evaluate ``evaluate_eval_set`` against mlflow's own evaluate, called with the prepared frame and those scorers,
              on sqlite; and, in memory, ``prepare_for_evaluate`` against ``validate_eval_set`` of rows with traces
+    trajectories  1,000,000 pairs of five calls, every other one the same: pairs a second of CPU time for all five
+             metrics, the time against google-adk's evaluator, and the memory, for a tenth of the file and for all of it
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
@@ -47,6 +49,7 @@ MEASURED_FILES = {
     "traces-one-group.parquet": TRACE_ROWS,
     "plain.parquet": PLAIN_ROWS,
 }
+OTHER_FILES = {"trajectories.parquet": 1_000_000, "trajectories-tenth.parquet": 100_000}
 
 Result = dict[str, float]
 
@@ -69,7 +72,7 @@ class Bench:
 
     def file(self, name: str) -> Path:
         """The generated file, made on first use; its name holds its size, so a kept folder can hold several."""
-        rows = self.rows or MEASURED_FILES[name]
+        rows = self.rows or {**MEASURED_FILES, **OTHER_FILES}[name]
         path = self.folder / f"{rows}-{name}"
         if not path.exists():
             note(f"generating {path.name}")
@@ -111,7 +114,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(where).resolve()
 
 
-# --- the five sections ------------------------------------------------------------------------------------------------
+# --- the sections ------------------------------------------------------------------------------------------------
 
 
 def traces(bench: Bench) -> list[Line]:
@@ -168,6 +171,21 @@ def evaluate(bench: Bench) -> list[Line]:
     ]
 
 
+def trajectories(bench: Bench) -> list[Line]:
+    path, tenth = bench.file("trajectories.parquet"), bench.file("trajectories-tenth.parquet")
+    best = fastest(path, "score_on_one_core", "adk_evaluator", "adk_from_cells")
+    ours, one_kind, from_cells = (per_row(result) for result in best.values())
+    peaks = [peak_memory("-m", "agent_eval_schema", "score", str(file), "--quiet") for file in (tenth, path)]
+    return [
+        Line("pairs scored", f"{best['score_on_one_core']['rows']:,.0f}"),
+        at_least("all five metrics, of CPU time", 1 / ours, 150_000, " pairs/s"),
+        at_least("google-adk from the same cells, three metrics", from_cells / ours, 50, " ×"),
+        Line("google-adk, objects made before, one metric", f"{one_kind / ours:.1f} ×"),
+        Line(f"peak memory of score, {tenth.stat().st_size / 1e6:,.0f} MB", f"{peaks[0]:.0f} MB"),
+        below(f"peak memory of score, {path.stat().st_size / 1e6:,.0f} MB", peaks[1], 400, " MB", 0),
+    ]
+
+
 def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     statements = {
         "nothing": "pass",
@@ -192,6 +210,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "plain": plain,
     "memory": memory,
     "evaluate": evaluate,
+    "trajectories": trajectories,
     "import": imports,
 }
 
