@@ -144,7 +144,10 @@ def mlflow_evaluate(path: Path) -> Result:
 
 
 def score_on_one_core(path: Path) -> Result:
-    """``score_trajectories(path)``: all five metrics, reading included; CPU time, of which neighbours take less than of the clock."""
+    """``score_trajectories(path)``: all five metrics, reading included.
+
+    CPU time here and for google-adk: neighbours take less of it than of the clock's.
+    """
     pin()
     from agent_eval_schema import score_trajectories
 
