@@ -64,8 +64,12 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
 
 
 def _column_names(rows: Rows, plan: Plan) -> list[str]:
-    """The columns that the data set has. A frame of search_traces has columns of its own, which are no surprise."""
-    known = find_format(plan.format).own_columns
+    """The columns that the data set has, of which a word may be said. A frame of search_traces has columns of its
+    own, which are no surprise."""
+    form = find_format(plan.format)
+    if form.knows_columns:
+        return []
+    known = form.own_columns
     return [f.name for f in rows.batch.schema if not is_hidden(f) and f.name not in known]
 
 
@@ -120,6 +124,8 @@ def _ids(rows: Rows) -> pa.Array:
 
 def _hashes(texts: list[str | None]) -> pa.Array:
     """The hash of each text; null stays null."""
+    if texts.count(None) == len(texts):
+        return pa.nulls(len(texts), pa.uint64())
     found, absent = hash_texts(texts)
     return pa.array(found, pa.uint64(), mask=absent)
 

@@ -29,12 +29,18 @@ LINE = "__line__"
 REPAIRS = "__repairs__"
 """list<struct<column, path, message>> a row: which of its cells were repaired, where, and what they were."""
 
+FINDINGS = "__findings__"
+"""list<struct<code, column, path, message, hint>> a row: what a format that looks across rows found in each."""
+
+_ROLE_FINDINGS = {b"cells": b"findings"}
 _ROLE_READING = {b"cells": b"reading"}
 _ROLE_LINE = {b"cells": b"line"}
 _ROLE_REPAIRS = {b"cells": b"repairs"}
 
 READING_TYPE = pa.list_(pa.struct([("column", pa.string()), ("code", pa.string()), ("message", pa.string())]))
 REPAIRS_TYPE = pa.list_(pa.struct([("column", pa.string()), ("path", pa.string()), ("message", pa.string())]))
+
+FINDINGS_TYPE = pa.list_(pa.struct([(name, pa.string()) for name in ("code", "column", "path", "message", "hint")]))
 
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
@@ -45,6 +51,9 @@ CANONICAL_CELLS = {b"cells": b"canonical"}
 
 Problem = tuple[str | None, str, str]
 """What a reader says of a row: the column (None: the whole row), the code of the rule, the message."""
+
+FindingNote = tuple[str, str | None, str | None, str, str]
+"""A finding of a format: the code of the rule, the column, the path, the message, the hint."""
 
 RepairNote = tuple[str, str, str]
 """What is said of a repaired cell: its column, the path of what changed in it, the message."""
@@ -285,7 +294,7 @@ def with_repairs(batch: pa.RecordBatch, notes: dict[int, list[RepairNote]]) -> p
         [{"column": c, "path": path, "message": m} for c, path, m in notes.get(i, ())] or None
         for i in range(batch.num_rows)
     ]
-    field = pa.field(_free(REPAIRS, batch.schema.names), REPAIRS_TYPE, metadata=_ROLE_REPAIRS)
+    field = pa.field(free(REPAIRS, batch.schema.names), REPAIRS_TYPE, metadata=_ROLE_REPAIRS)
     arrays = [*batch.columns, pa.array(rows, REPAIRS_TYPE)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
 
@@ -297,10 +306,48 @@ def repair_notes(batch: pa.RecordBatch) -> list[list[RepairNote]]:
     return [[(n["column"], n["path"], n["message"]) for n in row or ()] for row in rows]
 
 
+def with_findings(batch: pa.RecordBatch, notes: dict[int, list[FindingNote]]) -> pa.RecordBatch:
+    """The batch with what its format found in its rows."""
+    if not notes:
+        return batch
+    keys = [field.name for field in FINDINGS_TYPE.value_type]
+    rows = [[dict(zip(keys, n, strict=True)) for n in notes.get(i, ())] or None for i in range(batch.num_rows)]
+    field = pa.field(free(FINDINGS, batch.schema.names), FINDINGS_TYPE, metadata=_ROLE_FINDINGS)
+    arrays = [*batch.columns, pa.array(rows, FINDINGS_TYPE)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
+
+
+def findings_in(batch: pa.RecordBatch) -> list[list[FindingNote]]:
+    """What the format found in each row (nothing at all if all was well)."""
+    at = _with_role(batch.schema, _ROLE_FINDINGS)
+    rows = batch.column(at).to_pylist() if at is not None else []
+    return [[(n["code"], n["column"], n["path"], n["message"], n["hint"]) for n in row or ()] for row in rows]
+
+
 def lines(batch: pa.RecordBatch) -> pa.Array | None:
     """The original texts of the lines that are no rows, if there are any."""
     at = _with_role(batch.schema, _ROLE_LINE)
     return None if at is None else batch.column(at)
+
+
+def row_texts(batch: pa.RecordBatch) -> list[str | None]:
+    """Each row as one JSON text: its columns put back together, without those that are absent."""
+    own = [f.name for f in batch.schema if not is_hidden(f)]
+    columns = {n: read_cells(batch, n) or Cells([], True) for n in own}
+    return [_object_text({n: cell_json(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
+
+
+def cell_json(cells: Cells, row: int) -> str | None:
+    """The JSON text of a cell: a text that holds an object or a list stands for that."""
+    text = cells.texts[row]
+    if text is None or cells.json or text[:1] in ("{", "["):
+        return text
+    return jsontext.encode(text).decode()
+
+
+def _object_text(parts: dict[str, str | None]) -> str | None:
+    given = {k: v for k, v in parts.items() if v is not None}
+    return "{" + ",".join(f"{jsontext.encode(k).decode()}:{v}" for k, v in given.items()) + "}" if given else None
 
 
 def filled_rows(batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
@@ -324,12 +371,12 @@ def original_lines(batch: pa.RecordBatch) -> pa.Array | None:
 
 def is_hidden(field: pa.Field) -> bool:
     """Whether a column is the reader's, not the user's: only readers mark fields, what users give is stripped."""
-    return field.metadata in (_ROLE_READING, _ROLE_LINE, _ROLE_REPAIRS)
+    return field.metadata in (_ROLE_READING, _ROLE_LINE, _ROLE_REPAIRS, _ROLE_FINDINGS)
 
 
 def own_columns(schema: pa.Schema) -> list[int]:
     """The places of the user's columns, and of the original lines."""
-    return [i for i, field in enumerate(schema) if field.metadata not in (_ROLE_READING, _ROLE_REPAIRS)]
+    return [i for i, field in enumerate(schema) if field.metadata not in (_ROLE_READING, _ROLE_REPAIRS, _ROLE_FINDINGS)]
 
 
 def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -359,18 +406,19 @@ def make_batch(
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
     if lines:
         arrays.append(pa.array([lines.get(i) for i in range(size)], pa.string()))
-        fields.append(pa.field(_free(LINE, columns), pa.string(), metadata=_ROLE_LINE))
+        fields.append(pa.field(free(LINE, columns), pa.string(), metadata=_ROLE_LINE))
     if problems or not columns:
         rows = [
             [{"column": c, "code": code, "message": m} for c, code, m in problems.get(i, ())] or None
             for i in range(size)
         ]
         arrays.append(pa.array(rows, READING_TYPE))
-        fields.append(pa.field(_free(READING, columns), READING_TYPE, metadata=_ROLE_READING))
+        fields.append(pa.field(free(READING, columns), READING_TYPE, metadata=_ROLE_READING))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _free(name: str, taken: Container[str]) -> str:
+def free(name: str, taken: Container[str]) -> str:
+    """A column's name that is not taken, as near to this one as can be."""
     while name in taken:
         name += "_"
     return name

@@ -8,11 +8,9 @@ mapInArrow. What needs the whole data set runs in the fold (fold.py).
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Literal
 
@@ -21,6 +19,8 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.assemble import assemble
+from agent_eval_schema.cells import free
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.engines.workers import check_with_workers, worth_workers
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.registry import detect, find_format
@@ -34,7 +34,8 @@ from agent_eval_schema.report import Report
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import chosen
 from agent_eval_schema.rules.reading import INTERNAL
-from agent_eval_schema.steps import STEPS
+from agent_eval_schema.steps import OWN_STEPS, STEPS
+from agent_eval_schema.unreadable import UNREADABLE
 
 Outputs = Literal["auto", "provided", "generated"]
 
@@ -60,7 +61,9 @@ def validate_eval_set(
         A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
         file. It is not changed.
     format
-        The form that the data has (`"databricks"`, `"search_traces"`, `"traces"`); `"auto"` looks at the columns.
+        The form that the data has: `"ces-csv"`, `"ces-evaluation"`, `"traces"`, `"search_traces"`, `"adk"`,
+        `"adk-legacy"`, `"langsmith"`, `"ragas"`, `"deepeval"`, `"openai"`, `"vertex"`, `"mlflow"` or `"databricks"`;
+        `"auto"` looks at the columns.
     outputs
         `"provided"`: response or trace is required on every row. `"generated"`: the app will be run on the requests.
         `"auto"`: provided if any row has a response or a trace.
@@ -103,7 +106,9 @@ def normalize_eval_set(
 
     Requests become `{"messages": [...]}`, what a trace says fills absent cells, unknown columns are carried along.
     Invalid rows raise InvalidEvalSet (its `report` says why), are kept with what could be read, or dropped; say
-    `"drop"` only if you look at the report as well.
+    `"drop"` only if you look at the report as well. A cell that could not be read is None where rows are kept: its
+    column has one type. What it holds stands in a column `unreadable`, as JSON text by column: `{"request": {"q":
+    "Hi"}}`, or, of a line that is no row, the line's text. Without such cells there is no such column.
 
     `fix` applies the safe repairs first (repairs.py): another spelling of a key, role or column, a single document for
     a list, JSON text for an object. What cannot be repaired safely stays as it is; `data` is never changed.
@@ -118,17 +123,22 @@ def normalize_eval_set(
     report = check_source(source, format=format, outputs=outputs)
     if on_invalid == "raise" and not report.ok:
         raise InvalidEvalSet(report)
-    return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None)
+    unread = report.unreadable() if on_invalid == "keep" else {}
+    return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None, unread)
 
 
-def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None) -> Any:
+def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unread: dict[int, str]) -> Any:
+    beside = [unread.get(row) for row in range(report.row_count)] if unread else []
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         table = report.to_arrow()
         table = table if mask is None else table.filter(pa.array(mask))
+        table = table.append_column(free(UNREADABLE, table.column_names), pa.array(beside)) if beside else table
         if isinstance(data, pa.RecordBatchReader):
             return table.to_reader()
         return one_batch(table) if isinstance(data, pa.RecordBatch) else table
     frame = report.rows
+    if beside:
+        frame[free(UNREADABLE, frame.columns)] = pd.Series(beside, dtype="object")
     if isinstance(data, pd.DataFrame):
         frame.index = data.index
     frame = frame if mask is None else frame[mask]
@@ -146,7 +156,8 @@ def metric_support(
 ) -> pd.DataFrame:
     """Which metric each row can support: a bool frame with one line a row and one column a metric.
 
-    `system` is `"databricks"`, `"mlflow"`, `"vertex"` or `"all"`. An invalid row supports nothing.
+    `system` is `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"` or `"all"`. `data`, `format` and `outputs` are as in
+    `validate_eval_set`. An invalid row supports nothing.
     """
     wanted = [m.name for m in metrics_of(system)]
     return validate_eval_set(data, format=format, outputs=outputs).metric_support[wanted]
@@ -173,6 +184,7 @@ def check_source(
     source = source.quoting(values)
     with progress(source, screen) as so_far:
         plan = make_plan(source, format, outputs, select, ignore, values)
+        source = find_format(plan.format).prepare(source).quoting(values)
         fold = Fold(plan.codes, plan.outputs, source, values=values)
         for checked in _checked(source, plan, jobs):
             fold.add(checked)
@@ -182,7 +194,7 @@ def check_source(
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     workers = jobs or worth_workers(source.name)
-    if source.name is None or source.repaired or source.unfolded or workers == 1:
+    if source.name is None or source.repaired or source.in_order or workers == 1:
         return check_stream(source.batches(), plan)
     return check_with_workers(source, source.name, plan, workers)
 
@@ -249,7 +261,7 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     try:
         with without_collector():
             rows = Rows(find_format(plan.format).read(batch), plan)
-            for step in STEPS:
+            for step in OWN_STEPS.get(plan.format, STEPS):
                 step(rows)
             return assemble(rows, plan)
     except Exception as error:
@@ -258,19 +270,6 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             parts = [_check_batch(batch.slice(0, half), plan), _check_batch(batch.slice(half), plan)]
             return _joined(parts)
         return _broken(rows or Rows(batch, plan), plan, error)
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """A batch makes no reference cycles, only many objects that live until its end: looking for cycles among them again
-    and again took a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:

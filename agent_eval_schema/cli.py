@@ -11,11 +11,13 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.issues import EvalSetError, Severity
 
 if TYPE_CHECKING:
+    from agent_eval_schema.formats.ces.evaluation import Evaluation
+    from agent_eval_schema.formats.ces.update import Update
     from agent_eval_schema.progress import Screen
     from agent_eval_schema.repairing import Repaired
     from agent_eval_schema.report import Report
@@ -33,9 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except EvalSetError as error:
-        from agent_eval_schema.visible import visible
+        from agent_eval_schema.visible import inert, visible
 
-        print(f"agent-eval-schema: {visible(error)}", file=sys.stderr)
+        print(inert(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
         return COULD_NOT_RUN
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -238,13 +240,13 @@ def _traces(arguments: argparse.Namespace) -> object:
 
 def _convert(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.convert import convert_file
-    from agent_eval_schema.render.conversion_text import summary_text
 
     target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    report, losses = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
-    _print(summary_text(losses.issues, report.format, target, report.row_count, report.valid_count))
-    _note(f"{report.valid_count:,} rows written to {arguments.output}", arguments)
-    return FINDINGS if any(losses.count(severity) for severity in FAILING[arguments.fail_on]) else CLEAN
+    made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
+    _print(str(made))
+    _note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
+    fails = FAILING[arguments.fail_on]
+    return FINDINGS if made.losses["severity"].isin([str(severity) for severity in fails]).any() else CLEAN
 
 
 def _score(arguments: argparse.Namespace) -> int:
@@ -291,6 +293,61 @@ def _schema(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.schema import json_schema
 
     _print(json.dumps(json_schema(arguments.name), indent=2) + "\n")
+    return CLEAN
+
+
+def _ces_template(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.engines.writing import require_place, write_text
+    from agent_eval_schema.formats.ces.golden_writer import golden_template
+
+    if arguments.output is None:
+        _print(golden_template())
+        return CLEAN
+    require_place(arguments.output)
+    write_text(arguments.output, golden_template())
+    _note(f"a golden CSV to start from written to {arguments.output}", arguments)
+    return CLEAN
+
+
+def _ces_update(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
+    from agent_eval_schema.render.plain import finding
+
+    planned = plan_updates(arguments.file, arguments.against, arguments.mask)
+    if faults := [issue for update, _ in planned for issue in faults_of(update)]:
+        _print("".join(f"{issue.code} {finding(issue, with_row=False)}\n" for issue in faults))
+        _note("nothing was sent: the service would refuse this", arguments)
+        return FINDINGS
+    planned = [(update, old) for update, old in planned if update.paths]
+    if not planned:
+        _note("nothing differs from what is stored: there is nothing to update", arguments)
+        return CLEAN
+    requests = [request_of(update) for update, _ in planned]
+    if arguments.output == "json":
+        _print(json.dumps(requests if len(requests) > 1 else requests[0], indent=2, ensure_ascii=False) + "\n")
+    else:
+        _print("\n".join(_update_text(update, old) for update, old in planned))
+    if arguments.dry_run:
+        _note("nothing was sent (--dry-run)", arguments)
+        return CLEAN
+    return _send(requests, arguments)
+
+
+def _update_text(update: Update, old: Evaluation | None) -> str:
+    from agent_eval_schema.formats.ces.review import review_update
+    from agent_eval_schema.render.update_text import update_text
+
+    return update_text(review_update(update, old), color=_in_color())
+
+
+def _send(requests: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
+    """Send one after the other; the first that fails is the last, and the notes say which were made."""
+    from agent_eval_schema.integrations.ces_mcp import update_evaluation
+    from agent_eval_schema.visible import visible
+
+    for request in requests:
+        update_evaluation(request, endpoint=arguments.endpoint, rest=arguments.rest, timeout=arguments.timeout)
+        _note(f"updated {visible(request['params']['arguments']['evaluation']['name'])}", arguments)
     return CLEAN
 
 
@@ -429,7 +486,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_quiet(command)
 
     command = _add(commands, "schema", _schema, "print the JSON Schema of a row")
-    command.add_argument("name", metavar="FORMAT", help="databricks (what may be given) or canonical (what comes out)")
+    command.add_argument(
+        "name",
+        metavar="FORMAT",
+        help="databricks, mlflow (what may be given), canonical (what comes out) or ces-evaluation",
+    )
+
+    _add_ces(commands)
 
     command = _add(commands, "explain", _explain, "explain a code")
     command.add_argument("code", metavar="CODE", help="such as AE206 or message-role")
@@ -447,6 +510,27 @@ def _add(
     command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
     command.set_defaults(run=run)
     return command
+
+
+def _add_ces(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    summary = "files of Google CES: golden CSV, Evaluation JSON"
+    group = commands.add_parser("ces", help=summary, description=summary[0].upper() + summary[1:] + ".")
+    verbs = group.add_subparsers(required=True, metavar="VERB")
+    command = _add(verbs, "template", _ces_template, "write a golden CSV to start from")
+    command.add_argument("output", metavar="OUT", nargs="?", help="the file (stdout)")
+    _add_quiet(command)
+
+    command = _add(verbs, "update", _ces_update, "store evaluations, and of them only what changed")
+    command.add_argument("file", metavar="FILE", help="evaluations as they are to be (JSON)")
+    command.add_argument("--against", metavar="STORED", help="the stored ones (JSON): what differs is updated")
+    command.add_argument("--mask", metavar="M", help="the fields to update, displayName,golden.turns; '*' replaces all")
+    command.add_argument("--dry-run", action="store_true", help="show the mask and what changes; nothing is sent")
+    command.add_argument("--output", choices=["text", "json"], default="text", help="what changes, or the request")
+    command.add_argument("--endpoint", metavar="URL", help="where to (https://ces.googleapis.com/mcp)")
+    command.add_argument("--rest", action="store_true", help="PATCH over REST (https://ces.googleapis.com), not MCP")
+    command.add_argument("--timeout", metavar="S", type=_seconds, default=60.0, help="seconds for all of it (60)")
+    command.epilog = "The token is read from the environment: CES_ACCESS_TOKEN=$(gcloud auth print-access-token)"
+    _add_quiet(command)
 
 
 def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -527,11 +611,21 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}")
+    return seconds
+
+
 def _add_metrics(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = _add(commands, "metrics", _metrics, "show which metrics the rows can support")
     command.add_argument("file", metavar="FILE", help="JSONL, JSON, CSV or Parquet")
     _add_reading(command)
-    command.add_argument("--system", help="databricks, mlflow, vertex or all (that of the format)")
+    command.add_argument("--system", help="databricks, mlflow, vertex, ces or all (that of the format)")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the table (text)")
 
 
@@ -540,7 +634,9 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.add_argument("old", metavar="OLD", help="JSONL, JSON, CSV or Parquet")
     command.add_argument("new", metavar="NEW", help="the same, or another kind of file")
     _add_reading(command)
-    command.add_argument("--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, all")
+    command.add_argument(
+        "--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, ces, all"
+    )
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the comparison (text)")
     command.add_argument("--html", metavar="PATH", help="write the comparison as a page to look at")
     command.add_argument(
@@ -553,7 +649,13 @@ def _add_diff(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def _add_reading(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
+    command.add_argument(
+        "--format",
+        metavar="F",
+        default="auto",
+        help="ces-csv, ces-evaluation, traces, search_traces, adk, "
+        "adk-legacy, langsmith, ragas, deepeval, openai, vertex, mlflow or databricks (found by its columns)",
+    )
     command.add_argument(
         "--outputs",
         choices=["auto", "provided", "generated"],

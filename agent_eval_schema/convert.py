@@ -5,7 +5,8 @@
 
 No list says what each pair of formats loses: what was written is read again by the target's own reader, and whatever
 does not come back as it was is a loss (AE811, AE812). What a source row says that no canonical column can hold is told
-too (AE813), and so is every row that is left out because it is invalid (AE814).
+too (AE813), and so is every row that is left out because it is invalid (AE814). Between the two forms of Customer
+Engagement Suite nothing goes by way of rows: their writer says what a golden CSV cannot hold (AE80).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import check_source, validate_eval_set
@@ -25,12 +27,16 @@ from agent_eval_schema.diagnose import describe
 from agent_eval_schema.edits import edits
 from agent_eval_schema.engines.writing import require_place, require_writable, write_batches, write_text
 from agent_eval_schema.formats.adk import evalset, one_session
+from agent_eval_schema.formats.ces import conversion as ces
+from agent_eval_schema.formats.ces.evaluation import write_evaluations
+from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+from agent_eval_schema.formats.ces.rows import groups_of
 from agent_eval_schema.formats.layout import Layout
 from agent_eval_schema.formats.mlflow_rows import MLFLOW_ROW, write_mlflow
 from agent_eval_schema.formats.neighbours import DEEPEVAL, LANGSMITH, OPENAI, RAGAS, VERTEX
 from agent_eval_schema.formats.unread import unread_parts
 from agent_eval_schema.frames import batch_of_rows, open_source, to_columns
-from agent_eval_schema.issues import EvalSetError, Issue, Rule, Severity
+from agent_eval_schema.issues import EvalSetError, Issue, Rule
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.report import Report, issues_frame
 from agent_eval_schema.rules import conversion
@@ -39,18 +45,29 @@ from agent_eval_schema.visible import visible
 
 Row = Mapping[str, Any]
 
+POSITION = "__position__"
+"""The key under which a canonical row knows its place in the source while it is converted."""
+
+
+class Document(Struct, frozen=True):
+    """A target that is made of all rows at once. `back` is what a check reads to see what became of them, in `format`;
+    `places` says which of the rows there is which (None: it is not there); `losses` are those that its writer knows."""
+
+    data: Any
+    back: Any
+    format: str
+    places: Sequence[int | None]
+    losses: Sequence[Issue] = ()
+
 
 class Target(Struct, frozen=True):
-    """A format that can be written.
-
-    `write` makes one row of the target of a canonical row; where `document` is set, it makes the whole of all rows
-    (a conversation may take several), and tells for each of them which of the turns in it is the row's.
-    """
+    """A format that can be written: row by row into the columns it names, or as one document that `save` writes."""
 
     name: str
-    write: Callable[[Row], dict[str, Any]]
+    write: Callable[[Row], dict[str, Any]] | None = None
     columns: tuple[str, ...] = ()
-    document: Callable[[Sequence[Row]], tuple[Any, list[int]]] | None = None
+    document: Callable[[Sequence[Row]], Document] | None = None
+    save: Callable[[Any, str], Any] | None = None
 
 
 def _canonical(row: Row) -> dict[str, Any]:
@@ -61,18 +78,51 @@ def _layout(name: str, layout: Layout) -> Target:
     return Target(name, layout.write, layout.written)
 
 
+def _evalset(rows: Sequence[Row]) -> Document:
+    made, places = evalset(rows)
+    return Document(made, made, "adk", places)
+
+
+def _test_list(rows: Sequence[Row]) -> Document:
+    made, places = one_session(rows)
+    return Document(made, made, "adk-legacy", places)
+
+
+def _evaluations(rows: Sequence[Row]) -> Document:
+    made, places = ces.made_of_rows(rows)
+    groups = [groups_of(row) for row in rows]
+    return Document(made, ces.rows_back(made, groups), "databricks", places)
+
+
+def _golden_csv(rows: Sequence[Row]) -> Document:
+    found = _evaluations(rows)
+    text, losses = golden_csv_text(found.data, groups=ces.groups_by_name(rows, found.data))
+    moved = [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in losses]
+    return replace(found, data=text, losses=moved)
+
+
+def _save_json(made: Any, path: str) -> None:
+    write_text(path, msgspec.json.format(jsontext.encode(made), indent=2).decode() + "\n")
+
+
+def _save_text(made: Any, path: str) -> None:
+    write_text(path, made)
+
+
 TARGETS: dict[str, Target] = {
     t.name: t
     for t in (
         Target("databricks", _canonical, COLUMNS),
         Target("mlflow", write_mlflow, MLFLOW_ROW),
         _layout("vertex", VERTEX),
-        Target("adk", _canonical, document=evalset),
-        Target("adk-legacy", _canonical, document=one_session),
+        Target("adk", document=_evalset, save=_save_json),
+        Target("adk-legacy", document=_test_list, save=_save_json),
         _layout("openai", OPENAI),
         _layout("langsmith", LANGSMITH),
         _layout("ragas", RAGAS),
         _layout("deepeval", DEEPEVAL),
+        Target(ces.JSON, document=_evaluations, save=write_evaluations),
+        Target(ces.CSV, document=_golden_csv, save=_save_text),
     )
 }
 """What can be written, by name."""
@@ -81,9 +131,11 @@ TARGETS: dict[str, Target] = {
 class Conversion(Struct, frozen=True):
     """What `convert_eval_set` made.
 
-    `data`: the rows of the target, valid ones only, in order: a frame (one object for an ADK evalset, a list for its
-    test list). `losses`: a frame like `Report.issues`, a line for each thing that is not in `data` (row is the 0-based
-    position in the source). `report`: the validation of the source. `source`, `target`: the names of the formats.
+    `data`: the rows of the target, valid ones only, in order: a frame; for `adk` one object, for `adk-legacy` and
+    `ces-evaluation` a list of dicts, for `ces-csv` the text of the file. `losses`: a frame like `Report.issues`, a line
+    for each thing that is not in `data` (row is the 0-based position in the source). `report`: the validation of the
+    source. `source`, `target`: the names of the formats. `given`, `converted`: how many rows (of CES: evaluations) the
+    source has, and how many of them are in `data`.
     """
 
     data: Any
@@ -91,6 +143,8 @@ class Conversion(Struct, frozen=True):
     report: Report
     source: str
     target: str
+    given: int
+    converted: int
 
     @property
     def lossless(self) -> bool:
@@ -114,7 +168,7 @@ def convert_eval_set(data: Any, *, source: str = "auto", target: str) -> Convers
         The format that it has; `"auto"` looks at the columns.
     target
         `"databricks"` (the canonical row), `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
-        `"langsmith"`, `"ragas"`, `"deepeval"`.
+        `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-evaluation"`, `"ces-csv"`.
 
     Returns
     -------
@@ -126,41 +180,29 @@ def convert_eval_set(data: Any, *, source: str = "auto", target: str) -> Convers
     EvalSetError
         There is no such format, or the data cannot be read as a table.
     """
-    wanted = find_target(target)
-    report = check_source(open_source(data), format=source)
-    losses = Losses(wanted)
-    rows: list[dict[str, Any]] = []
-    for part in converted_rows(report, wanted, losses):
-        rows.extend(part)
-    if wanted.document is not None:
-        made, turns = wanted.document(rows)
-        losses.compare(rows, made, turns)
-        return Conversion(made, losses.frame(), report, report.format, target)
-    frame = pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in _names(rows)})
-    return Conversion(frame, losses.frame(), report, report.format, target)
+    work = _Work(data, source, find_target(target))
+    return work.conversion(work.made())
 
 
-def convert_file(path: str, out: str, *, source: str = "auto", target: str) -> tuple[Report, Losses]:
-    """As `convert_eval_set`, from a file to a file: JSONL, JSON, CSV or Parquet by the ending of `out`. Rows are
-    streamed, unless the target is one document. Raises EvalSetError if `out` cannot be written."""
+def convert_file(path: str, out: str, *, source: str = "auto", target: str) -> Conversion:
+    """As `convert_eval_set`, from a file to a file, whose kind its ending says: JSONL, JSON, CSV or Parquet for rows.
+    `data` is None. Rows are streamed, unless source or target is a document. Raises EvalSetError if `out` cannot be
+    written."""
     wanted = find_target(target)
-    require_writable(out) if wanted.document is None else require_place(out)
-    report = check_source(open_source(path), format=source)
-    losses = Losses(wanted)
-    parts = converted_rows(report, wanted, losses)
-    if wanted.document is None:
-        write_batches(out, (batch_of_rows(part) for part in parts if part), _schema(wanted, report))
-        return report, losses
-    rows = [row for part in parts for row in part]
-    made, turns = wanted.document(rows)
-    losses.compare(rows, made, turns)
-    write_text(out, msgspec.json.format(jsontext.encode(made), indent=2).decode() + "\n")
-    return report, losses
+    (require_writable if wanted.save is None else require_place)(out)
+    work = _Work(path, source, wanted)
+    if wanted.save is not None:
+        wanted.save(work.made(), out)
+    else:
+        batches = (batch_of_rows(part) for part in work.written() if part)
+        write_batches(out, batches, _schema(wanted, work.report))
+    return work.conversion(None)
 
 
 def _schema(target: Target, report: Report) -> pa.Schema:
     """The columns of a file of the target: its own, numbers as numbers, then those that are carried along."""
-    carried = [n for n in report.schema.names if n not in COLUMNS and n not in target.columns]
+    known = (*COLUMNS, *target.columns) if report.format not in ces.FORMATS else report.schema.names
+    carried = [n for n in report.schema.names if n not in known]
     return pa.schema([(n, NUMBERS.get(n, pa.string())) for n in (*target.columns, *carried)])
 
 
@@ -178,48 +220,106 @@ def find_target(name: str) -> Target:
     return TARGETS[name]
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# from rows to rows
+
+
+class _Work:
+    """One conversion: the check of the source, the rows as they are made, and the losses as they are found."""
+
+    def __init__(self, data: Any, source: str, target: Target) -> None:
+        self.report = check_source(open_source(data), format=source)
+        self.losses = Losses(target.name)
+        self._target = target
+        of_ces = self.report.format in ces.FORMATS
+        self._evaluations = ces.evaluations_of(data, self.report) if of_ces else None
+        if self._evaluations is not None:
+            self._counts = len(self._evaluations), sum(e.valid for e in self._evaluations)
+        else:
+            self._counts = self.report.row_count, self.report.valid_count
+
+    def conversion(self, data: Any) -> Conversion:
+        """What came of it."""
+        return Conversion(data, self.losses.frame(), self.report, self.report.format, self._target.name, *self._counts)
+
+    def made(self) -> Any:
+        """All of the target in memory."""
+        if self._evaluations is not None and self._target.name in ces.FORMATS:
+            return self._between_forms_of_ces(self._evaluations)
+        if self._target.document is None:
+            rows = [row for part in self.written() for row in part]
+            return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in _names(rows)})
+        rows = [row for part in self._canonical_parts() for row in part]
+        document = self._target.document(rows)
+        self.losses.compare(rows, document)
+        return document.data
+
+    def written(self) -> Iterator[list[dict[str, Any]]]:
+        """The rows of the target, a batch at a time."""
+        write = self._target.write
+        assert write is not None
+        for rows in self._canonical_parts():
+            made = [_with_carried(write(row), row) for row in rows]
+            if self._target.name != "databricks":  # which is what we read
+                self.losses.compare(rows, Document(made, made, self._target.name, range(len(made))))
+            yield made
+
+    def _canonical_parts(self) -> Iterator[list[dict[str, Any]]]:
+        """The valid rows in canonical form, a batch at a time; the others are told."""
+        if self._evaluations is not None:
+            yield from self._rows_of_evaluations(self._evaluations)
+            return
+        start = 0
+        valid = self.report.valid_mask
+        for given, checked in self.report.checked_batches():
+            _, columns = to_columns([rows_of(checked)])
+            rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+            flags = valid[start : start + len(rows)]
+            places = np.flatnonzero(flags).tolist()
+            self.losses.left_out((np.flatnonzero(~flags) + start).tolist(), "row")
+            for i, path, value in unread_parts(self.report.format, given, places):
+                self.losses.unread(start + i, path, value)
+            yield [{**rows[i], POSITION: start + i} for i in places]
+            start += len(rows)
+
+    def _rows_of_evaluations(self, evaluations: Sequence[ces.Given]) -> Iterator[list[dict[str, Any]]]:
+        for given in evaluations:
+            if not given.valid:
+                self.losses.left_out([given.row], "evaluation")
+                continue
+            for path, value in given.unread():
+                self.losses.unread(given.row, path, value)
+            report = validate_eval_set(given.rows(), format="databricks", outputs="generated")
+            kept = [row for row, valid in zip(report.iter_rows(), report.valid_mask.tolist(), strict=True) if valid]
+            self.losses.left_out([given.row] * (report.row_count - len(kept)), "turn")
+            yield [{**row, POSITION: given.row} for row in kept]
+
+    def _between_forms_of_ces(self, evaluations: Sequence[ces.Given]) -> Any:
+        """Golden CSV ⇄ Evaluation JSON, without rows between."""
+        self.losses.left_out([e.row for e in evaluations if not e.valid], "evaluation")
+        kept = [e for e in evaluations if e.valid]
+        made = [e.evaluation for e in kept]
+        if self._target.name == ces.CSV:
+            groups = {str(e.evaluation.get("displayName")): e.groups for e in kept if e.groups}
+            text, losses = golden_csv_text(made, groups=groups)
+            self.losses.issues += [replace(loss, row=kept[loss.row or 0].row) for loss in losses]
+            return text
+        for given in kept:
+            if given.groups:
+                place = {POSITION: given.row, "request_id": given.evaluation.get("displayName")}
+                message = f"an Evaluation cannot say its groups: {describe(given.groups)}"
+                self.losses.add(conversion.NO_PLACE, place, "evaluation_groups", message)
+        return [dict(evaluation) for evaluation in made]
+
+
+def _with_carried(made: dict[str, Any], row: Row) -> dict[str, Any]:
+    """A row of the target, and beside it what is carried along."""
+    known = (*COLUMNS, POSITION)
+    return {**made, **{n: v for n, v in row.items() if n not in known and v is not None and n not in made}}
+
+
 def _names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# rows
-
-
-def converted_rows(report: Report, target: Target, losses: Losses) -> Iterator[list[dict[str, Any]]]:
-    """The rows of the target, a batch at a time (the canonical rows for a target that is one document)."""
-    start = 0
-    valid = report.valid_mask
-    for given, rows in _canonical_batches(report):
-        places = np.flatnonzero(valid[start : start + len(rows)])
-        kept = [{**rows[i], POSITION: start + int(i)} for i in places]
-        losses.left_out(np.flatnonzero(~valid[start : start + len(rows)]) + start)
-        losses.unread(report.format, given, places.tolist(), start)
-        if target.document is not None:
-            yield kept
-        else:
-            written = [_written(row, target) for row in kept]
-            losses.compare(kept, written)
-            yield written
-        start += len(rows)
-
-
-POSITION = "__position__"
-"""The key under which a canonical row knows its place in the source while it is converted."""
-
-
-def _written(row: Row, target: Target) -> dict[str, Any]:
-    """A row of the target, and beside it what is carried along."""
-    made = target.write(row)
-    carried = {n: v for n, v in row.items() if n not in COLUMNS and n != POSITION and v is not None and n not in made}
-    return {**made, **carried}
-
-
-def _canonical_batches(report: Report) -> Iterator[tuple[pa.RecordBatch, list[dict[str, Any]]]]:
-    """The source's batches, and their canonical rows with what is carried along."""
-    for given, checked in report.checked_batches():
-        _, columns = to_columns([rows_of(checked)])
-        yield given, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -229,66 +329,59 @@ def _canonical_batches(report: Report) -> Iterator[tuple[pa.RecordBatch, list[di
 class Losses:
     """What a conversion loses, found by reading back what it wrote."""
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, target: str) -> None:
         self.issues: list[Issue] = []
+        self._target = target
 
-    def compare(self, rows: Sequence[Row], written: Any, places: Sequence[int] | None = None) -> None:
-        """Note what does not come back of these rows; `places` says where each of them is among what is read back."""
-        if not rows or self._target.name == "databricks":
-            return
-        report = validate_eval_set(written, format=self._target.name, outputs="generated")
-        back = list(report.iter_rows())
-        for row, place in zip(rows, range(len(rows)) if places is None else places, strict=True):
-            self._compare_row(row, back[place])
+    def compare(self, rows: Sequence[Row], made: Document) -> None:
+        """Note what does not come back of these rows."""
+        back = list(validate_eval_set(made.back, format=made.format, outputs="generated").iter_rows()) if rows else []
+        self.issues += made.losses
+        for row, place in zip(rows, made.places, strict=True):
+            self._compare_row(row, {} if place is None else back[place])
+            if not isinstance(made.data, list) or made.data is not made.back:
+                self._carried(row)
 
     def _compare_row(self, row: Row, back: Row) -> None:
         for column in COLUMNS:
-            value, came = row[column], back[column]
+            value, came = row[column], back.get(column)
             if value is None or value == came:
                 continue
             if came is None:
-                self.add(conversion.NO_PLACE, row, column, f"{self._target.name} has no place for {describe(value)}")
+                self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
             else:
-                self.add(conversion.CHANGED, row, column, *_difference(column, value, came))
-        if self._target.document is not None:
-            self._carried(row)
+                message, path = _difference(column, value, came)
+                self.add(conversion.CHANGED, row, column, message, path)
 
     def _carried(self, row: Row) -> None:
         """A document has no columns beside its own."""
         known = (*COLUMNS, POSITION, "eval_set_id")
         for column, value in row.items():
             if column not in known and value is not None:
-                self.add(conversion.NO_PLACE, row, column, f"{self._target.name} has no place for {describe(value)}")
+                self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
 
-    def unread(self, format: str, given: pa.RecordBatch, places: Sequence[int], start: int) -> None:
-        """Note what these rows of the source say that no canonical column can hold."""
-        for i, path, value in unread_parts(format, given, places):
-            issue_row = {POSITION: start + i, "request_id": None}
-            column = path.partition(".")[0].partition("[")[0]
-            self.add(conversion.NOT_READ, issue_row, column, f"{describe(value)} has no column", path=path)
+    def unread(self, row: int, path: str, value: Any) -> None:
+        """Note what a row of the source says that no canonical column can hold."""
+        column = path.partition(".")[0].partition("[")[0]
+        place = {POSITION: row, "request_id": None}
+        self.add(conversion.NOT_READ, place, column, f"{describe(value)} has no column", path)
 
-    def left_out(self, rows: np.ndarray[Any, Any]) -> None:
-        """Note the rows that are invalid."""
-        for row in rows.tolist():
+    def left_out(self, rows: Sequence[int], kind: str) -> None:
+        """Note the rows (or evaluations, or turns) that are invalid."""
+        for row in rows:
             place = {POSITION: row, "request_id": None}
-            self.add(conversion.LEFT_OUT, place, None, "the row is invalid and was not converted")
+            self.add(conversion.LEFT_OUT, place, None, f"the {kind} is invalid and was not converted")
 
     def add(self, rule: Rule, row: Row, column: str | None, message: str, path: str | None = None) -> None:
         """Note one loss."""
+        place, identity, severity = row[POSITION], row["request_id"], rule.severity
         self.issues.append(
-            Issue(
-                row[POSITION], row["request_id"], column, path or column, rule.code, rule.name, rule.severity, message,
-                rule.hint,
-            )
-        )  # fmt: skip
+            Issue(place, identity, column, path or column, rule.code, rule.name, severity, message, rule.hint)
+        )
 
     def frame(self) -> pd.DataFrame:
         """The losses in the order of the rows."""
         return issues_frame(sorted(self.issues, key=lambda issue: -1 if issue.row is None else issue.row))
-
-    def count(self, severity: Severity) -> int:
-        return sum(issue.severity is severity for issue in self.issues)
 
 
 def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:

@@ -6,6 +6,7 @@ must be and which rule a problem at which place breaks.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ from msgspec import Struct
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.arrow_columns import TextColumn
 from agent_eval_schema.cells import Cells
-from agent_eval_schema.diagnose import describe, diagnose
+from agent_eval_schema.diagnose import Problem, describe, diagnose
 from agent_eval_schema.issues import IssueLog, Rule, Severity
 from agent_eval_schema.model import Contexts, Count, Document, Facts, Guidelines, ToolCall, Trajectory
 from agent_eval_schema.rules import columns, expectations, reading, requests, retrieval, tools
@@ -142,21 +143,26 @@ def decode_column(name: str, cells: Cells, log: IssueLog) -> Values:
 
 
 def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog) -> Any:
-    shape = SHAPES[name]
     value = value_of_cell(text, cells.json)
     if isinstance(value, jsontext.Malformed):
         log.add(value.rule, row, name, value.message)
         return FAILED
-    value = shape.prepare(value) if shape.prepare else value
-    problems = diagnose(shape.type, value, name)
-    failed = False
-    for problem in problems:
-        rule = shape.rule(problem.field, problem.kind)
+    typed, problems = typed_value(name, value, name)
+    for rule, problem in problems:
         log.add(rule, row, name, problem.message, path=problem.path, hint=problem.hint)
-        failed |= rule.severity is Severity.ERROR
-    if failed:
-        return FAILED
-    return shape.keep(value) if problems and shape.keep else msgspec.convert(value, shape.type)
+    return typed
+
+
+def typed_value(name: str, value: Any, path: str) -> tuple[Any, list[tuple[Rule, Problem]]]:
+    """A value in the type of a column of SHAPES, or FAILED; and what is wrong with it, at places below `path`."""
+    shape = SHAPES[name]
+    value = shape.prepare(value) if shape.prepare else value
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(value, shape.type), []
+    problems = [(shape.rule(p.field, p.kind), p) for p in diagnose(shape.type, value, path)]
+    if any(rule.severity is Severity.ERROR for rule, _ in problems):
+        return FAILED, problems
+    return (shape.keep(value) if shape.keep else FAILED), problems
 
 
 def value_of_cell(text: str, is_json: bool) -> Any:

@@ -3,7 +3,8 @@
 What a column holds wins over what its trace says; where the two disagree, it is said.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,11 @@ import pyarrow as pa
 from agent_eval_schema import jsontext
 from agent_eval_schema import request as requests_
 from agent_eval_schema.cells import is_json_column, is_text, read_cells, simplified, text_views
-from agent_eval_schema.decoding import (
-    FAILED,
-    SHAPES,
-    Values,
-)
-from agent_eval_schema.diagnose import describe, is_type
-from agent_eval_schema.model import Document, ToolCall
+from agent_eval_schema.decoding import FAILED, Values, typed_value, value_of_cell
+from agent_eval_schema.diagnose import Problem, describe
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, as_trajectory
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.model import Document
 from agent_eval_schema.rows import BIT_OF, Rows, merge
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -37,17 +36,21 @@ def read_traces(rows: Rows) -> None:
     values: Values = [None] * rows.size
     states: list[bool | None] = [None] * rows.size
     decode = decode_for_mlflow if rows.beside_traces else decode_trace
+    values_matter = rows.columns or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
             trace = decode(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, rows.columns)
+                rows.derived[row] = derive(trace, values_matter)
             else:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
             states[row] = trace.plain if isinstance(trace, Trace) else None
     rows.trace_states = states
     merge(rows, "trace", values)
+
+
+_COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_context", "expected_response"])
 
 
 def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
@@ -78,18 +81,24 @@ def _note_unreadable(rows: Rows, row: int, notes: list[Any]) -> None:
         rows.log.add(rule, row, "trace", message, path=f"trace.{path}" if path else "trace")
 
 
-_FROM_TRACE = (
-    "request_id",
-    "response",
-    "predicted_trajectory",
-    "input_token_count",
-    "output_token_count",
-    "total_token_count",
-    "latency_seconds",
-    "failure",
-    "error",
-    "session_id",
-)
+_FROM_TRACE = {
+    name: attrgetter(name)
+    for name in (
+        "request",
+        "request_id",
+        "response",
+        "retrieved_context",
+        "predicted_trajectory",
+        "input_token_count",
+        "output_token_count",
+        "total_token_count",
+        "latency_seconds",
+        "failure",
+        "error",
+        "session_id",
+    )
+}
+_NOTHING_SAID = Derived()
 
 
 def fill_from_traces(rows: Rows) -> None:
@@ -97,10 +106,11 @@ def fill_from_traces(rows: Rows) -> None:
     if rows.derived is None:
         return
     _note_disagreements(rows)
-    _fill_requests(rows)
-    for name in _FROM_TRACE:
-        _fill(rows, name, [None if d is None else getattr(d, name) for d in rows.derived])
-    _fill_contexts(rows)
+    _note_derived_requests(rows)
+    _drop_notes_of_given_contexts(rows)
+    said = [d or _NOTHING_SAID for d in rows.derived]
+    for name, read in _FROM_TRACE.items():
+        _fill(rows, name, list(map(read, said)))
     _fill_expectations(rows)
     for row, derived in enumerate(rows.derived):
         for rule, path, message in derived.notes if derived else ():
@@ -122,27 +132,19 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
             rows.filled[row] |= bit
 
 
-def _fill_requests(rows: Rows) -> None:
-    requests_of = [d.request if d else None for d in rows.derived or ()]
-    given = rows.column("request")
-    for row, messages in enumerate(requests_of if rows.format == "databricks" else ()):
-        if messages is not None and given[row] is None:
+def _note_derived_requests(rows: Rows) -> None:
+    if rows.format != "databricks":
+        return
+    for row, (given, derived) in enumerate(zip(rows.column("request"), rows.derived or (), strict=True)):
+        if given is None and derived is not None and derived.request is not None:
             rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
-    _fill(rows, "request", requests_of)
 
 
-def _fill_contexts(rows: Rows) -> None:
-    """Documents from traces are judged mildly (their notes say what they lack), so they may have no doc_uri."""
-    assert rows.derived is not None
-    documents = [
-        None if d is None or d.retrieved_context is None else [Document(u, c) for u, c in d.retrieved_context]  # type: ignore[arg-type]
-        for d in rows.derived
-    ]
+def _drop_notes_of_given_contexts(rows: Rows) -> None:
     given = rows.values.get("retrieved_context")
-    for row, derived in enumerate(rows.derived):
+    for row, derived in enumerate(rows.derived or () if given else ()):
         if derived and given and given[row] is not None:
             _drop_notes(derived, "retrieved_context")
-    _fill(rows, "retrieved_context", documents)
 
 
 def _drop_notes(derived: Derived, field: str) -> None:
@@ -158,13 +160,12 @@ def _fill_expectations(rows: Rows) -> None:
             continue
         custom = {}
         for name, value in derived.expectations.items():
-            column, typed = _expectation(name, value)
+            column = EXPECTATIONS.get(name)
             if column is None:
                 custom[name] = value
-            elif typed is FAILED:
-                message = f"left out: got {describe(value)}"
-                rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=f"trace.info.assessments.{name}")
-            else:
+                continue
+            typed = _expectation(rows, row, name, value)
+            if typed is not None:
                 _fill_one(rows, column, row, typed)
         if custom:
             _fill_one(rows, "custom_expected", row, custom)
@@ -185,29 +186,27 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
         rows.filled[row] |= BIT_OF[column]
 
 
-def _expectation(name: str, value: Any) -> tuple[str | None, Any]:
-    """The column that an expectation of a trace belongs to, and its value in that column's type."""
-    if name == "expected_tool_calls":
-        return _expectation("reference_trajectory", as_trajectory(value) if isinstance(value, list) else value)
-    if name == "reference_trajectory":
-        good = is_type(SHAPES[name].type, value)
-        return name, [ToolCall(**c) for c in value] if good else FAILED
+def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:
+    """The value of an expectation of a trace in its column's type, read as a cell is read; None if it cannot be."""
+    path = f"trace.info.assessments.{name}"
+    value = value_of_cell(value, False) if isinstance(value, str) and name != "expected_response" else value
+    typed, problems = _typed(name, value, path)
+    if typed is FAILED:
+        got = value.message if isinstance(value, jsontext.Malformed) else f"got {describe(value)}"
+        rows.log.add(trace_rules.ODD_TRACE, row, "trace", f"left out: {got}", path=path)
+        return None
+    for rule, problem in problems:
+        rows.log.add(rule, row, "trace", problem.message, path=problem.path, hint=problem.hint)
+    return typed
+
+
+def _typed(name: str, value: Any, path: str) -> tuple[Any, list[tuple[Rule, Problem]]]:
     if name == "expected_response":
-        return name, value if isinstance(value, str) else FAILED
-    if name in ("expected_facts", "guidelines"):
-        return name, value if is_type(SHAPES[name].type, value) else FAILED
-    if name == "expected_retrieved_context":
-        good = is_type(SHAPES[name].type, value)
-        return name, [Document(**d) for d in value] if good else FAILED
-    return None, None
-
-
-def as_trajectory(calls: Iterable[Any]) -> list[Any]:
-    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; an entry that is no object stays as it is, to be
-    told."""
-    return [
-        {"tool_name": c.get("name"), "tool_input": c.get("arguments")} if isinstance(c, Mapping) else c for c in calls
-    ]
+        return (value if isinstance(value, str) and value.strip() else FAILED), []
+    if isinstance(value, jsontext.Malformed):
+        return FAILED, []
+    given = as_trajectory(value) if name == TOOL_CALLS and isinstance(value, list) else value
+    return typed_value(EXPECTATIONS[name], given, path)
 
 
 def _note_disagreements(rows: Rows) -> None:
@@ -237,8 +236,8 @@ def _squeezed(text: str | None) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
-def _uris(documents: list[Any]) -> list[str | None]:
-    return [d[0] if isinstance(d, tuple) else d.doc_uri for d in documents]
+def _uris(documents: list[Document]) -> list[str | None]:
+    return [d.doc_uri for d in documents]
 
 
 _COMPARED: dict[str, Callable[[Any], Any]] = {

@@ -201,6 +201,8 @@ class Fold:
         self._finished = True
         if self.row_count == 0:
             self._log(columns.NO_ROWS, None, None, None, "expected at least one row, got none")
+        for rule, column, message, hint in self.source.remarks:
+            self._log(rule, None, None, column, message, hint)
         self._look_at_columns()
         self._look_at_uris()
         same, both = self._copied[True], self._copied[True] + self._copied[False]

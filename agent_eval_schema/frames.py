@@ -34,7 +34,7 @@ from agent_eval_schema.cells import (
     without_marks,
 )
 from agent_eval_schema.diagnose import describe
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Rule
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.quoting import byte_name, error_text, without_quoting
 from agent_eval_schema.rules import reading
@@ -57,8 +57,8 @@ class Source(Struct, frozen=True):
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
     `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows. A
     repaired source says which columns it `renamed`; as its batches are not those of the file, they are made and checked
-    in one process (`repaired`). So it is with a source whose rows were conversations, of which each turn is a row now
-    (`unfolded`, formats/documents.py).
+    in one process (`repaired`). `in_order` says that a batch can only be made or judged after those before it.
+    `remarks` are what there is to say of the data as a whole: rule, column, message, hint.
     """
 
     kind: str
@@ -70,10 +70,11 @@ class Source(Struct, frozen=True):
     original: Callable[[str], Any] | None = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
     repaired: bool = False
-    unfolded: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None
     read_share: Callable[[int], float | None] | None = None
+    in_order: bool = False
+    remarks: tuple[tuple[Rule, str | None, str, str], ...] = ()
 
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
@@ -123,7 +124,7 @@ def open_source(data: Any) -> Source:
         from agent_eval_schema.engines.files import open_file
 
         return unfolded(open_file(os.fspath(data)))
-    if isinstance(data, Mapping) and (conversations := unfolded(_from_list([data]))).unfolded:
+    if isinstance(data, Mapping) and (conversations := unfolded(_from_list([data]))).in_order:
         return conversations
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data)

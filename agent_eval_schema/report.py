@@ -35,6 +35,7 @@ from agent_eval_schema.metrics.support import (
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.quoting import quoting
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.unreadable import Origin, unreadable
 from agent_eval_schema.verdict import rows_of
 from agent_eval_schema.visible import visible
 
@@ -248,13 +249,26 @@ class Report:
 
     @property
     def valid(self) -> Any:
-        """The valid rows, in the form and with the cells in which they came (a frame for a file)."""
+        """The valid rows, in the form and with the cells in which they came (for a file a frame, with the rows'
+        positions as its index)."""
         return self._source.take(self._fold.valid)
 
     @property
     def invalid(self) -> Any:
-        """The invalid rows, in the form and with the cells in which they came (a frame for a file)."""
+        """The invalid rows, in the form and with the cells in which they came (for a file a frame, with the rows'
+        positions as its index)."""
         return self._source.take(~self._fold.valid)
+
+    def unreadable(self) -> dict[int, str]:
+        """What the normalised rows cannot hold, by row: JSON text of an object with the cells that an error kept from
+        being read, as they came and under the names of their columns, or of the line that is no row."""
+        if self.ok:
+            return {}
+        pairs = zip(self._source.batches(), self.iter_batches(), strict=True)
+        given = self.invalid if self._source.kind == "list" else ()
+        no_rows = dict(zip(np.flatnonzero(~self._fold.valid).tolist(), given, strict=False))
+        origin = Origin(find_format(self.format).origins, self._source.original, no_rows)
+        return dict(unreadable(self.iter_issues(), pairs, origin))
 
     # metrics
 
@@ -311,6 +325,11 @@ class Report:
     def system(self) -> str:
         """The system whose metrics the users of this format ask about first."""
         return find_format(self.format).system
+
+    @property
+    def has_metrics(self) -> bool:
+        """Whether the rows are evaluation rows, on which metrics can be computed; those of a CES file are not."""
+        return find_format(self.format).is_rows
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
         """The report as it is printed in a terminal."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from agent_eval_schema import request as requests_
 from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn
-from agent_eval_schema.cells import Cells, read_cells, reading_problems, repair_notes, simplified
+from agent_eval_schema.cells import Cells, findings_in, read_cells, reading_problems, repair_notes, simplified
 from agent_eval_schema.decoding import (
     FAILED,
     TEXT_COLUMNS,
@@ -18,6 +18,8 @@ from agent_eval_schema.decoding import (
     decode_text,
 )
 from agent_eval_schema.filling import fill_from_traces, read_traces
+from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
+from agent_eval_schema.formats.ces.tables import EVALUATION
 from agent_eval_schema.judging import (
     forbid_two_truths,
     look_at_ground_truth,
@@ -45,6 +47,27 @@ def note_repairs(rows: Rows) -> None:
     for row, notes in enumerate(repair_notes(rows.batch)):
         for column, path, message in notes:
             rows.log.add(columns.REPAIRED_CELL, row, column, message, path=path)
+
+
+def note_findings(rows: Rows) -> None:
+    """What the format itself found, reading the rows in order."""
+    for row, notes in enumerate(findings_in(rows.batch)):
+        for code, column, path, message, hint in notes:
+            rows.log.add(RULES[code], row, column, message, path=path, hint=hint)
+
+
+def check_evaluations(rows: Rows) -> None:
+    """Every problem of each evaluation of CES, which is known by its name."""
+    cells = read_cells(rows.batch, EVALUATION)
+    names: Values = [None] * rows.size
+    for row, text in enumerate(cells.texts if cells is not None else ()):
+        if row in rows.unread:
+            continue
+        for finding in findings_of(text or "{}"):
+            column = column_of(finding.path)
+            rows.log.add(finding.rule, row, column, finding.message, path=finding.path or None, hint=finding.hint)
+        names[row] = name_of(text or "{}")
+    rows.values["request_id"] = names
 
 
 def read_columns(rows: Rows) -> None:
@@ -97,3 +120,10 @@ STEPS: tuple[Callable[[Rows], None], ...] = (
     forbid_two_truths,
     look_at_ground_truth,
 )
+
+
+OWN_STEPS: dict[str, tuple[Callable[[Rows], None], ...]] = {
+    "ces-csv": (note_reading_problems, note_findings),
+    "ces-evaluation": (note_reading_problems, check_evaluations),
+}
+"""The steps of the forms whose rows are no evaluation rows."""

@@ -2,7 +2,8 @@
 
 Cells are model output and user text. Control characters (an escape sequence clears the screen or renames the window),
 bidirectional overrides (which reorder what the eye reads), line separators and what no XML can hold are written out,
-not sent.
+not sent. In the log of a CI run the lines are read as well: there is a command in one that begins with `::` or holds
+`##[` (GitHub) or `##vso[` (Azure), and where a line begins is only known when the text is wrapped.
 """
 
 import re
@@ -20,3 +21,14 @@ def visible(text: object) -> str:
 def _escape(found: re.Match[str]) -> str:
     code = ord(found.group())
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+_COMMAND = re.compile(r"^((?:\s|\x1b\[[\d;]*m)*):(?=:)|(##(?:vso)?)\[")
+
+
+def inert(line: str) -> str:
+    """A whole line of output so that no CI runner takes it for a command: what makes it one is written as an escape.
+
+    Sources: docs.github.com, "Workflow commands"; actions/runner, which also reads `##[`; Azure's "Logging commands".
+    """
+    return _COMMAND.sub(lambda m: rf"{m[1]}\x3a" if m[2] is None else rf"{m[2]}\x5b", line)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,17 +181,17 @@ def test_an_evaluation_in_any_form(every_input: Callable[[list[Row]], Any]) -> N
 # the app
 
 
-def test_the_app_is_run_on_each_row_once(mlflow: Any) -> None:
-    if new(mlflow) < (3, 5):
-        pytest.skip("an older mlflow always tries the app on the first row")
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_app_is_run_on_each_row_once(traced: bool, mlflow: Any) -> None:
     asked = []
 
     def app(question: str) -> str:
         asked.append(question)
         return question * 2
 
-    found = evaluated(ROWS, [made(length), made(exact)], app, inputs="question")
+    found = evaluated(ROWS, [made(length), made(exact)], mlflow.trace(app) if traced else app, inputs="question")
     assert sorted(asked) == ["a", "b", "c"]
+    assert [len(t.data.spans) for t in mlflow.search_traces(run_id=found.run_id, return_type="list")] == [1, 1, 1]
     assert found.scores["length"].tolist() == [2, 2, 2]
     assert found.scores["exact"].tolist() == ["aa", "bb", "cc"]
 
@@ -197,10 +201,8 @@ def exact(outputs: Any) -> Any:
 
 
 @pytest.mark.parametrize("broken", ["a", "b"])
-def test_an_app_that_raises_costs_its_row_only(broken: str, mlflow: Any) -> None:
-    if new(mlflow) < (3, 5) and broken == "a":
-        pytest.skip("an older mlflow always tries the app on the first row")
-
+@pytest.mark.usefixtures("mlflow")
+def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     def app(question: str) -> str:
         if question == broken:
             raise RuntimeError("out of tokens")
@@ -219,16 +221,92 @@ def test_an_app_that_raises_costs_its_row_only(broken: str, mlflow: Any) -> None
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
 
 
-def test_an_app_that_is_traced_or_async(mlflow: Any) -> None:
-    @mlflow.trace(span_type="AGENT")  # type: ignore[untyped-decorator]
-    def traced(question: str) -> str:
+@pytest.mark.usefixtures("mlflow")
+def test_an_app_with_other_parameters_is_told_before_it_is_run() -> None:
+    def app(question: str, tone: str = "kind") -> str:
+        return question + tone
+
+    said = r"^predict_fn takes question, tone, but is called with .* inputs: messages\. .* \"question\"$"
+    with pytest.raises(EvalSetError, match=said):
+        evaluated(ROWS, [made(exact)], app)
+    rows = [{"inputs": {"q": "a"}}, {"inputs": {"question": "b"}}]
+    found = evaluated(rows, [made(exact)], app)  # one row can
+    assert found.scores["exact"].tolist() == [None, "bkind"]
+    assert "unexpected keyword argument 'q'" in found.reasons.at[0, "exact"]
+
+
+class Asked:
+    """An app that is an object, as agents of many frameworks are."""
+
+    async def __call__(self, question: str) -> str:
         return question
 
-    async def waiting(question: str) -> str:
+
+async def waiting(question: str) -> str:
+    await asyncio.sleep(0)
+    return question
+
+
+APPS = {
+    "traced": lambda mlflow: mlflow.trace(lambda question: question, span_type="AGENT"),
+    "async": lambda _: waiting,
+    "async and traced": lambda mlflow: mlflow.trace(waiting, span_type="AGENT"),
+    "an async object": lambda _: Asked(),
+    "a function that makes coroutines": lambda _: lambda question: waiting(question),
+    "a partial": lambda _: partial(waiting),
+}
+
+
+@pytest.mark.parametrize("kind", APPS)
+def test_an_app_that_is_traced_or_async(kind: str, mlflow: Any) -> None:
+    found = evaluated(ROWS, [made(exact)], APPS[kind](mlflow), inputs="question")
+    assert found.scores["exact"].tolist() == ["a", "b", "c"]
+    assert "async app" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_what_an_async_app_calls_stands_below_its_span(mlflow: Any) -> None:
+    @mlflow.trace(span_type="TOOL")  # type: ignore[untyped-decorator]
+    async def search(query: str) -> str:
+        return await waiting(query)
+
+    async def app(question: str) -> str:
+        return str(await search(question))
+
+    found = evaluated(ROWS, [made(exact)], app, inputs="question")
+    for trace in mlflow.search_traces(run_id=found.run_id, return_type="list"):
+        root, tool = sorted(trace.data.spans, key=lambda s: s.parent_id is not None)
+        assert (root.name, root.parent_id, tool.name, tool.parent_id) == ("app", None, "search", root.span_id)
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_all_rows_of_an_async_app_share_a_loop() -> None:
+    """As a client that they share needs it."""
+    loops = set()
+
+    async def app(question: str) -> str:
+        loops.add(asyncio.get_running_loop())
         return question
 
-    for app in (traced, waiting) if new(mlflow) >= (3, 17) else (traced,):
-        assert evaluated(ROWS, [made(exact)], app, inputs="question").scores["exact"].tolist() == ["a", "b", "c"]
+    evaluated(ROWS, [made(exact)], app, inputs="question")
+    assert len(loops) == 1
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_an_async_app_that_hangs_or_raises_costs_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT", "1")
+
+    async def app(question: str) -> str:
+        await asyncio.sleep(60 if question == "b" else 0)
+        if question == "c":
+            raise RuntimeError("out of tokens")
+        return question
+
+    found = evaluated(ROWS, [made(exact)], app, inputs="question")
+    assert found.scores["exact"].tolist() == ["a", None, None]
+    assert found.reasons["exact"].tolist()[1:] == [
+        "the app broke down: no answer within 1 seconds (MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT)",
+        "the app broke down: out of tokens",
+    ]
 
 
 @pytest.mark.usefixtures("mlflow")
@@ -299,9 +377,10 @@ def recorded(mlflow: Any, answers: str) -> list[str]:
         return question
 
     found = []
-    for letter in answers:
-        app(letter)
-        found.append(mlflow.get_trace(mlflow.get_last_active_trace_id()).to_json())
+    with without_its_warnings():  # else the first trace of a process is lost to one
+        for letter in answers:
+            app(letter)
+            found.append(mlflow.get_trace(mlflow.get_last_active_trace_id()).to_json())
     return found
 
 
@@ -336,6 +415,37 @@ def test_rows_that_share_a_trace(mlflow: Any) -> None:
     [text] = recorded(mlflow, "s")
     found = evaluated([{"request_id": str(i), "trace": text} for i in range(3)], [made(exact)])
     assert found.scores["exact"].tolist() == ["s", "s", "s"]
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_score_that_is_no_number_costs_no_other_score(odd: float, ran: bool, mlflow: Any) -> None:
+    def broken(outputs: Any) -> float:
+        return odd if outputs == "b" else 1.0
+
+    rows = [{"request": q, "response": q} for q in "abc"]
+    if new(mlflow) < (3, 17):
+        with pytest.raises(EvalSetError, match=r"^mlflow could not evaluate: a score is NaN or infinite, "):
+            evaluated(rows, [made(length), made(broken)])
+        return
+    found = evaluated(
+        rows, [made(length), made(broken)], (lambda question: question) if ran else None, inputs="question"
+    )
+    assert found.scores["length"].tolist() == [1, 1, 1]
+    assert found.scores["broken"].tolist() == [1.0, None if odd != odd else odd, 1.0]
+    assert found.reasons.at[1, "broken"] == ("the scorer gave no score" if odd != odd else None)
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_names_of_scorers_are_looked_at_before_they_score() -> None:
+    with without_its_warnings():
+        from mlflow.genai.scorers import scorer
+
+        named = [scorer(length, name=name) for name in ("fine", "two\nlines", "fine")]
+    with pytest.raises(EvalSetError, match=r"^the scorer 'two\\nlines' needs another name, for its metrics: "):
+        evaluated(ROWS, named[:2])
+    with pytest.raises(EvalSetError, match=r"^two scorers are called 'fine'"):
+        evaluated(ROWS, [named[0], named[2]])
 
 
 def test_scores_of_an_earlier_evaluation_are_not_taken(mlflow: Any) -> None:
@@ -464,6 +574,16 @@ def test_500_rows_on_sqlite_are_all_scored() -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # as text
+
+
+def test_no_word_of_a_heading_is_broken_in_a_narrow_table() -> None:
+    names = ["pii_detection", "document_precision", "input_token_count", "output_token_count", "latency_seconds"]
+    frame = pd.DataFrame({n: pd.Series([1.0], dtype="object") for n in names})
+    for width in (60, 80, 120):
+        words = scores_text(frame, frame, width).split()
+        assert not {"pii_", "detection", "precision", "output_", "latency_", "seconds"} - {
+            part for word in words for part in (word, *re.findall(r"[^_]*_+|[^_]+", word))
+        }
 
 
 def test_the_table_of_the_sample_data(mlflow: Any) -> None:

@@ -107,7 +107,8 @@ def test_counts_are_exact_and_examples_are_twenty() -> None:
 
 
 def test_all_codes_at_once_stay_small() -> None:
-    rows = [row for rule in RULES.values() for row in rule.bad for _ in range(20)]
+    of_rows = [rule for rule in RULES.values() if validate_eval_set(list(rule.bad)).format == "databricks"]
+    rows = [row for rule in of_rows for row in rule.bad for _ in range(20)]
     report = validate_eval_set(rows)
     assert len(report.counts) > 40
     assert len(report.to_html().encode()) < 1 << 20

@@ -23,7 +23,7 @@ from nbformat import NotebookNode
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "notebooks"
-NAMES = ["01_validate.ipynb", "02_from_traces.ipynb", "05_trajectories.ipynb"]
+NAMES = ["01_validate.ipynb", "02_from_traces.ipynb", "04_convert_ces.ipynb", "05_trajectories.ipynb"]
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -56,6 +56,7 @@ def executed(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Notebook
         monkeypatch.setenv(variable, str(home))
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # the kernel starts in the notebooks' folder
     notebook = committed(name)
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")  # a package of mlflow's, without ipywidgets
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": FOLDER}}
     )

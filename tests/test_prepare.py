@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
+from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 from agent_eval_schema.traces.encode import MADE, made_of, rewritten
@@ -99,8 +100,32 @@ def test_every_row_has_a_trace_or_none_has() -> None:
     assert len(found) == 3
     assert frame["trace"][1] == traced["trace"]
     assert found[0].response == "Retrieval first."
-    assert found[2].retrieved_context == [("u", "c")]
+    assert found[2].retrieved_context == [Document("u", "c")]
     assert found[2].has_retriever
+
+
+@pytest.mark.parametrize("dtype", ["object", "string"])
+def test_traces_that_mlflow_reads_are_handed_on_as_they_stand(dtype: str) -> None:
+    text = (Path(__file__).parent / "data" / "traces" / "mlflow_v3_6_0.json").read_text(encoding="utf-8")
+    texts = pd.Series([text, "{", f"{text} ", text], index=[5, 5, 6, 7], dtype=dtype)
+    with pytest.warns(RowsSetAside, match="1 of 4"):
+        frame = prepare_for_evaluate(pd.DataFrame({"trace": texts, "request_id": list("abcd")}))
+    assert frame["trace"].tolist() == [text, f"{text} ", text]
+    assert frame.index.tolist() == [0, 2, 3]
+    assert frame["trace"].dtype == texts.dtype
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_report_on_prepared_rows_is_that_of_validating_them(failing: bool) -> None:
+    traces = [json.loads(path.read_text(encoding="utf-8")) for path in TRACES]
+    for trace in traces if failing else ():
+        for span in trace.get("data", {}).get("spans", ())[-1:]:
+            span["status"] = {"code": "STATUS_CODE_ERROR", "message": "boom"}
+    rows = [{"trace": json.dumps(trace), "request_id": str(i)} for i, trace in enumerate(traces)]
+    prepared, validated = prepare(rows).report, validate_eval_set(rows)
+    pd.testing.assert_frame_equal(prepared.issues, validated.issues)
+    pd.testing.assert_frame_equal(prepared.metric_support, validated.metric_support)
+    assert ("AE610" in prepared.counts) >= failing
 
 
 def test_nothing_that_the_app_will_make_is_handed_on() -> None:
@@ -228,12 +253,23 @@ def broken(trace: Row, how: str) -> Row:
         case "lost parents":
             for span in spans:
                 span["parent_span_id"] = "AAAAAAAAAAA="
+        case "a span id that is no base64":
+            spans[-1]["span_id"] = "AAAAAAAAAA!="
+        case "span ids that are right only side by side":
+            spans[0]["span_id"], spans[-1]["span_id"] = "AAAAAA", "AAAAA=AAAAAAAAAAA="
+        case "a trace id of another length":
+            spans[-1]["trace_id"] = "AAAA"
+        case "a request id that is no JSON text":
+            spans[-1]["attributes"]["mlflow.traceRequestId"] = "tr-1"
+        case "null links":
+            spans[-1]["links"] = None
     return trace
 
 
 BREAKS = (
     *("unknown info key", "no state", "no trace id in a span", "no location", "numbers as text"),
-    *("two roots", "odd status", "lost parents"),
+    *("two roots", "odd status", "lost parents", "a span id that is no base64", "null links"),
+    *("span ids that are right only side by side", "a trace id of another length", "a request id that is no JSON text"),
 )
 
 
@@ -290,6 +326,6 @@ def test_a_made_trace_holds_what_the_row_holds() -> None:
     assert found.plain
     derived = derive(found)
     assert (derived.response, derived.latency_seconds, derived.failure) == ("b", 1.5, True)
-    assert derived.retrieved_context == [("u", ""), (None, "c")]
+    assert derived.retrieved_context == [Document("u", ""), Document(None, "c")]
     assert [c.tool_name for c in derived.predicted_trajectory or ()] == ["f", "f"]
     assert (derived.token_counts, derived.session_id) == ((3, None, None), "s")

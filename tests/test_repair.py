@@ -795,7 +795,7 @@ def test_a_repeated_column_is_not_lost(capsys: pytest.CaptureFixture[str], tmp_p
     ("arguments", "words"),
     [
         (["good.jsonl", "good.csv", "--diff"], "--fix and --diff take one FILE"),
-        (["good.jsonl", "--fix", "x.csv"], "cannot tell the kind of file from its name"),
+        (["good.jsonl", "--fix", "x.xlsx"], "cannot tell the kind of file from its name"),
         (["good.jsonl", "--fix", "no-folder/x.jsonl"], "there is no folder"),
     ],
 )

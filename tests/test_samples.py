@@ -7,9 +7,28 @@ import pytest
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.rules import FAMILIES, RULES
 
-GOOD = ["good.jsonl", "good.csv", "search_traces.jsonl", "traces_v2.jsonl"]
+GOOD = ["good.jsonl", "good.csv", "good_mlflow.jsonl", "search_traces.jsonl", "traces_v2.jsonl"]
 
 NOT_YET = {"7", "8"}  # production tables and conversion losses come with theirs
+
+
+NEIGHBOURS = {
+    "vertex": ("vertex.jsonl", "vertex_broken.jsonl"),
+    "ragas": ("ragas.jsonl", "ragas_broken.jsonl"),
+    "deepeval": ("deepeval.json", "deepeval_broken.json"),
+    "openai": ("openai.jsonl", "openai_broken.jsonl"),
+    "langsmith": ("langsmith.jsonl", "langsmith_broken.jsonl"),
+    "adk": ("help_desk.evalset.json", "help_desk_broken.evalset.json"),
+    "adk-legacy": ("help_desk.test.json", "help_desk_broken.test.json"),
+}
+
+
+@pytest.mark.parametrize("format", NEIGHBOURS)
+def test_every_neighbour_has_a_good_and_a_broken_sample(format: str, samples: Path) -> None:
+    good, broken = (validate_eval_set(samples / name) for name in NEIGHBOURS[format])
+    assert good.format == broken.format == format
+    assert (good.count("error"), good.count("warning")) == (0, 0), good.to_text()
+    assert broken.invalid_count >= 2
 
 
 @pytest.mark.parametrize("name", GOOD)

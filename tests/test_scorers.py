@@ -63,7 +63,7 @@ def test_writings_of_a_reference(expectations: Row) -> None:
 @pytest.mark.parametrize(
     ("expectations", "problem"),
     [
-        ({"expected_tool_calls": [{"arguments": {}}]}, "expected text, got null"),
+        ({"expected_tool_calls": [{"arguments": {}}]}, "`tool_name` is missing"),
         ({"expected_tool_calls": ["book"]}, "expected an object"),
         ({"expected_tool_calls": "book"}, "expected a list"),
         ({"expected_tool_calls": 3}, "expected a list"),
@@ -315,6 +315,23 @@ COMPARED = ("exact_match", "in_order_match", "any_order_match", "precision", "re
 @pytest.fixture(scope="module")
 def in_columns(mlflow: Any) -> Evaluated:
     return Evaluated(mlflow, made(), IN_COLUMNS)
+
+
+CES = {
+    "toolInvocationScore": "ToolInvocation",
+    "toolOrderedInvocationScore": "ToolOrderedInvocation",
+    "parameterCorrectnessScore": "ParameterCorrectness",
+    "overallToolInvocationResult": "ToolCallsPass",
+    "turnLatency": "LatencySeconds",
+}
+
+
+def test_every_ces_metric_that_needs_no_model_has_a_scorer_with_its_needs() -> None:
+    pytest.importorskip("mlflow")
+    from agent_eval_schema.integrations import scorers
+
+    catalogue = {metric.name: metric.needs for metric in metrics_of("ces") if not metric.judged}
+    assert catalogue == {name: getattr(scorers, kind).needs for name, kind in CES.items()}
 
 
 def test_scores_of_a_row(in_columns: Evaluated) -> None:

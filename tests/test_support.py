@@ -1,11 +1,15 @@
 """Which metric each row supports: the seed's table in both modes, what would unlock the rest, and why."""
 
-from typing import Any
+import argparse
+import re
+from typing import Any, cast
 
 import pytest
 
 from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
-from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, WORDS
+from agent_eval_schema.cli import _parser
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, SYSTEMS, WORDS
 
 R = {"request": "How long is parental leave?"}
 E = {"expected_response": "16 weeks."}
@@ -123,6 +127,13 @@ def test_mlflow_scorers_by_row(row: dict[str, Any], metric: str, yes: bool) -> N
 
 
 CALLS = [{"tool_name": "f", "tool_input": {}}]
+BOTH = {"predicted_trajectory": CALLS, "reference_trajectory": CALLS}
+TOOLS = (
+    "toolInvocationScore",
+    "toolOrderedInvocationScore",
+    "parameterCorrectnessScore",
+    "overallToolInvocationResult",
+)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +152,29 @@ CALLS = [{"tool_name": "f", "tool_input": {}}]
 )
 def test_trajectory_metrics_by_row(row: dict[str, Any], metrics: set[str]) -> None:
     assert supported([row], system="vertex") == metrics
+
+
+@pytest.mark.parametrize(
+    ("row", "metrics"),
+    [
+        (R | RESPONSE, {"hallucinationResult"}),
+        (R | RESPONSE | E, {"hallucinationResult", "semanticSimilarityResult"}),
+        (R | RESPONSE | {"latency_seconds": 1}, {"hallucinationResult", "turnLatency"}),
+        (R | RESPONSE | {"predicted_trajectory": CALLS}, {"hallucinationResult"}),
+        (R | RESPONSE | BOTH, {"hallucinationResult", *TOOLS}),
+        # the agent was to call a tool, and its trace has none: it failed, and that can be told
+        (trace() | {"reference_trajectory": CALLS}, {"hallucinationResult", *TOOLS}),
+    ],
+)
+def test_ces_metrics_by_row(row: dict[str, Any], metrics: set[str]) -> None:
+    assert supported([row], system="ces") == metrics
+
+
+def test_a_trace_will_be_there_whether_the_app_calls_tools_or_not() -> None:
+    lines = {line.metric: line for line in validate_eval_set([R | {"reference_trajectory": CALLS}]).support("all")}
+    assert lines["toolInvocationScore"].supported == 1
+    assert lines["toolInvocationScore"].condition == ""
+    assert lines["trajectory_recall"].condition == "if the app calls tools"
 
 
 def test_the_report_names_the_field_that_would_unlock_most_rows() -> None:
@@ -186,7 +220,7 @@ def test_why_refuses_a_row_or_metric_that_is_not_there() -> None:
 
 
 def test_an_unknown_system_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, all"):
+    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, ces, all"):
         metric_support([R], system="azure")
 
 
@@ -208,3 +242,23 @@ def test_the_catalogue_is_consistent() -> None:
     assert needs <= set(FIELDS)
     assert set(WORDS) <= set(FIELDS)
     assert len(set(BIT.values())) == len(FIELDS) <= 32
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# documentation
+
+
+def test_the_documentation_names_every_format_and_system() -> None:
+    options = {a.dest: a.help or "" for a in command("metrics")._actions}
+    for name in (format.name for format in FORMATS):
+        assert f'`"{name}"`' in str(validate_eval_set.__doc__)
+        assert re.search(rf"\b{name}\b", options["format"])
+    for name in (*SYSTEMS, "all"):
+        assert f'`"{name}"`' in str(metric_support.__doc__)
+        assert re.search(rf"\b{name}\b", options["system"])
+
+
+def command(name: str) -> argparse.ArgumentParser:
+    """The parser of a command."""
+    (commands,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return cast(argparse.ArgumentParser, commands.choices[name])

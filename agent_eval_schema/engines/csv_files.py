@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
@@ -29,6 +30,12 @@ class Record(NamedTuple):
 
 
 def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    for header, records in csv_chunks(path, position):
+        yield csv_batch(header, records)
+
+
+def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[list[str], list[Record]]]:
+    """The header with the records of each batch."""
     with opened(path, position) as stream:
         records = _records(stream, path)
         header = _header(path, records)
@@ -38,10 +45,15 @@ def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.Reco
             rows.append(record)
             size += len(record.text)
             if size >= TEXT_BATCH_BYTES or len(rows) >= 8192:
-                yield _csv_batch(header, rows)
+                yield header, rows
                 rows, size = [], 0
         if rows:
-            yield _csv_batch(header, rows)
+            yield header, rows
+
+
+def text_records(text: bytes) -> Iterator[Record]:
+    """All records of the text of a CSV file, the header first."""
+    yield from _records(io.BytesIO(text), "")
 
 
 def csv_records(path: str) -> Iterator[Record]:
@@ -123,12 +135,13 @@ _NUL = "\U0010fffe"
 """Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
 
 
-def _csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
+def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
+    """The records of a file as a batch."""
     problems: dict[int, list[Problem]] = {}
     rows: list[list[str]] = []
     lines: dict[int, str] = {}
     for i, record in enumerate(records):
-        problem = _record_problem(header, record)
+        problem = record_problem(header, record)
         if problem is not None:
             problems[i] = [problem]
             lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
@@ -142,13 +155,16 @@ def _texts(cells: Iterable[str]) -> pa.Array:
     return pa.array([c or None for c in cells], pa.string())
 
 
-def _record_problem(header: list[str], record: Record) -> Problem | None:
+def record_problem(header: list[str], record: Record) -> Problem | None:
+    """Why a record is no row, if it is none."""
     where = f"line {record.line}"
     if record.error:
         return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"
     if len(record.fields) != len(header):
         message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
         return None, reading.MALFORMED_ROW.code, message
+    if record.text.isascii() or not _WRONG_BYTE.search(record.text):
+        return None
     for name, field in zip(header, record.fields, strict=True):
         wrong = _wrong_byte(field)
         if wrong:
@@ -158,5 +174,8 @@ def _record_problem(header: list[str], record: Record) -> Problem | None:
 
 def _wrong_byte(text: str) -> str:
     """The first byte that was not UTF-8, which Python keeps as a surrogate."""
-    wrong = next((c for c in text if "\udc80" <= c <= "\udcff"), None) if not text.isascii() else None
-    return byte_name(ord(wrong) - 0xDC00) if wrong else ""
+    wrong = _WRONG_BYTE.search(text) if not text.isascii() else None
+    return byte_name(ord(wrong.group()) - 0xDC00) if wrong else ""
+
+
+_WRONG_BYTE = re.compile("[\udc80-\udcff]")

@@ -48,7 +48,7 @@ def open_file(path: str) -> Source:
     return Source(
         kind=kind,
         batches=lambda: batches(path, position),
-        take=lambda mask: frame_of(rows_where(batches(path, None), mask)),
+        take=lambda mask: _numbered(frame_of(rows_where(batches(path, None), mask)), mask),
         name=path,
         nests=kind in ("jsonl", "json"),
         repeated_columns=repeated(names),
@@ -156,6 +156,12 @@ def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
     """Original cells as a frame of the values that stand in the file."""
     parts = [_frame(batch) for batch in batches]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
+    """The frame with the rows' positions in the file as its index."""
+    frame.index = pd.Index(np.flatnonzero(mask), name="row")
+    return frame
 
 
 def _frame(batch: pa.RecordBatch) -> pd.DataFrame:

@@ -97,7 +97,12 @@ class _Worker:
     def __init__(self, job: Job) -> None:
         home = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {home!r}); from agent_eval_schema.engines.workers import work; work()"
-        self._process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads, one a core, would only wait for work
+        )
         self._parts: queue.Queue[Part] = queue.Queue(AHEAD)
         self._stopped = False
         assert self._process.stdin is not None

@@ -57,7 +57,7 @@ def _umask() -> int:
 
 def write_text(path: str, text: str) -> None:
     with replacing(path) as temporary:
-        Path(temporary).write_text(text, encoding="utf-8")
+        Path(temporary).write_text(text, encoding="utf-8", newline="")  # the line ends that the text has
 
 
 def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:

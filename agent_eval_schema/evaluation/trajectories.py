@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells import reading_problems
-from agent_eval_schema.check import check_batch, make_plan, without_collector
+from agent_eval_schema.check import check_batch, make_plan
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError, IssueLog, Severity

@@ -25,6 +25,15 @@ COLUMNS_OF_A_TURN = (
 )
 
 
+ADK_OWN = frozenset(
+    (
+        *("eval_set_id", "name", "description", "invocation_id", "creation_timestamp", "duration", "model_duration"),
+        *("tool_duration", "app_details", "final_session_state", "conversation_scenario"),
+    )
+)
+"""What else stands in an evalset: carried along without a word."""
+
+
 def detect_adk(names: Sequence[str]) -> str | None:
     return "turns of an ADK evalset" if {"turn", "history", "user_content"} <= set(names) else None
 

@@ -52,7 +52,7 @@ def unfolded(source: Source) -> Source:
         lines=None,
         original=None,
         read_share=None,
-        unfolded=True,
+        in_order=True,
     )
 
 

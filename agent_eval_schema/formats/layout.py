@@ -173,9 +173,12 @@ def calls_from(name: str, given: str) -> Callable[[Any], Any]:
 
     def read(value: Any) -> Any:
         calls = structured(value)
-        if not isinstance(calls, list):
-            return calls
-        return [{known[k]: v for k, v in c.items() if k in known} if isinstance(c, dict) else c for c in calls]
+        return [renamed(call) for call in calls] if isinstance(calls, list) else calls
+
+    def renamed(call: Any) -> Any:
+        if not isinstance(call, dict) or "tool_name" not in {known.get(k) for k in call}:
+            return call  # by its own keys, for the rule that explains it
+        return {known[k]: v for k, v in call.items() if k in known}
 
     return read
 

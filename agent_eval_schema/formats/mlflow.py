@@ -12,7 +12,7 @@ values there. The columns that a row holds beside these are ours, or carried alo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -172,12 +172,16 @@ def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
 def _calls(text: bytes) -> str:
     """mlflow's {name, arguments} as {tool_name, tool_input}; what is neither is left for its reader to explain."""
     value = jsontext.decode(text)
-    if isinstance(value, list):
-        value = [_call(c) if isinstance(c, dict) and "tool_name" not in c else c for c in value]
-    return _encoded(value)
+    return _encoded(as_trajectory(value) if isinstance(value, list) else value)
 
 
-def _call(call: dict[str, Any]) -> dict[str, Any]:
+def as_trajectory(calls: Iterable[Any]) -> list[Any]:
+    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; an entry that is in our words, or no object, stays as
+    it is."""
+    return [_call(c) if isinstance(c, Mapping) and "tool_name" not in c else c for c in calls]
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {_CALL_KEYS.get(key, key): value for key, value in call.items()}
 
 

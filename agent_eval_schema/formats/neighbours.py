@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema import chat, jsontext
-from agent_eval_schema.filling import as_trajectory
 from agent_eval_schema.formats.layout import (
     Field,
     Layout,
@@ -21,7 +20,7 @@ from agent_eval_schema.formats.layout import (
     question_or_messages,
     structured,
 )
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, as_trajectory
 from agent_eval_schema.formats.text_documents import read_texts, write_texts, write_texts_and_ids
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -276,7 +275,9 @@ def _asked_of(inputs: Any) -> Any:
     found = chat.read_messages(value)
     if found is not None:
         return {"messages": found}
-    return {"messages": chat.user_message(jsontext.encode(value).decode())} if isinstance(value, dict) else value
+    return (
+        {"messages": chat.user_message(jsontext.encode(value).decode())} if value and isinstance(value, dict) else value
+    )
 
 
 def _write_outputs(row: Row, written: dict[str, Any]) -> None:
@@ -301,6 +302,9 @@ LANGSMITH = Layout(
     _write_outputs,
     more=("outputs",),
 )
+
+LANGSMITH_OWN = frozenset(("dataset_id", "source_run_id", "created_at", "modified_at", "attachments", "split", "runs"))
+"""Columns of an example that nobody needs a word about."""
 
 _LANGSMITH_SIGNS = ("dataset_id", "source_run_id", "example_id", "metadata", "modified_at")
 

@@ -8,14 +8,20 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.cells import JSON_CELLS, Cells, is_hidden, read_cells
-from agent_eval_schema.formats.adk import ADK, detect_adk, detect_legacy
+from agent_eval_schema.cells import JSON_CELLS, is_hidden, row_texts
+from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
+from agent_eval_schema.formats.ces.tables import (
+    detect_evaluations,
+    detect_golden,
+    prepare_golden,
+    read_evaluation_batch,
+)
 from agent_eval_schema.formats.layout import Layout
 from agent_eval_schema.formats.mlflow import ORIGINS, detect_mlflow, read_mlflow
 from agent_eval_schema.formats.neighbours import (
     DEEPEVAL,
     LANGSMITH,
+    LANGSMITH_OWN,
     OPENAI,
     RAGAS,
     VERTEX,
@@ -25,8 +31,13 @@ from agent_eval_schema.formats.neighbours import (
     detect_ragas,
     detect_vertex,
 )
+from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS
+
+
+def _as_it_is(source: Source) -> Source:
+    return source
 
 
 class Format(Struct, frozen=True):
@@ -35,6 +46,9 @@ class Format(Struct, frozen=True):
     `own_columns` are the columns that belong to the form beside ours: they are carried along without a word.
     `origins` names the places of our columns in a table of the form, where they have other names there. `system` is
     the one whose metrics its users ask about first.
+
+    A form whose rows are no evaluation rows (`is_rows`) has checks of its own (`steps.py`), and no metrics; it says
+    itself which columns it does not know (`knows_columns`). `prepare` makes the source whose batches are checked.
     """
 
     name: str
@@ -44,6 +58,9 @@ class Format(Struct, frozen=True):
     own_columns: frozenset[str] = frozenset()
     origins: dict[str, str] = {}
     system: str = "databricks"
+    is_rows: bool = True
+    knows_columns: bool = False
+    prepare: Callable[[Source], Source] = _as_it_is
 
 
 def _detect_traces(names: Sequence[str]) -> str | None:
@@ -54,25 +71,11 @@ def _detect_traces(names: Sequence[str]) -> str | None:
 
 def _read_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: put its columns back together into one JSON text."""
-    own = [f.name for f in batch.schema if not is_hidden(f)]
-    columns = {n: read_cells(batch, n) or Cells([], True) for n in own}
-    texts = [_object_text({n: _json_text(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
+    texts = row_texts(batch)
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
     arrays = [pa.array(texts, pa.string()), *(batch.column(i) for i in hidden)]
     fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _json_text(cells: Cells, row: int) -> str | None:
-    text = cells.texts[row]
-    if text is None or cells.json or text[:1] in ("{", "["):
-        return text
-    return jsontext.encode(text).decode()
-
-
-def _object_text(parts: dict[str, str | None]) -> str | None:
-    given = {k: v for k, v in parts.items() if v is not None}
-    return "{" + ",".join(f"{jsontext.encode(k).decode()}:{v}" for k, v in given.items()) + "}" if given else None
 
 
 # search_traces of MLflow 3, then what MLflow 2 called otherwise
@@ -107,11 +110,35 @@ def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _of(layout: Layout, name: str, summary: str, detect: Callable[[Sequence[str]], str | None], system: str) -> Format:
-    return Format(name, summary, detect, layout.read, layout.columns, layout.origins, system)
+def _of(
+    layout: Layout,
+    name: str,
+    summary: str,
+    detect: Callable[[Sequence[str]], str | None],
+    system: str,
+    own: frozenset[str] = frozenset(),
+) -> Format:
+    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, system)
 
 
 FORMATS: tuple[Format, ...] = (
+    Format(
+        "ces-csv",
+        "a golden CSV of Google CES: evaluations and their conversations",
+        detect_golden,
+        _same,
+        is_rows=False,
+        knows_columns=True,
+        prepare=prepare_golden,
+    ),
+    Format(
+        "ces-evaluation",
+        "Evaluation JSON of Google CES: golden or scenario",
+        detect_evaluations,
+        read_evaluation_batch,
+        is_rows=False,
+        knows_columns=True,
+    ),
     Format("traces", "one MLflow trace a row (info, data)", _detect_traces, _read_traces),
     Format(
         "search_traces",
@@ -120,7 +147,7 @@ FORMATS: tuple[Format, ...] = (
         _read_search_traces,
         _SEARCH_TRACES_COLUMNS,
     ),
-    _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex"),
+    _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex", ADK_OWN),
     _of(ADK, "adk-legacy", "turns of an older test list of the ADK", detect_legacy, "vertex"),
     _of(
         LANGSMITH,
@@ -128,6 +155,7 @@ FORMATS: tuple[Format, ...] = (
         "examples of LangSmith: inputs, outputs (the reference), metadata",
         detect_langsmith,
         "mlflow",
+        LANGSMITH_OWN,
     ),
     _of(
         RAGAS, "ragas", "samples of Ragas: user_input, response, reference, retrieved_contexts", detect_ragas, "mlflow"

@@ -46,22 +46,24 @@ def unread_parts(format: str, batch: pa.RecordBatch, rows: Sequence[int]) -> Ite
         for row in rows if cells is not None else ():
             text = cells.texts[row] if cells is not None else None
             value = None if text is None else structured(jsontext.parse_leniently(text))
-            for path, part in _unread(value, shape, column):
+            for path, part in unread(value, shape, column):
                 yield row, path, part
             for path, part in _CLOSER_LOOK.get((format, column), _nothing)(value):
                 yield row, path, part
 
 
-def _unread(value: Any, shape: Shape, path: str) -> Iterator[tuple[str, Any]]:
+def unread(value: Any, shape: Shape, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The path and the value of everything below a value that its shape does not read."""
     if isinstance(value, list):
         for i, item in enumerate(value):
-            yield from _unread(item, shape, f"{path}[{i}]")
+            yield from unread(item, shape, f"{path}[{i}]")
     elif isinstance(value, dict) and not isinstance(shape, EllipsisType):
         for key, part in value.items():
+            below = f"{path}.{key}" if path else key
             if key in shape:
-                yield from _unread(part, shape[key], f"{path}.{key}")
+                yield from unread(part, shape[key], below)
             elif part not in (None, "", [], {}):
-                yield f"{path}.{key}", part
+                yield below, part
 
 
 def _nothing(_: Any) -> Iterator[tuple[str, Any]]:

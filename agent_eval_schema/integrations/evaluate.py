@@ -8,9 +8,12 @@ down has a line all the same, which says so.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Literal
 
 import pandas as pd
@@ -18,6 +21,7 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs
+from agent_eval_schema.integrations.awaited import awaited
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
 from agent_eval_schema.integrations.scored_row import ScoredRow
@@ -45,7 +49,7 @@ seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
 
 NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
 """mlflow tries the app on the first row to see whether it makes traces: a call more, and if it fails no row is scored.
-"""
+mlflow 3.3 does not know this setting."""
 
 
 class Evaluation(Struct, frozen=True):
@@ -105,7 +109,8 @@ def evaluate_eval_set(
     scorers
         mlflow scorers, built in or your own; `"supported"`: those of `supported_scorers(data, model=model)`.
     predict_fn
-        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored.
+        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored. It may be
+        async: all rows are awaited on one event loop, each for at most MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT seconds (300).
     model
         The judge model for mlflow's own scorers, such as `"openai:/gpt-4o"`; without one no judge is asked.
     inputs, format
@@ -120,7 +125,8 @@ def evaluate_eval_set(
     Raises
     ------
     EvalSetError
-        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer.
+        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer, or
+        `predict_fn` cannot be called with the inputs of any row.
     """
     try:
         import mlflow
@@ -135,23 +141,45 @@ def evaluate_eval_set(
     chosen = list(supported_scorers(prepared.report, model=model)) if scorers == "supported" else list(scorers)
     if not chosen:
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
+    _require_names(mlflow, chosen)
+    if predict_fn is not None:
+        _require_callable(predict_fn, prepared.frame["inputs"])
     frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
     try:
-        with _run(mlflow) as run, _settings(mlflow, "trace" in frame):
+        with _run(mlflow) as run, _settings(mlflow, "trace" in frame), awaited(predict_fn) as app:
             _log_report(mlflow, prepared.report)
             if "trace" in frame:
                 frame["trace"] = _as_the_store_knows(mlflow, frame["trace"].tolist(), run.info.experiment_id)
-            app = _traced(mlflow, predict_fn) if predict_fn is not None else None
-            result = evaluate(data=frame, scorers=chosen, predict_fn=app)
+            runs = None if app is None else _untried(mlflow, _traced(mlflow, app))
+            result = evaluate(data=frame, scorers=chosen, predict_fn=runs)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
-    scores, reasons = _joined(result, chosen, prepared.report, ran=predict_fn is not None)
+    except import_module("google.protobuf.json_format").SerializeToJsonError as error:  # of mlflow's own dependency
+        why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
+        raise EvalSetError(f"mlflow could not evaluate: {why}") from error
+    lines = _lines(mlflow, result, run.info.experiment_id)
+    scores, reasons = _joined(result.run_id, lines, chosen, prepared.report, ran=predict_fn is not None)
     metrics = {name: float(value) for name, value in result.metrics.items()}
     return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
 
 
 def _name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
+
+
+def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
+    """Raise EvalSetError for a name that mlflow takes for a scorer, but not for its metrics: it would say so when all
+    rows are scored, and keep none of the scores. Of two scorers of one name only one would be told of."""
+    seen: set[str] = set()
+    for name in map(_name, scorers):
+        if name in seen:
+            raise EvalSetError(f"two scorers are called '{visible(name)}': give one of them another name")
+        seen.add(name)
+        try:
+            mlflow.utils.validation._validate_metric_name(f"{name}/mean")
+        except mlflow.exceptions.MlflowException as error:
+            why = visible(str(error).splitlines()[-1])[:300]
+            raise EvalSetError(f"the scorer '{visible(name)}' needs another name, for its metrics: {why}") from error
 
 
 def _with_positions(frame: pd.DataFrame, *, tell_by_id: bool) -> pd.DataFrame:
@@ -207,6 +235,45 @@ def _traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
         return predict_fn
     traced: Callable[..., Any] = mlflow.trace(predict_fn)
     return traced
+
+
+def _untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
+    """The app so that an mlflow which cannot leave out its trial only believes that it tries it: it does so with
+    tracing switched off, and looks whether a span would have been made."""
+    if all(hasattr(mlflow.environment_variables, name) for name in NO_TRIAL):
+        return app
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    no_call = mlflow.trace(lambda: None)
+
+    @functools.wraps(app)
+    def called(**inputs: Any) -> Any:
+        return app(**inputs) if is_tracing_enabled() else no_call()
+
+    return called
+
+
+def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
+    """Raise EvalSetError if the app takes no row's inputs: then each row would fail, after a run."""
+    try:
+        signature = inspect.signature(app)
+    except (TypeError, ValueError):  # of a builtin
+        return
+    given = [tuple(row) for row in inputs]
+    if not any(_takes(signature, keys) for keys in dict.fromkeys(given)):
+        taken, there = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, given[0]))
+        raise EvalSetError(
+            f"predict_fn takes {taken}, but is called with what the rows have as inputs: {there}. Name its parameters "
+            'so, or say inputs="messages", "query" or "question"'
+        )
+
+
+def _takes(signature: inspect.Signature, keys: Iterable[str]) -> bool:
+    try:
+        signature.bind(**dict.fromkeys(keys))
+    except TypeError:
+        return False
+    return True
 
 
 def _as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[str]:
@@ -296,19 +363,58 @@ class _Joined:
         return scores, reasons
 
 
-def _joined(result: Any, scorers: list[Any], report: Report, *, ran: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+Line = dict[str, Any]
+
+
+def _lines(mlflow: Any, result: Any, experiment: str) -> list[Line]:
+    """mlflow's result, a line a row. It makes none at all if a single score is NaN or infinite; what it logged on the
+    traces is in the store all the same."""
+    if result.result_df is not None:
+        found: list[Line] = result.result_df.to_dict("records")
+        return found
+    scope = "locations" if "locations" in inspect.signature(mlflow.search_traces).parameters else "experiment_ids"
+    traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
+    return [
+        {"tags": t.info.tags, "assessments": _feedback(t.info.assessments), "trace": _without_assessments(t)}
+        for t in traces
+    ]
+
+
+def _without_assessments(trace: Any) -> Any:
+    """The trace so that it can be written."""
+    trace.info.assessments = []
+    return trace
+
+
+def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
+    """Feedback as mlflow writes it, but for the values, which its own way of writing does not stand."""
+    return [
+        {
+            "assessment_name": a.name,
+            "feedback": {"value": a.value, "error": a.error and a.error.to_dictionary()},
+            "rationale": a.rationale,
+            "metadata": a.metadata,
+        }
+        for a in assessments
+        if hasattr(a, "error")  # expectations have none
+    ]
+
+
+def _joined(
+    run_id: str, lines: Iterable[Line], scorers: list[Any], report: Report, *, ran: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What mlflow found of each row, at the row's place; of what it did not find, the reason."""
     joined = _Joined(map(_name, scorers), report.row_count)
     of_sessions = [_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     codes = _codes_of_invalid_rows(report)
     reasons: dict[int, str] = {}
     found: set[int] = set()
-    for line in result.result_df.to_dict("records") if result.result_df is not None else ():
+    for line in lines:
         row, given = _of_a_line(line)
         if row is None:
             continue
         found.add(row)
-        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == result.run_id]
+        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == run_id]
         joined.take(row, sorted(ours, key=_place_of_document))
         if ran and (broken := _broke_down(line.get("trace"))):
             reasons[row] = broken

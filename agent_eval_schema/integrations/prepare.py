@@ -134,17 +134,20 @@ def prepare(
     report = Report(source, plan, fold)
     valid = report.valid_mask
     if not valid.any():
-        raise EvalSetError(f"there is no row to evaluate: {report.invalid_count:,} of {report.row_count:,} are invalid")
+        count = f"{report.invalid_count:,} of {report.row_count:,} are invalid: validate_eval_set(data) says why"
+        raise EvalSetError(f"there is no row to evaluate: {count if report.row_count else 'the data has none'}")
     columns = _columns(batches, valid)
     if beside and columns[TRACE_STATE].count(None) < len(columns[TRACE_STATE]):
-        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid)
+        plain = all(columns[TRACE_STATE])
+        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid, plain)
     given = _given_inputs(source, valid) if inputs == "auto" and report.format == "mlflow" else None
     frame = _DRAW[target](columns, plan.outputs, inputs, given)
     frame.index = pd.Index(np.flatnonzero(valid), name="row")
     return Prepared(frame, report, np.flatnonzero(~valid).tolist())
 
 
-Columns = dict[str, list[Any]]
+Columns = dict[str, Any]
+"""A list of values a column; but a series where a column of the input is handed on."""
 Flags = np.ndarray[Any, Any]
 
 
@@ -170,9 +173,15 @@ def _columns(batches: list[pa.RecordBatch], valid: Flags) -> Columns:
     return found
 
 
-def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags) -> list[Any]:
-    """The JSON texts of the traces; the very texts of a frame, which are not copied."""
+def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags, plain: bool) -> Any:
+    """The JSON texts of the traces; the very texts of a frame, which are not copied.
+
+    Of a text column of which all cells are `plain` traces of today's mlflow no Python text is made: what was read from
+    Parquet stays in Arrow.
+    """
     given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
+    if plain and given is not None and isinstance(given.dtype, pd.StringDtype):
+        return given[valid].reset_index(drop=True)
     texts = list(given) if given is not None else []
     if not all(t.__class__ is str for t in texts) or not texts:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
@@ -210,7 +219,7 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs, given: list[Any] 
     if any(expectations):
         frame["expectations"] = expectations
     if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
-        frame["trace"] = list(_traces(columns, len(requests)))
+        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns, len(requests)))
     if "tags" in columns:
         frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
     if "request_id" in columns and None not in columns["request_id"]:
@@ -245,7 +254,7 @@ _NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id
 
 def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
     names = [n for n in ("custom_expected", *(column for column, _ in EXPECTED.values())) if n in columns]
-    for row in range(size):
+    for row in range(size if names else 0):
         yield expectations_of({n: columns[n][row] for n in names})
 
 
@@ -316,4 +325,5 @@ _DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame
 
 def _frame(columns: Columns) -> pd.DataFrame:
     """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
-    return pd.DataFrame({n: pd.Series(v, dtype="object") for n, v in columns.items()})
+    series = {n: v if isinstance(v, pd.Series) else pd.Series(v, dtype="object") for n, v in columns.items()}
+    return pd.DataFrame(series)

@@ -21,12 +21,11 @@ from typing import Any
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import make_batch, read_cells
 from agent_eval_schema.decoding import FAILED, decode_column
-from agent_eval_schema.filling import as_trajectory
+from agent_eval_schema.formats.mlflow import as_trajectory
 from agent_eval_schema.frames import encode_cells, is_absent
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics.catalog import Need
 from agent_eval_schema.metrics.support import words
-from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.encode import MADE
@@ -83,10 +82,9 @@ class ScoredRow:
 
 
 _DERIVED: dict[str, Callable[[Derived], Any]] = {
-    "retrieved_context": lambda d: None if d.retrieved_context is None else [Document(*c) for c in d.retrieved_context],  # type: ignore[arg-type]
     "predicted_trajectory": lambda d: d.predicted_trajectory or [],  # a run that was traced and shows no call made none
     **{name: attrgetter(name) for name in ("input_token_count", "output_token_count", "total_token_count")},
-    **{name: attrgetter(name) for name in ("latency_seconds", "failure")},
+    **{name: attrgetter(name) for name in ("retrieved_context", "latency_seconds", "failure")},
 }
 """The columns that a trace of a run fills; its expectations fill the others."""
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.scored_row import ScoredRow
 from agent_eval_schema.metrics import retrieval, tool_calls, trajectory
-from agent_eval_schema.metrics.catalog import Need
+from agent_eval_schema.metrics.catalog import TOOL_CALLS, Need
 from agent_eval_schema.model import Document, ToolCall
 
 try:
@@ -227,10 +227,10 @@ class TrajectorySingleToolUse(RowScorer):
 
 
 class _ToolCalls(RowScorer):
-    """An agent that called nothing has a score here (it failed), so a trace without a call will do."""
+    """A metric of the system "ces" in the catalogue."""
 
     reads = ("predicted_trajectory", "reference_trajectory")
-    needs = (("predicted_trajectory", "trace"), "reference_trajectory")
+    needs = TOOL_CALLS
     undefined = "reference_trajectory is empty: no call is expected"
 
 

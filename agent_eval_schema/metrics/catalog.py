@@ -1,7 +1,7 @@
 """METRICS: every metric that an evaluation platform computes, and what a row must hold for it.
 
 A need is a field; a tuple of fields means that any one of them will do. Sources: databricks.md (seed 003, the judge
-reference), mlflow.md (the scorers of 3.18, measured), trajectories.md (seed 002).
+reference), mlflow.md (the scorers of 3.18, measured), trajectories.md (seed 002), seed 001 (TurnReplayResult).
 """
 
 from typing import NamedTuple
@@ -63,7 +63,7 @@ Need = str | tuple[str, ...]
 
 
 class Metric(NamedTuple):
-    """A metric of a system (databricks, mlflow, vertex), its needs, and whether a judge model is asked."""
+    """A metric of a system (databricks, mlflow, vertex, ces), its needs, and whether a judge model is asked."""
 
     system: str
     name: str
@@ -140,6 +140,22 @@ def _vertex() -> tuple[Metric, ...]:
     )
 
 
-METRICS: tuple[Metric, ...] = (*_databricks(), *_mlflow(), *_vertex())
+TOOL_CALLS: tuple[Need, ...] = (("predicted_trajectory", "trace"), "reference_trajectory")
+"""What Customer Engagement Suite compares. An agent that called nothing has failed: a trace without a call will do."""
+
+
+def _ces() -> tuple[Metric, ...]:
+    """Of a turn of a golden evaluation; by the names of its result."""
+    return (
+        *(Metric("ces", f"{name}Score", TOOL_CALLS) for name in ("toolInvocation", "toolOrderedInvocation")),
+        Metric("ces", "parameterCorrectnessScore", TOOL_CALLS),
+        Metric("ces", "overallToolInvocationResult", TOOL_CALLS),
+        Metric("ces", "semanticSimilarityResult", ("response", "expected_response"), True),
+        Metric("ces", "hallucinationResult", ("request", "response"), True),
+        Metric("ces", "turnLatency", ("latency",)),
+    )
+
+
+METRICS: tuple[Metric, ...] = (*_databricks(), *_mlflow(), *_vertex(), *_ces())
 
 SYSTEMS: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in METRICS))

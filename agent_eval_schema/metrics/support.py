@@ -97,8 +97,8 @@ def summary(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs:
 def _condition(metric: Metric, outputs: str) -> str:
     if outputs != "generated":
         return ""
-    found = [MADE_BY_THE_APP.get(f, "") for n in metric.needs for f in _fields(n)]
-    return " and ".join(dict.fromkeys(c for c in found if c))
+    met = [[MADE_BY_THE_APP.get(f, "") for f in _fields(n)] for n in metric.needs]
+    return " and ".join(dict.fromkeys(c for conditions in met if all(conditions) for c in conditions))
 
 
 def words(need: Need) -> str:

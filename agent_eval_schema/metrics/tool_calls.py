@@ -7,17 +7,21 @@
 Source: seed 001 (TurnReplayResult, ToolInvocationResult, ToolMatchingSettings). Where it is silent: a tool that is
 expected twice must be called twice; parameters are correct if they are equal as JSON values; an expected call is
 compared with a call of the same tool, one to one, so that calls that are equal meet; one that no call is left for
-scores 0, and one that expects no parameters 1. No expected calls: no score (NaN).
+scores 0, and one that expects no parameters 1. No expected calls: no score (NaN). Calls beyond the expected ones fail
+the turn, not an expectation, and a tool that is called more often than expected is one.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
+from msgspec import Struct
+
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.trajectory import json_key
 from agent_eval_schema.model import ToolCall
 
@@ -25,6 +29,9 @@ Calls = Sequence[ToolCall]
 
 ExtraCalls = Literal["FAIL", "ALLOW"]
 """What calls beyond the expected ones do to a turn (`extraToolCallBehavior`)."""
+
+Outcome = Literal["PASS", "FAIL", "SKIPPED"]
+"""What is said of an expectation or a turn (`EvaluationResult.Outcome`)."""
 
 
 def tool_invocation(predicted: Calls, reference: Calls) -> float:
@@ -82,6 +89,120 @@ def parameter_correctness(predicted: Calls, reference: Calls) -> float:
     return sum(scores) / len(scores) if scores else math.nan
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# outcomes
+
+
+class Thresholds(Struct, frozen=True):
+    """From which scores on a turn passes, shares from 0 to 1, and what extra calls do; the defaults of the service."""
+
+    invocation: float = 1.0
+    parameters: float = 1.0
+    extra_calls: ExtraCalls = "FAIL"
+
+
+_GOLDEN = "goldenEvaluationMetricsThresholds"
+_THRESHOLDS = {
+    "invocation": (_GOLDEN, "turnLevelMetricsThresholds", "overallToolInvocationCorrectnessThreshold"),
+    "parameters": (_GOLDEN, "expectationLevelMetricsThresholds", "toolInvocationParameterCorrectnessThreshold"),
+    "extra_calls": (_GOLDEN, "toolMatchingSettings", "extraToolCallBehavior"),
+}
+"""Where each stands in EvaluationMetricsThresholds."""
+
+
+def thresholds_of(settings: Mapping[str, Any] | None) -> Thresholds:
+    """The thresholds that an `EvaluationMetricsThresholds` object says (`evaluationMetricsThresholdOverride` of an
+    evaluation); the service's where it says none. 0 is a threshold. Raises EvalSetError for what is none."""
+    told = {name: value for name, path in _THRESHOLDS.items() if (value := _at(settings, path)) is not None}
+    behavior = told.pop("extra_calls", None)
+    for name, value in told.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise EvalSetError(f"{'.'.join(_THRESHOLDS[name])}: expected a number from 0 to 1")
+    if behavior not in (None, *_EXTRA_CALLS):
+        raise EvalSetError(f"{'.'.join(_THRESHOLDS['extra_calls'])}: expected FAIL or ALLOW")
+    return Thresholds(**told, extra_calls=_EXTRA_CALLS.get(behavior, "FAIL"))
+
+
+_EXTRA_CALLS: dict[Any, ExtraCalls] = {
+    "EXTRA_TOOL_CALL_BEHAVIOR_UNSPECIFIED": "FAIL", "FAIL": "FAIL", "ALLOW": "ALLOW", 0: "FAIL", 1: "FAIL", 2: "ALLOW",
+}  # fmt: skip
+"""The enum ExtraToolCallBehavior, by name and number."""
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+class CallResult(Struct, frozen=True):
+    """What became of one expected call: the share of its parameters that were right, and whether that is enough."""
+
+    tool_name: str
+    parameter_score: float
+    outcome: Outcome
+
+
+class TurnResult(Struct, frozen=True):
+    """The tool calls of a turn, judged.
+
+    `outcome` is that of the turn: `overall` (enough of the expected tools were called), every one of `calls`, and no
+    `extra` tool unless they are allowed. SKIPPED is what could not be judged: `overall` where no call is expected, and
+    all of it where the expected or the actual calls are not known. Scores are None then.
+    """
+
+    outcome: Outcome
+    overall: Outcome = "SKIPPED"
+    invocation_score: float | None = None
+    ordered_score: float | None = None
+    calls: tuple[CallResult, ...] = ()
+    extra: tuple[str, ...] = ()
+
+    def to_replay_result(self) -> dict[str, Any]:
+        """The same as the service writes it (`TurnReplayResult`); scores that there are not are absent."""
+        found = [
+            {
+                "outcome": call.outcome,
+                "toolInvocationResult": {"parameterCorrectnessScore": call.parameter_score, "outcome": call.outcome},
+            }
+            for call in self.calls
+        ]
+        overall = {**_given(toolInvocationScore=self.invocation_score), "outcome": self.overall}
+        ordered = _given(toolOrderedInvocationScore=self.ordered_score)
+        return {"expectationOutcome": found, "overallToolInvocationResult": overall, **ordered}
+
+
+def _given(**scores: float | None) -> dict[str, float]:
+    return {name: score for name, score in scores.items() if score is not None}
+
+
+def judge_turn(predicted: Calls | None, reference: Calls | None, thresholds: Thresholds | None = None) -> TurnResult:
+    """Judge the tool calls of a turn as the service does.
+
+    None says that the calls are not known (SKIPPED); an empty `reference` that no call is expected.
+    """
+    if predicted is None or reference is None:
+        return TurnResult("SKIPPED")
+    limits = thresholds or Thresholds()
+    scores = parameter_scores(predicted, reference)
+    calls = tuple(
+        CallResult(wanted.tool_name, score, _outcome(score >= limits.parameters))
+        for wanted, score in zip(reference, scores, strict=True)
+    )
+    extra = tuple((_tools(predicted) - _tools(reference)).elements())
+    share = tool_invocation(predicted, reference)
+    overall = _outcome(share >= limits.invocation) if reference else "SKIPPED"
+    failed = overall == "FAIL" or any(call.outcome == "FAIL" for call in calls)
+    turn = _outcome(not failed and not (extra and limits.extra_calls == "FAIL"))
+    if not reference:
+        return TurnResult(turn, extra=extra)
+    return TurnResult(turn, overall, share, tool_ordered_invocation(predicted, reference), calls, extra)
+
+
+def _outcome(passes: bool) -> Outcome:
+    return "PASS" if passes else "FAIL"
+
+
 def tool_calls_pass(
     predicted: Calls,
     reference: Calls,
@@ -95,11 +216,8 @@ def tool_calls_pass(
 
     An empty `reference` says that no call is expected.
     """
-    if extra_calls == "FAIL" and _tools(predicted) - _tools(reference):
-        return False
-    if reference and tool_invocation(predicted, reference) < invocation_threshold:
-        return False
-    return all(score >= parameter_threshold for score in parameter_scores(predicted, reference))
+    thresholds = Thresholds(invocation_threshold, parameter_threshold, extra_calls)
+    return judge_turn(predicted, reference, thresholds).outcome == "PASS"
 
 
 def _tools(calls: Calls) -> Counter[str]:

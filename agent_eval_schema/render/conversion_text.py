@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,15 +14,11 @@ if TYPE_CHECKING:
 
 
 def conversion_text(made: Conversion) -> str:
-    """The text of a conversion."""
-    lines = made.losses.to_dict("records")
-    issues = [msgspec.convert({str(k): v for k, v in line.items()}, Issue) for line in lines]
-    return summary_text(issues, made.source, made.target, made.report.row_count, made.report.valid_count)
-
-
-def summary_text(issues: Sequence[Issue], source: str, target: str, rows: int, converted: int) -> str:
     """Exact counts, a line for each code and column, with the first finding as an example."""
-    head = f"{source} → {target}: {converted:,} of {rows:,} rows converted"
+    losses = made.losses.to_dict("records")
+    issues = [msgspec.convert({str(k): v for k, v in loss.items()}, Issue) for loss in losses]
+    kind = "evaluations" if made.source.startswith("ces-") else "rows"
+    head = f"{made.source} → {made.target}: {made.converted:,} of {made.given:,} {kind} converted"
     if not issues:
         return f"{head}, nothing lost\n"
     groups: dict[tuple[str, str], list[Issue]] = {}

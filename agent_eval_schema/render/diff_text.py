@@ -108,8 +108,8 @@ def _print_rows(console: Console, review: Review) -> None:
             for place in places[:ROWS_SHOWN]:
                 line = _label(place).append(f"  {visible(place.asks)}")
                 line.append(f"  invalid: {', '.join(place.errors)}" if place.errors else "", style=OLD)
-                _print_signed(console, sign, style, line, 2)
-            _print_more(console, count - len(places[:ROWS_SHOWN]), 2)
+                print_signed(console, sign, style, line, 2)
+            print_more(console, count - len(places[:ROWS_SHOWN]), 2)
 
 
 def _print_columns(console: Console, review: Review) -> None:
@@ -118,7 +118,7 @@ def _print_columns(console: Console, review: Review) -> None:
     _print_title(console, "Columns")
     for names, sign, style in ((review.columns_dropped, "-", OLD), (review.columns_added, "+", NEW)):
         if names:
-            _print_signed(console, sign, style, Text(", ".join(map(visible, names))), 2)
+            print_signed(console, sign, style, Text(", ".join(map(visible, names))), 2)
 
 
 def _print_fields(console: Console, review: Review) -> None:
@@ -130,7 +130,7 @@ def _print_fields(console: Console, review: Review) -> None:
         console.print(Padding(name, (0, 0, 0, 2)))
         for change in field.examples[:SHOWN]:
             _print_change(console, field.field, change)
-        _print_more(console, field.rows - len(field.examples[:SHOWN]), 6)
+        print_more(console, field.rows - len(field.examples[:SHOWN]), 6)
 
 
 def _print_change(console: Console, field: str, change: Change) -> None:
@@ -138,12 +138,12 @@ def _print_change(console: Console, field: str, change: Change) -> None:
     for edit in change.edits[:SHOWN]:
         if edit.path != field:
             console.print(Padding(Text(visible(edit.path), style="cyan"), (0, 0, 0, 8)))
-        for sign, style, line in _sides(edit):
-            _print_signed(console, sign, style, line, 8)
-    _print_more(console, change.more_edits + len(change.edits[SHOWN:]), 8)
+        for sign, style, line in sides(edit):
+            print_signed(console, sign, style, line, 8)
+    print_more(console, change.more_edits + len(change.edits[SHOWN:]), 8)
 
 
-def _sides(edit: Edit) -> Iterator[tuple[str, str, Text]]:
+def sides(edit: Edit) -> Iterator[tuple[str, str, Text]]:
     """The old text and the new one, what differs in bold."""
     sides: tuple[tuple[Side, str, str], ...] = (("old", "-", OLD), ("new", "+", NEW))
     for side, sign, style in sides:
@@ -192,7 +192,7 @@ def _print_found(console: Console, issues: Sequence[Issue], sign: str, style: st
             line.append(f" ({visible(issue.request_id)})" if issue.request_id else "").append("  ")
         line.append(f"{visible(issue.path)}: " if issue.path else "", style="cyan")
         line.append(visible(issue.message))
-        _print_signed(console, sign, style, line, 6)
+        print_signed(console, sign, style, line, 6)
 
 
 def _print_metrics(console: Console, review: Review, system: str) -> None:
@@ -253,7 +253,7 @@ def _label(place: Place) -> Text:
     return text.append(f" ({visible(place.request_id)})" if place.request_id else "")
 
 
-def _print_signed(console: Console, sign: str, style: str, text: Text, indent: int) -> None:
+def print_signed(console: Console, sign: str, style: str, text: Text, indent: int) -> None:
     """A text behind its sign; its further lines begin where the first one does."""
     line = Table.grid(padding=(0, 1))
     line.add_column(no_wrap=True)
@@ -267,6 +267,7 @@ def _print_title(console: Console, title: str) -> None:
     console.print(Text(title, style="bold"))
 
 
-def _print_more(console: Console, count: int, indent: int) -> None:
+def print_more(console: Console, count: int, indent: int) -> None:
+    """How many there are beyond those shown, if any."""
     if count > 0:
         console.print(Padding(Text(f"… and {count:,} more", style="dim"), (0, 0, 0, indent)))

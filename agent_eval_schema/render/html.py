@@ -109,7 +109,7 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
     bad = report.count(Severity.ERROR) + report.count(Severity.WARNING)
     plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items()]
     parts = [("issues", "Issues")] if groups else []
-    parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count else []
+    parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
     parts += [("numbers", "Latency, tokens, tool calls")] if plots else []
     return {
         "name": os.path.basename(report.name) if report.name else "",
@@ -122,6 +122,7 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
         "parts": [*parts, ("source", "Source")],
         "groups": groups,
         "issues_title": "What is wrong, and how to mend it" if bad else "Worth knowing",
+        "has_metrics": report.has_metrics,
         "generated": report.outputs == "generated",
         "systems": [_system(report, s, inline) for s in (SYSTEMS if system == "all" else (system,))],
         "step": -(-report.row_count // CELLS),

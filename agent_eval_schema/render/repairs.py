@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import excerpt_difference
-from agent_eval_schema.visible import visible
+from agent_eval_schema.visible import inert, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.mending import Change
@@ -46,4 +46,5 @@ def lines_of(change: Change, *, color: bool) -> Iterator[str]:
 
 
 def _painted(lines: list[str], color: bool) -> Iterator[str]:
-    return (f"{_COLORS[line[0]]}{line}\x1b[0m\n" if color else f"{line}\n" for line in lines)
+    safe = map(inert, lines)
+    return (f"{_COLORS[line[0]]}{line}\x1b[0m\n" if color else f"{line}\n" for line in safe)

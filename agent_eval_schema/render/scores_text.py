@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import shutil
 from string import ascii_lowercase
@@ -12,13 +11,18 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
+from agent_eval_schema.render.text import drawn
 from agent_eval_schema.visible import visible
 
 SHOWN = 50
 """Rows that are drawn; the frames have them all."""
 
+WIDEST = 160
+"""Characters of a line at most, however wide the terminal is."""
+
 HEADING = 13
-"""Characters of a line of a scorer's name."""
+"""Characters of a line of a scorer's name at most; in a narrow table fewer."""
+LEAST = 8
 
 
 def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None = None) -> str:
@@ -26,35 +30,37 @@ def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None =
     letters: dict[str, str] = {}
     table = Table(box=None, pad_edge=False, header_style="")
     table.add_column("row", justify="right")
-    for name in scores.columns:
-        table.add_column(_heading(visible(name)), justify="right", overflow="fold")
+    columns = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    for heading in _headings([visible(name) for name in scores.columns], columns):
+        table.add_column(heading, justify="right", overflow="fold")
     for row in scores.index[:SHOWN]:
         cells = [_cell(scores.at[row, n], reasons.at[row, n], letters) for n in scores.columns]
         table.add_row(str(row), *cells)
-    columns = width or min(shutil.get_terminal_size((100, 24)).columns, 160)
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=columns,
-        force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    console.print(table)
-    if len(scores) > SHOWN:
-        console.print(f"… and {len(scores) - SHOWN:,} more rows")
-    for reason, letter in letters.items():
-        console.print(f"{letter}  {reason}")
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+
+    def draw(console: Console) -> None:
+        console.print(table)
+        if len(scores) > SHOWN:
+            console.print(f"… and {len(scores) - SHOWN:,} more rows")
+        for reason, letter in letters.items():
+            console.print(f"{letter}  {reason}")
+
+    return drawn(draw, False, columns)
 
 
-def _heading(name: str) -> str:
-    """A name as lines that break after its underscores, so that many columns fit."""
+def _headings(names: list[str], columns: int) -> list[str]:
+    """The names, broken only as much as it takes for all of them to stand side by side."""
+    for most in range(HEADING, LEAST, -1):
+        found = [_heading(name, most) for name in names]
+        if len("row") + sum(2 + max(map(len, heading.split("\n"))) for heading in found) <= columns:
+            return found
+    return [_heading(name, LEAST) for name in names]
+
+
+def _heading(name: str, most: int) -> str:
+    """A name as lines that break after its underscores."""
     lines = [""]
     for part in re.findall(r"[^_]*_+|[^_]+", name):
-        if lines[-1] and len(lines[-1]) + len(part) > HEADING:
+        if lines[-1] and len(lines[-1]) + len(part) > most:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines)

@@ -19,7 +19,7 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.visible import visible
+from agent_eval_schema.visible import inert, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.report import Report
@@ -64,7 +64,7 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
         legacy_windows=False,
     )
     draw(console)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    return "\n".join(inert(line.rstrip()) for line in buffer.getvalue().splitlines()) + "\n"
 
 
 def print_report(console: Console, report: Report, system: str | None = None) -> None:
@@ -73,7 +73,8 @@ def print_report(console: Console, report: Report, system: str | None = None) ->
     _print_verdict(console, report)
     for severity in Severity:
         _print_issues(console, report, severity)
-    _print_metrics(console, report.support(system), system, report.outputs)
+    if report.has_metrics:
+        _print_metrics(console, report.support(system), system, report.outputs)
     if report.counts:
         console.print(
             "\nRows are counted from 0. `agent-eval-schema explain CODE` says more about a code.", style="dim"
@@ -82,9 +83,8 @@ def print_report(console: Console, report: Report, system: str | None = None) ->
 
 def _print_verdict(console: Console, report: Report) -> None:
     where = f"{visible(report.name)}: " if report.name else ""
-    console.print(
-        f"{where}{report.format} format ({visible(report.format_reason)}), outputs {report.outputs}", style="dim"
-    )
+    outputs = f", outputs {report.outputs}" if report.has_metrics else ""
+    console.print(f"{where}{report.format} format ({visible(report.format_reason)}){outputs}", style="dim")
     console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
     if report.rules_off:
         console.print(f"{plural(report.rules_off, 'rule')} switched off", style="yellow")

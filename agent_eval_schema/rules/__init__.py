@@ -2,7 +2,7 @@
 
     0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 8 conversion · 9 dataset
 
-(7 production tables is kept free for theirs.) A rule is a row of a table: its text is its
+(7 production tables is kept free for theirs; files of CES have 12 to 15.) A rule is a row of a table: its text is its
 documentation, what ``explain`` prints, and, through its examples, its test.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, Rule
 from agent_eval_schema.rules import (
+    ces,
     columns,
     conversion,
     dataset,
@@ -41,7 +42,7 @@ FAMILIES = MappingProxyType(
 
 
 def _collect() -> dict[str, Rule]:
-    modules = (reading, columns, requests, expectations, retrieval, tools, traces, conversion, dataset)
+    modules = (reading, columns, ces, requests, expectations, retrieval, tools, traces, conversion, dataset)
     found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
     return {r.code: r for r in sorted(found, key=lambda r: r.code)}
 

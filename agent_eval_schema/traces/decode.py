@@ -108,7 +108,7 @@ class Span(Struct, eq=False, gc=False):
         return status.code if isinstance(status, Status) else status or self.status_code
 
 
-FAILED_CODES = ("ERROR", "STATUS_CODE_ERROR", 2)
+FAILED_CODES = frozenset(["ERROR", "STATUS_CODE_ERROR", 2])
 
 
 class Metadata(Struct, rename=_METADATA_KEYS, gc=False):

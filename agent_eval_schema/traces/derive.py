@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.model import Document, ToolCall
 from agent_eval_schema.quoting import may_quote
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.retrieval import DERIVED_DOCUMENT_EMPTY, DERIVED_URI_GUESSED, DERIVED_WITHOUT_URI
@@ -40,12 +40,12 @@ DOCUMENT_LIST_KEYS = ("documents", "docs", "results", "chunks", "context")
 class Derived(Struct, gc=False):
     """The fields of a row that its trace holds (None: it does not say), and what was noteworthy on the way.
 
-    The first fields stand in the order of DERIVATIONS.
+    The first fields stand in the order of DERIVATIONS. A document may lack its doc_uri: a note says so.
     """
 
     request: chat.Messages | None = None
     response: str | None = None
-    retrieved_context: list[tuple[str | None, str | None]] | None = None
+    retrieved_context: list[Document] | None = None
     predicted_trajectory: list[ToolCall] | None = None
     token_counts: Tokens | None = None
     latency_seconds: float | None = None
@@ -55,7 +55,6 @@ class Derived(Struct, gc=False):
     session_id: str | None = None
     request_id: str | None = None
     has_retriever: bool = False
-    has_tool: bool = False
     notes: list[Note] = []
 
     @property
@@ -79,7 +78,7 @@ class Reading:
 
     __slots__ = (
         *("trace", "values", "notes", "retrievers", "tools", "models", "failed"),
-        *("root", "inputs", "outputs", "metadata", "state", "_by_id"),
+        *("root", "inputs", "outputs", "metadata", "state", "_top", "_by_id"),
     )
 
     def __init__(self, trace: Trace, values: bool = True) -> None:
@@ -93,16 +92,17 @@ class Reading:
         orphans: list[Span] = []
         homes = {"RETRIEVER": self.retrievers, "TOOL": self.tools, "LLM": self.models, "CHAT_MODEL": self.models}
         for span in trace.spans:
-            kind = attributes(span).type
+            kind = span.attributes.type  # type: ignore[union-attr]  # as `attributes` says, without the call
             if kind is not None and (home := homes.get(kind.strip('"'))) is not None:
                 home.append(span)
-            if not span.parent_span_id and not span.parent_id:
+            if not (span.parent_span_id or span.parent_id):
                 orphans.append(span)
             status = span.status
-            if (status.code if status.__class__ is Status else status or span.status_code) in FAILED_CODES:
+            if (status.code if isinstance(status, Status) else status or span.status_code) in FAILED_CODES:
                 self.failed.append(span)
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=_start, default=None)
+        self._top = self.root.id if self.root else None
         found = attributes(self.root) if self.root else Attributes()
         self.inputs = trace.request if found.inputs is NOTHING else found.inputs
         self.outputs = trace.response if found.outputs is NOTHING else found.outputs
@@ -123,8 +123,9 @@ class Reading:
 
     def outermost(self, spans: list[Span]) -> list[Span]:
         """The spans that do not lie below another one of them."""
-        top = self.root.id if self.root else None
-        if len(spans) == 1 or (self.root not in spans and all([s.parent == top for s in spans])):
+        # Mostly all are children of the root; asking for the keys themselves saves the calls.
+        parents = [s.parent_span_id or s.parent_id or None for s in spans]
+        if len(spans) == 1 or (parents.count(self._top) == len(parents) and self.root not in spans):
             return spans
         # In a broken trace whose parents form a loop, no span is outside: then all are.
         return [s for s in spans if not any(a in spans for a in self.ancestors(s))] or spans
@@ -145,21 +146,20 @@ def _start(span: Span) -> int:
 
 def derive(trace: Trace, values: bool = True) -> Derived:
     """Everything that the trace says about its row; without `values`, long fields may hold a part of what it says."""
-    reading = Reading(trace, values)
-    if trace.is_truncated or (reading.metadata and _is_true(value_of(reading.metadata.is_truncated))):
+    # The expectations of a trace are compared with what else it says.
+    reading = Reading(trace, values or trace.info.assessments is not NOTHING)
+    if trace.is_truncated or (reading.metadata and _is_true(reading.metadata.is_truncated)):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
-    derived = Derived(*[d.read(reading) for d in DERIVATIONS])
-    derived.has_retriever, derived.has_tool, derived.notes = (
-        bool(reading.retrievers),
-        bool(reading.tools),
-        reading.notes,
-    )
+    derived = Derived(*[read(reading) for read in _READERS])
+    derived.has_retriever = bool(reading.retrievers)
+    derived.notes = reading.notes
     return derived
 
 
-def _is_true(value: Any) -> bool:
+def _is_true(raw: Raw) -> bool:
+    value = value_of(raw) if raw is not NOTHING else None
     return value is True or (isinstance(value, str) and value.lower() == "true")
 
 
@@ -217,7 +217,7 @@ def _other_response(reading: Reading) -> str | None:
 # retrieved_context
 
 
-def _retrieved_context(reading: Reading) -> list[tuple[str | None, str | None]] | None:
+def _retrieved_context(reading: Reading) -> list[Document] | None:
     """The documents of the last RETRIEVER to start that is not part of another one."""
     if not reading.retrievers:
         return None
@@ -225,11 +225,11 @@ def _retrieved_context(reading: Reading) -> list[tuple[str | None, str | None]] 
     last = max(reversed(outer), key=_start) if len(outer) > 1 else outer[0]
     output = attributes(last).outputs
     try:
-        found = _retrieved(text_of(output) or "")
+        found = (_usual_documents if reading.values else _glimpse_of_documents)(text_of(output) or "")
     except (msgspec.MsgspecError, RecursionError):
         found = None
-    if found is not None and all([d.metadata.doc_uri.strip() for d in found]):
-        return [(d.metadata.doc_uri, d.page_content) for d in found]
+    if found is not None:
+        return found
     value = value_of(output)
     return None if value is None else _documents(reading, value)
 
@@ -245,10 +245,40 @@ class _Retrieved(Struct, gc=False):
     metadata: _Metadata
 
 
+class _Glimpsed(Struct, gc=False):
+    """As _Retrieved, without making a text of the content."""
+
+    page_content: Raw
+    metadata: _Metadata
+
+
 _retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
+_glimpsed = msgspec.json.Decoder(list[_Glimpsed]).decode
 
 
-def _documents(reading: Reading, output: Any) -> list[tuple[str | None, str | None]]:
+def _usual_documents(text: str) -> list[Document] | None:
+    """The documents, or None if there is one without a doc_uri."""
+    found = [Document(d.metadata.doc_uri, d.page_content) for d in _retrieved(text)]
+    return found if all([d.doc_uri.strip() for d in found]) else None
+
+
+def _glimpse_of_documents(text: str) -> list[Document] | None:
+    """One document for all of them, with content if any has content; None if there is an unusual one."""
+    found = _glimpsed(text)
+    glimpse = [_EMPTY_DOCUMENT] if found else []
+    for document in found:
+        content = bytes(document.page_content)
+        if content[:1] != b'"' or not document.metadata.doc_uri.strip():
+            return None
+        if len(content) > 2:  # more than the two quotes
+            glimpse = [_SOME_DOCUMENT]
+    return glimpse
+
+
+_SOME_DOCUMENT, _EMPTY_DOCUMENT = Document("?", "?"), Document("?", "")
+
+
+def _documents(reading: Reading, output: Any) -> list[Document]:
     if isinstance(output, str) and output.lstrip()[:1] in ("[", "{"):
         output = jsontext.parse_leniently(output)
     if isinstance(output, dict):
@@ -262,19 +292,19 @@ def _documents(reading: Reading, output: Any) -> list[tuple[str | None, str | No
     return [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
 
 
-def _document(reading: Reading, item: Any, path: str) -> tuple[str | None, str | None]:
+def _document(reading: Reading, item: Any, path: str) -> Document:
     if isinstance(item, str):
         item = {"content": item}
     if not isinstance(item, dict):
         reading.note(DERIVED_DOCUMENT_EMPTY, path, f"expected a document, got {describe(item)}")
-        return None, None
+        return Document(None, None)  # type: ignore[arg-type]
     content = next((item[k] for k in TEXT_KEYS if isinstance(item.get(k), str)), None)
     uri = _uri(reading, item, path)
     if uri is None and content is None:
         reading.note(DERIVED_DOCUMENT_EMPTY, path, f"expected text or a URI, got {describe(item)}")
     elif uri is None:
         reading.note(DERIVED_WITHOUT_URI, f"{path}.doc_uri", "the retriever's document has no doc_uri")
-    return uri, content
+    return Document(uri, content)  # type: ignore[arg-type]
 
 
 def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
@@ -349,19 +379,22 @@ _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 def _tokens(reading: Reading) -> Tokens | None:
     """The models' usage, but for what lies below a counted span (mlflow#24307); else the trace's, else the root's."""
-    used = {s: tokens for s in reading.models if (tokens := _span_tokens(attributes(s))) is not None}
+    used = {s: tokens for s in reading.models if (tokens := _span_tokens(s)) is not None}
     if used:
-        inputs, outputs, totals = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
-        return _sum(inputs), _sum(outputs), _sum(totals)
+        counts = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
+        inputs, outputs, totals = [sum(c) if None not in c else _sum_of_known(c) for c in counts]
+        return inputs, outputs, totals
     stated = _stated(reading.metadata.token_usage) if reading.metadata else None
     return stated or _stated_in_output(reading.outputs)
 
 
-def _sum(counts: tuple[int | None, ...]) -> int | None:
-    return sum([c or 0 for c in counts]) if any([c is not None for c in counts]) else None
+def _sum_of_known(counts: tuple[int | None, ...]) -> int | None:
+    known = [c for c in counts if c is not None]
+    return sum(known) if known else None
 
 
-def _span_tokens(found: Attributes) -> Tokens | None:
+def _span_tokens(span: Span) -> Tokens | None:
+    found = attributes(span)
     return _stated(found.token_usage) or _stated_in_output(found.outputs)
 
 
@@ -457,7 +490,8 @@ def _request_id(reading: Reading) -> str | None:
 
 def _expectations(reading: Reading) -> dict[str, Any] | None:
     """The valid expectations by name (overridden ones are marked invalid); the last of a name counts."""
-    text = bytes(reading.trace.info.assessments)
+    raw = reading.trace.info.assessments
+    text = b"" if raw is NOTHING else bytes(raw)
     assessments = jsontext.parse_leniently(text.decode("utf-8", "replace")) if b'"expectation"' in text else None
     if not isinstance(assessments, list):
         return None
@@ -497,3 +531,5 @@ DERIVATIONS = (
     Derivation("session_id", "info.trace_metadata: mlflow.trace.session", _session),
     Derivation("request_id", "info.client_request_id, request_id, trace_id", _request_id),
 )
+
+_READERS = tuple([d.read for d in DERIVATIONS])

@@ -7,6 +7,7 @@ that is needed anyway. A trace that is not plain may still be good: encode.py wr
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -22,17 +23,16 @@ from agent_eval_schema.traces.decode import (
     Span,
     Status,
     Trace,
-    assemble,
     decode_trace,
 )
 
 
 class _PlainAttributes(Attributes, kw_only=True, gc=False):
-    request_id: Annotated[str, Meta(pattern='^".+"$')] | None = field(name="mlflow.traceRequestId", default=None)
+    request_id: str = field(name="mlflow.traceRequestId")
 
 
-_SpanId = Annotated[str, Meta(pattern="^[A-Za-z0-9+/]{11}=$")]  # eight bytes in base64
-_TraceId = Annotated[str, Meta(pattern="^[A-Za-z0-9+/]{22}==$")]
+_SpanId = Annotated[str, Meta(min_length=12, max_length=12)]
+_Nothing = Annotated[list[None], Meta(max_length=0)]
 _Nanoseconds = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
 
@@ -43,13 +43,13 @@ class _PlainStatus(Status, kw_only=True, gc=False):
 class _PlainSpan(Span, eq=False, kw_only=True, gc=False):
     name: str
     span_id: _SpanId
-    trace_id: _TraceId
+    trace_id: str
     start_time_unix_nano: _Nanoseconds
     end_time_unix_nano: _Nanoseconds
     status: _PlainStatus
     attributes: _PlainAttributes
     parent_span_id: _SpanId | None  # the key has to be there
-    links: Raw = NOTHING
+    links: _Nothing = field(default_factory=list)
 
 
 class _Experiment(Struct, gc=False):
@@ -128,18 +128,33 @@ def _is_plain(document: _PlainDocument) -> bool:
     info, spans = document.info, document.data.spans
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
-    if [s.parent_span_id for s in spans].count(None) != 1 or not all([s.attributes.request_id for s in spans]):
+    parents = [s.parent_span_id for s in spans]
+    if parents.count(None) != 1 or not _are_identified(spans, [p for p in parents if p is not None]):
         return False
-    if not all([s.links is NOTHING or s.links == _EMPTY for s in spans]):
-        return False
+    events = [s.events for s in spans]
     try:
-        for span in spans:
-            if span.events is not NOTHING and span.events != _EMPTY:
-                _events(span.events)
+        for given in events if events.count(_EMPTY) < len(events) else ():
+            if given is not NOTHING:
+                _events(given)
         judged = [] if info.assessments is NOTHING else _assessments(info.assessments)
     except msgspec.MsgspecError:
         return False
     return all([(a.expectation is None) != (a.feedback is None) for a in judged])
+
+
+def _are_identified(spans: list[_PlainSpan], parents: list[str]) -> bool:
+    """Whether the ids are written as they must be. All spans have the same of the trace, so few are looked at."""
+    return bool(
+        _SPAN_IDS("".join([s.span_id for s in spans] + parents))
+        and all(map(_TRACE_ID, {s.trace_id for s in spans}))
+        and all(map(_REQUEST_ID, {s.attributes.request_id for s in spans}))
+    )
+
+
+_SPAN_IDS = re.compile("(?:[A-Za-z0-9+/]{11}=)+").fullmatch
+"""All side by side: the types say how long each is, so none can hide behind another."""
+_TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
+_REQUEST_ID = re.compile('".+"').fullmatch
 
 
 def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:
@@ -148,7 +163,5 @@ def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:
         document = _plain_document(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return decode_trace(text)
-    trace = assemble(document)
-    if isinstance(trace, Trace):
-        trace.plain = _is_plain(document)
-    return trace
+    data = document.data
+    return Trace(document.info, [*data.spans], data.request, data.response, plain=_is_plain(document))

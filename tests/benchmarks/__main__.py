@@ -8,6 +8,7 @@
              on sqlite; and, in memory, ``prepare_for_evaluate`` against ``validate_eval_set`` of rows with traces
     trajectories  1,000,000 pairs of five calls, every other one the same: pairs a second of CPU time for all five
              metrics, the time against google-adk's evaluator, and the memory, for a tenth of the file and for all of it
+    ces      a golden CSV of 100,000 rows; Evaluation JSON against msgspec's plain decode and the vendor's own parser
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
@@ -43,11 +44,15 @@ ROUNDS = 3
 IMPORT_ROUNDS = 20
 TRACE_ROWS = 100_000
 PLAIN_ROWS = 1_000_000
+GOLDEN_ROWS = 100_000
+EVALUATIONS = 5_000
 MEASURED_FILES = {
     "traces.parquet": TRACE_ROWS,
     "traces.jsonl": TRACE_ROWS,
     "traces-one-group.parquet": TRACE_ROWS,
     "plain.parquet": PLAIN_ROWS,
+    "golden.csv": GOLDEN_ROWS,
+    "evaluations.txt": EVALUATIONS,
 }
 OTHER_FILES = {"trajectories.parquet": 1_000_000, "trajectories-tenth.parquet": 100_000}
 
@@ -114,7 +119,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(where).resolve()
 
 
-# --- the sections ------------------------------------------------------------------------------------------------
+# --- the sections -----------------------------------------------------------------------------------------------------
 
 
 def traces(bench: Bench) -> list[Line]:
@@ -186,6 +191,23 @@ def trajectories(bench: Bench) -> list[Line]:
     ]
 
 
+def ces(bench: Bench) -> list[Line]:
+    golden = fastest(bench.file("golden.csv"), "read_golden_csv", "validate_golden_csv")
+    read, report = (per_row(result) for result in golden.values())
+    names = ("validate_evaluations", "read_evaluations", "msgspec_decode", "json_format_parse")
+    best = fastest(bench.file("evaluations.txt"), *names)
+    checked_, given, plain_, vendor = (per_row(result) for result in best.values())
+    return [
+        checked(golden["read_golden_csv"]),
+        at_least("read_golden_csv on one core", 1 / read, 100_000, " rows/s"),
+        Line("validate_eval_set of it on one core", f"{1 / report:,.0f} rows/s"),
+        Line("validating an evaluation of 8 turns", f"{checked_ * 1e6:.0f} µs"),
+        at_least("msgspec's plain decode / validating", plain_ / checked_, 0.5, " ×"),
+        Line("msgspec's plain decode / read_evaluation", f"{plain_ / given:.2f} ×"),
+        at_least("json_format.Parse / validating", vendor / checked_, 10, " ×"),
+    ]
+
+
 def imports(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
     statements = {
         "nothing": "pass",
@@ -211,6 +233,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "memory": memory,
     "evaluate": evaluate,
     "trajectories": trajectories,
+    "ces": ces,
     "import": imports,
 }
 

@@ -28,6 +28,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.benchmarks import ces
+
 Row = dict[str, Any]
 Writer = Callable[[Path, pa.Schema, Iterable[pa.RecordBatch]], None]
 
@@ -437,6 +439,8 @@ FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Wri
     "trajectories.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
     "trajectories-tenth.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
     "plain.parquet": (PLAIN_SCHEMA, PLAIN_BATCHES, write_parquet_in_larger_groups),
+    "golden.csv": (ces.GOLDEN_SCHEMA, ces.golden_batches, ces.write_csv),
+    "evaluations.txt": (ces.EVALUATION_SCHEMA, ces.evaluation_batches, ces.write_lines),
 }
 
 if __name__ == "__main__":

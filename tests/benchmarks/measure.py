@@ -21,11 +21,14 @@ from typing import Any
 Result = dict[str, float]
 
 WARM_UP_ROWS = 64
-EVALUATED_ROWS = 200
+EVALUATED_ROWS = 500
 """mlflow takes tens of milliseconds a row."""
 WARM_UP_EVALUATIONS = 4
 MLFLOW_TRACES = 2_000
 """mlflow's own extraction is measured on this many and scaled: all of them would take minutes."""
+
+PARSED_EVALUATIONS = 300
+"""The vendor's parser takes a millisecond each."""
 
 
 ADK_ROWS = 4_000
@@ -268,6 +271,75 @@ def trace_chunks(path: Path) -> Iterator[list[str]]:
         yield batch.column("trace").to_pylist()
 
 
+def read_golden_csv(path: Path) -> Result:
+    """``ces.read_golden_csv(path)``: read, validated, made into evaluations."""
+    from agent_eval_schema import ces
+
+    pin()
+    ces.read_golden_csv(ces.golden_template())
+    start = time.perf_counter()
+    file = ces.read_golden_csv(path)
+    seconds = time.perf_counter() - start
+    steps = sum(len(turn["steps"]) for e in file.evaluations for turn in e["golden"]["turns"])
+    return {
+        "seconds": seconds,
+        "rows": steps + len(file.evaluations),
+        "invalid": not file.ok,
+        "issues": len(file.issues),
+    }
+
+
+def validate_golden_csv(path: Path) -> Result:
+    """``validate_eval_set(path)``: the same as a report, with the cells as a table."""
+    from agent_eval_schema import validate_eval_set
+
+    pin()
+    start = time.perf_counter()
+    report = validate_eval_set(path)
+    rows, invalid = report.row_count, report.invalid_count
+    return {"seconds": time.perf_counter() - start, "rows": rows, "invalid": invalid, "issues": len(report.counts)}
+
+
+def validate_evaluations(path: Path) -> Result:
+    """Every problem of each evaluation, of which there is none."""
+    from agent_eval_schema.formats.ces.evaluation import findings_of
+
+    return of_texts(path, findings_of)
+
+
+def read_evaluations(path: Path) -> Result:
+    from agent_eval_schema import ces
+
+    return of_texts(path, ces.read_evaluation)
+
+
+def msgspec_decode(path: Path) -> Result:
+    """The texts to plain objects, and no more."""
+    import msgspec
+
+    return of_texts(path, msgspec.json.Decoder().decode)
+
+
+def json_format_parse(path: Path) -> Result:
+    """The vendor's own reader, on few of them."""
+    from google.cloud.ces_v1beta.types import Evaluation
+    from google.protobuf import json_format
+
+    return of_texts(path, lambda text: json_format.Parse(text, Evaluation.pb(Evaluation())), most=PARSED_EVALUATIONS)
+
+
+def of_texts(path: Path, work: Callable[[bytes], Any], most: int = 1 << 62) -> Result:
+    pin()
+    with path.open(encoding="utf-8") as lines:
+        texts = [json.loads(line).encode() for _, line in zip(range(most), lines, strict=False)]
+    for text in texts[:WARM_UP_ROWS]:
+        work(text)
+    start = time.perf_counter()
+    for text in texts:
+        work(text)
+    return {"seconds": time.perf_counter() - start, "rows": len(texts)}
+
+
 def pin() -> None:
     """Stay on one core, before pyarrow counts the cores for its thread pools."""
     if hasattr(os, "sched_setaffinity"):
@@ -279,6 +351,8 @@ MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
     for one in (
         *(validate, validate_on_one_core, orjson_loads, mlflow_extraction, arrow_read, pandas_read),
         *(score_on_one_core, adk_evaluator, adk_from_cells),
+        *(read_golden_csv, validate_golden_csv, validate_evaluations, read_evaluations),
+        *(msgspec_decode, json_format_parse),
         *(evaluate_eval_set, mlflow_evaluate, prepare_in_memory, validate_in_memory),
     )
 }

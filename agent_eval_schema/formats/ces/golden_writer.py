@@ -1,0 +1,418 @@
+"""Evaluations → golden CSV, which no other tool writes, and a list of everything that the CSV cannot say.
+
+Each part of an evaluation is taken from a copy of its fields; what is left over in the end has no column, and is a
+loss. So nothing can be forgotten: a field that nobody thought of is reported like the others.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.diagnose import describe, key_name
+from agent_eval_schema.formats.ces import inspection, schema
+from agent_eval_schema.formats.ces.evaluation import column_of
+from agent_eval_schema.formats.ces.golden import COLUMNS, IMAGE_TYPES, SEPARATOR, Cells
+from agent_eval_schema.formats.ces.names import Names, display
+from agent_eval_schema.issues import Issue, Rule, Severity
+from agent_eval_schema.rules import conversion
+
+
+def write_golden_csv(
+    evaluations: Iterable[Mapping[str, Any]],
+    path: str | os.PathLike[str],
+    *,
+    groups: Mapping[str, Iterable[str]] | None = None,
+    names: Names | None = None,
+) -> list[Issue]:
+    """Write evaluations as a golden CSV; returns what it cannot say, a loss each (AE8), by number of the evaluation and
+    JSON path.
+
+    `groups` are the groups of evaluations by their display names (`GoldenFile.groups`); `names` maps display names to
+    resource names, which become display names then. Raises EvalSetError if the file cannot be written.
+    """
+    from agent_eval_schema.engines.writing import write_text
+
+    text, losses = golden_csv_text(evaluations, groups=groups, names=names)
+    write_text(os.fspath(path), text)
+    return losses
+
+
+def golden_csv_text(
+    evaluations: Iterable[Mapping[str, Any]],
+    *,
+    groups: Mapping[str, Iterable[str]] | None = None,
+    names: Names | None = None,
+) -> tuple[str, list[Issue]]:
+    """The text that `write_golden_csv` writes (RFC 4180, so lines end in CR LF), and the losses."""
+    writer = _Writer(groups or {}, names or {})
+    buffer = io.StringIO()
+    out = csv.DictWriter(buffer, COLUMNS, restval="", lineterminator="\r\n")
+    out.writeheader()
+    for number, evaluation in enumerate(evaluations):
+        out.writerows(writer.rows(number, evaluation))
+    return buffer.getvalue(), writer.losses
+
+
+def golden_template() -> str:
+    """A golden CSV to start from: one small evaluation with each of the eight actions."""
+    return golden_csv_text(_TEMPLATE, groups={"Refund happy path": ["Regression"]})[0]
+
+
+class _Taken(NamedTuple):
+    """The fields of a message that are still to be said, by JSON name, and where the message stands."""
+
+    message: str
+    path: str
+    fields: dict[str, Any]
+
+    def take(self, name: str) -> Any:
+        """The value of a field, which is said now; None if it is not set."""
+        return self.fields.pop(name, None)
+
+    def at(self, name: str) -> str:
+        return f"{self.path}.{name}" if self.path else name
+
+
+def _fields(message: str, value: Any, path: str) -> _Taken:
+    table = schema.message(message)
+    given = value if isinstance(value, dict) else {}
+    found: dict[str, Any] = {}
+    for key, item in given.items():
+        name = table.json_name(str(key)) or str(key)
+        if item is not None:
+            found[str(key) if name in found else name] = item
+    return _Taken(message, path, found)
+
+
+def _is_whole(text: str) -> bool:
+    """Whether UTF-8 can hold the text: no half of a character."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+class _Unsayable(Exception):
+    """A step that has no row in a golden CSV; says why."""
+
+
+class _Writer:
+    def __init__(self, groups: Mapping[str, Iterable[str]], names: Names) -> None:
+        self.losses: list[Issue] = []
+        self._groups, self._names = groups, names
+        self._written: set[str] = set()
+        self._ids: set[str] = set()
+        self._number = 0
+        self._name: str | None = None
+        self._kept: dict[str, str] = {}
+
+    def rows(self, number: int, evaluation: Mapping[str, Any]) -> list[Cells]:
+        """The rows of an evaluation; none if it cannot be said at all, which is a loss."""
+        self._number, self._kept = number, {}
+        fields = _fields(schema.EVALUATION, dict(evaluation), "")
+        self._name = name = fields.take("displayName")
+        if "scenario" in fields.fields:
+            self._lose(conversion.SCENARIO, "scenario", "a scenario cannot be said in a golden CSV")
+            return []
+        golden = _fields("Evaluation.Golden", fields.take("golden"), "golden")
+        reason = self._why_not(name, golden)
+        if reason:
+            self._lose(conversion.EVALUATION, "displayName", f"the evaluation is left out: {reason}")
+            return []
+        rows = list(self._conversation(golden))
+        if not rows:
+            self._lose(conversion.EVALUATION, "golden", "the evaluation is left out: none of its steps can be said")
+            return []
+        self._written.add(name)
+        head = self._head(name, fields)
+        self._leftover(fields)
+        for shown, path in self._kept.items():
+            self._lose(conversion.RESOURCE_NAMES, path, f"{describe(shown, 120)} stays as it is")
+        return [head, *rows]
+
+    def _why_not(self, name: Any, golden: _Taken) -> str:
+        if not isinstance(name, str) or not name.strip() or not _is_whole(name):
+            return "it has no display name"
+        if name in self._written:
+            return "its display name is that of another one"
+        turns = golden.fields.get("turns")
+        return "" if isinstance(turns, list) and turns else "it has no turns"
+
+    def _lose(self, rule: Rule, path: str, message: str) -> None:
+        column = column_of(path)
+        issue = Issue(
+            self._number, self._name, column, path or None, rule.code, rule.name, rule.severity, message, rule.hint
+        )
+        self.losses.append(issue)
+
+    def _leftover(self, fields: _Taken) -> None:
+        """What nobody has taken."""
+        for name, value in fields.fields.items():
+            if value not in ([], ""):
+                self._lose(
+                    conversion.FIELD, fields.at(name), f"`{key_name(name)}` has no column, got {describe(value)}"
+                )
+
+    # the evaluation row
+
+    def _head(self, name: str, fields: _Taken) -> Cells:
+        resource = self._words(fields, "name")
+        parent, _, own = resource.rpartition("/")
+        if parent:
+            self._kept[parent] = "name"
+        if own and own in self._ids:
+            self._lose(conversion.FIELD, "name", f"{describe(own)} is the id of another one: the cell stays blank")
+            own = ""
+        self._ids.add(own)
+        row = {"display_name": name, "evaluation_id": own, "description": self._words(fields, "description")}
+        row["tags"] = self._list(self._items(fields, "tags"), "tags")
+        row["evaluation_groups"] = self._list(list(self._groups.get(name, ())), "evaluation_groups")
+        return {column: text for column, text in row.items() if text}
+
+    def _words(self, fields: _Taken, name: str) -> str:
+        text = fields.take(name)
+        if text is None or text == "":
+            return ""
+        if not isinstance(text, str) or not text.strip() or not _is_whole(text):
+            self._lose(conversion.FIELD, fields.at(name), f"expected text for its cell, got {describe(text)}")
+            return ""
+        return text
+
+    def _items(self, fields: _Taken, name: str) -> list[Any]:
+        items = fields.take(name)
+        if items is not None and not isinstance(items, list):
+            self._lose(conversion.FIELD, fields.at(name), f"expected a list, got {describe(items)}")
+            return []
+        return items or []
+
+    def _list(self, items: list[Any], path: str) -> str:
+        """The items between semicolons; those that would come back as others are losses."""
+        sayable = []
+        for i, item in enumerate(items):
+            if isinstance(item, str) and item and item == item.strip() and SEPARATOR not in item and _is_whole(item):
+                sayable.append(item)
+            else:
+                message = f"{describe(item)} cannot stand between semicolons"
+                self._lose(conversion.LIST_ITEM, f"{path}[{i}]", message)
+        return SEPARATOR.join(sayable)
+
+    # the conversation
+
+    def _conversation(self, golden: _Taken) -> Iterator[Cells]:
+        number = 0
+        for i, turn in enumerate(golden.take("turns")):
+            path = f"golden.turns[{i}]"
+            fields = _fields("Evaluation.GoldenTurn", turn, path)
+            rows = [row for at, step in enumerate(self._items(fields, "steps")) for row in self._step(step, path, at)]
+            self._leftover(fields)
+            if rows:
+                number += 1
+                yield from ({"turn_index": str(number), **row} for row in rows)
+            else:
+                self._lose(conversion.STEP, path, "the turn has no step that the CSV can say: it is left out")
+        self._leftover(golden)
+
+    def _step(self, step: Any, turn: str, at: int) -> list[Cells]:
+        fields = _fields("Evaluation.Step", step, f"{turn}.steps[{at}]")
+        before = len(self.losses)
+        try:
+            rows = self._rows_of(fields)
+        except _Unsayable as reason:
+            del self.losses[before:]  # one cause, one loss
+            self._lose(conversion.STEP, fields.path, f"the step is left out: {reason}")
+            return []
+        self._leftover(fields)
+        return rows
+
+    def _rows_of(self, step: _Taken) -> list[Cells]:
+        if "userInput" in step.fields:
+            return self._one_of(_fields("SessionInput", step.take("userInput"), step.at("userInput")), _INPUTS)
+        if "expectation" in step.fields:
+            path = step.at("expectation")
+            fields = _fields("Evaluation.GoldenExpectation", step.take("expectation"), path)
+            return self._one_of(fields, _EXPECTATIONS)
+        raise _Unsayable(f"no action for {', '.join(step.fields) or 'nothing'}")
+
+    def _one_of(self, fields: _Taken, makers: dict[str, Callable[[_Writer, Any, str], list[Cells]]]) -> list[Cells]:
+        (group,) = schema.message(fields.message).oneofs.values()
+        given = [name for name in group if name in fields.fields]
+        if len(given) != 1 or given[0] not in makers:
+            raise _Unsayable(f"no action for {', '.join(given) or 'nothing'}")
+        rows = makers[given[0]](self, fields.take(given[0]), fields.at(given[0]))
+        if makers is _EXPECTATIONS:
+            note = self._words(fields, "note")
+            rows = [{**row, "expectation_note": note} if note else row for row in rows]
+        self._leftover(fields)
+        return rows
+
+    # what a cell says
+
+    def _text(self, value: Any, what: str) -> str:
+        if not isinstance(value, str) or not value.strip() or not _is_whole(value):
+            raise _Unsayable(f"{what} is {describe(value)}, the CSV needs text there")
+        return value
+
+    def _json(self, value: Any, what: str) -> str:
+        if not isinstance(value, dict):
+            raise _Unsayable(f"{what} is {describe(value)}, the CSV needs an object there")
+        if any(f.rule.severity is Severity.ERROR for f in inspection.inspect_object(value, "")):
+            raise _Unsayable(f"{what} holds what JSON cannot say, or is too deep")
+        return jsontext.write_exactly(value)
+
+    def _named(self, fields: _Taken, name: str, kind: str) -> str:
+        text = self._text(fields.take(name), f"`{name}`")
+        shown = display(text, kind, self._names)
+        if shown is None:
+            self._kept.setdefault(text, fields.at(name))
+        return shown or text
+
+    def _tool(self, fields: _Taken) -> str:
+        if "toolsetTool" in fields.fields:
+            raise _Unsayable("no column for `toolsetTool`")
+        return self._named(fields, "tool", "tools")
+
+    # inputs
+
+    def _input_text(self, value: Any, _: str) -> list[Cells]:
+        return [{"action_type": "INPUT_TEXT", "text_content": self._text(value, "the text")}]
+
+    def _input_image(self, value: Any, path: str) -> list[Cells]:
+        fields = _fields("Image", value, path)
+        kind, data = fields.take("mimeType"), fields.take("data")
+        plain = inspection.decode_base64(data) if isinstance(data, str) else None
+        if kind not in IMAGE_TYPES or not plain or not IMAGE_TYPES[kind](plain):
+            raise _Unsayable(f"an image of {describe(kind)} with {describe(data, 20)}")
+        self._leftover(fields)
+        content = base64.b64encode(plain).decode()
+        return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
+
+    def _input_responses(self, value: Any, path: str) -> list[Cells]:
+        outer = _fields("ToolResponses", value, path)
+        responses = self._items(outer, "toolResponses")
+        if not responses:
+            raise _Unsayable("no tool response in it")
+        if len(responses) > 1:
+            said = f"{len(responses)} tool responses of one step become a step each"
+            self._lose(conversion.FIELD, outer.at("toolResponses"), said)
+        self._leftover(outer)
+        return [self._input_response(r, f"{outer.at('toolResponses')}[{i}]") for i, r in enumerate(responses)]
+
+    def _input_response(self, value: Any, path: str) -> Cells:
+        fields = _fields("ToolResponse", value, path)
+        row = {"action_type": "INPUT_TOOL_RESPONSE", "tool_name": self._tool(fields)}
+        row["tool_response_json"] = self._response(fields)
+        self._leftover(fields)
+        return row
+
+    def _response(self, fields: _Taken) -> str:
+        response = fields.take("response")
+        if response is None:
+            self._lose(conversion.FIELD, fields.at("response"), "no response comes back as an empty object")
+        return self._json({} if response is None else response, "`response`")
+
+    def _input_variables(self, value: Any, _: str) -> list[Cells]:
+        variables = self._json(value, "`variables`")
+        return [{"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": variables}]
+
+    # expectations
+
+    def _expected_text(self, value: Any, path: str) -> list[Cells]:
+        fields = _fields("Message", value, path)
+        role = self._text(fields.take("role"), "`role`")
+        chunks = [
+            _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
+        ]
+        if any(list(chunk.fields) != ["text"] for chunk in chunks):
+            raise _Unsayable("chunks that are no text")
+        if len(chunks) > 1:
+            said = f"{len(chunks)} chunks of text become one"
+            self._lose(conversion.FIELD, fields.at("chunks"), said)
+        texts = [chunk.take("text") for chunk in chunks]
+        text = self._text("".join(t for t in texts if isinstance(t, str)), "the text")
+        self._leftover(fields)
+        return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
+
+    def _expected_call(self, value: Any, path: str) -> list[Cells]:
+        fields = _fields("ToolCall", value, path)
+        row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._tool(fields)}
+        if "args" in fields.fields:
+            row["tool_call_args_json"] = self._json(fields.take("args"), "`args`")
+        self._leftover(fields)
+        return [row]
+
+    def _expected_response(self, value: Any, path: str) -> list[Cells]:
+        fields = _fields("ToolResponse", value, path)
+        row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
+        response = fields.take("response")
+        if response != {}:
+            said = "no response comes back as an empty object" if response is None else "no column for what is expected"
+            self._lose(conversion.FIELD, fields.at("response"), said)
+        self._leftover(fields)
+        return [row]
+
+    def _expected_transfer(self, value: Any, path: str) -> list[Cells]:
+        fields = _fields("AgentTransfer", value, path)
+        target = self._named(fields, "targetAgent", "agents")
+        self._leftover(fields)
+        return [{"action_type": "EXPECTATION_AGENT_TRANSFER", "agent_transfer_target": target}]
+
+
+_INPUTS: dict[str, Callable[[_Writer, Any, str], list[Cells]]] = {
+    "text": _Writer._input_text,
+    "image": _Writer._input_image,
+    "toolResponses": _Writer._input_responses,
+    "variables": _Writer._input_variables,
+}
+_EXPECTATIONS: dict[str, Callable[[_Writer, Any, str], list[Cells]]] = {
+    "agentResponse": _Writer._expected_text,
+    "toolCall": _Writer._expected_call,
+    "toolResponse": _Writer._expected_response,
+    "agentTransfer": _Writer._expected_transfer,
+}
+"""The conditions and inputs that have an action; the others are losses."""
+
+
+def _expects(**condition: Any) -> dict[str, Any]:
+    return {"expectation": condition}
+
+
+_TEMPLATE: list[dict[str, Any]] = [
+    {
+        "displayName": "Refund happy path",
+        "name": "refund-happy-path",
+        "description": "A customer asks for a refund and sends a photo",
+        "tags": ["refund", "p0"],
+        "golden": {
+            "turns": [
+                {
+                    "steps": [
+                        {"userInput": {"variables": {"customer_id": "C-1"}}},
+                        {"userInput": {"text": "I want a refund, please"}},
+                        _expects(toolCall={"tool": "get_order", "args": {"order_id": "42"}}, note="looks up the order"),
+                        _expects(toolResponse={"tool": "get_order", "response": {}}),
+                        _expects(agentTransfer={"targetAgent": "refunds_agent"}),
+                        _expects(agentResponse={"role": "refunds_agent", "chunks": [{"text": "Please send a photo."}]}),
+                    ]
+                },
+                {
+                    "steps": [
+                        {"userInput": {"image": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}},
+                        {
+                            "userInput": {
+                                "toolResponses": {
+                                    "toolResponses": [{"tool": "scan_receipt", "response": {"output": {"total": 12.5}}}]
+                                }
+                            }
+                        },
+                        _expects(
+                            agentResponse={"role": "refunds_agent", "chunks": [{"text": "Your refund is on its way."}]}
+                        ),
+                    ]
+                },
+            ]
+        },
+    }
+]

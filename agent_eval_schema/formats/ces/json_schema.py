@@ -1,0 +1,109 @@
+"""The JSON Schema of an Evaluation, read off the wire table: for editors, and for programs that write evaluations.
+
+It says what this package calls an error, after the rules of ProtoJSON (null is unset, numbers may be texts, both names
+of a field are known). Unknown fields are allowed: newer ones will come.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agent_eval_schema.formats.ces import schema
+from agent_eval_schema.formats.ces.shapes import MAX_TURNS, REFUSED
+from agent_eval_schema.schema import DIALECT, REF
+
+_NUMBER_TEXT = r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+_SCALARS: dict[str, dict[str, Any]] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "contentEncoding": "base64", "pattern": "^[A-Za-z0-9+/_-]*={0,2}$"},
+    "int32": {
+        "anyOf": [
+            {"type": "integer", "minimum": -(1 << 31), "maximum": (1 << 31) - 1},
+            {"type": "string", "pattern": r"^-?\d{1,20}$"},
+        ]
+    },
+    "double": {
+        "anyOf": [
+            {"type": "number"},
+            {"enum": ["NaN", "Infinity", "-Infinity"]},
+            {"type": "string", "pattern": _NUMBER_TEXT},
+        ]
+    },
+    schema.TIMESTAMP: {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$"},
+    schema.DURATION: {"type": "string", "pattern": r"^-?\d{1,12}(\.\d{1,9})?s$"},
+    schema.STRUCT: {"type": "object"},
+    schema.STATUS: {"type": "object"},
+}
+_SCALARS["float"] = _SCALARS["double"]
+
+
+def evaluation_schema() -> dict[str, Any]:
+    """The JSON Schema of one Evaluation, with a definition for each message below it."""
+    definitions: dict[str, Any] = {}
+    _define(schema.EVALUATION, definitions)
+    return {
+        "$schema": DIALECT,
+        "title": "An evaluation of Google Customer Engagement Suite",
+        "$comment": schema.source(),
+        "$ref": REF.format(name=schema.EVALUATION),
+        "$defs": definitions,
+    }
+
+
+def _define(name: str, definitions: dict[str, Any]) -> None:
+    if name in definitions:
+        return
+    message = schema.message(name)
+    made = definitions[name] = {"type": "object"}
+    properties: dict[str, Any] = {}
+    for json_name, field in message.fields.items():
+        kind = _field(name, json_name, field, definitions)
+        properties[json_name] = kind
+        properties.setdefault(field.proto_name, kind)
+    made["properties"] = properties
+    rules = [_given(message, n, filled=True) for n in message.fields if n in REFUSED.get(name, ())]
+    rules += [_exactly_one(message, group) for group in message.oneofs.values() if _is_checked(message, group)]
+    if rules:
+        made["allOf"] = rules
+
+
+def _is_checked(message: schema.Message, group: tuple[str, ...]) -> bool:
+    return len(group) > 1 and not any(message.fields[n].output_only for n in group)
+
+
+def _exactly_one(message: schema.Message, group: tuple[str, ...]) -> dict[str, Any]:
+    return {"oneOf": [_given(message, name) for name in group]}
+
+
+def _given(message: schema.Message, name: str, *, filled: bool = False) -> dict[str, Any]:
+    """The field is there under one of its names, and not null (and not empty)."""
+    empty: list[Any] = [None, "", []] if filled else [None]
+    spellings = dict.fromkeys((name, message.fields[name].proto_name))
+    given = [{"required": [n], "properties": {n: {"not": {"enum": empty}}}} for n in spellings]
+    return given[0] if len(given) == 1 else {"anyOf": given}
+
+
+def _field(message: str, name: str, field: schema.Field, definitions: dict[str, Any]) -> dict[str, Any]:
+    made = _single(field, definitions)
+    if field.type == "map":
+        made = {"type": "object", "additionalProperties": made}
+    elif (message, name) == ("Evaluation.Scenario", "maxTurns"):
+        made = {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_TURNS}, made["anyOf"][1]]}
+    elif field.repeated:
+        made = {"type": "array", "items": made}
+        made |= {"maxItems": MAX_TURNS} if (message, name) == ("Evaluation.Golden", "turns") else {}
+    said = {"readOnly": True} if field.output_only else {}
+    return {"anyOf": [made, {"type": "null"}], **said, **({"deprecated": True} if field.deprecated else {})}
+
+
+def _single(field: schema.Field, definitions: dict[str, Any]) -> dict[str, Any]:
+    if field.enum:
+        values = schema.enum_values(field.enum)
+        return {"enum": [*values, *values.values()]}
+    name = field.map_value or field.type
+    if name in schema.messages():
+        _define(name, definitions)
+        return {"$ref": REF.format(name=name)}
+    return _SCALARS[name]

@@ -1,0 +1,249 @@
+"""Which fields an update writes: paths below the Evaluation, found by comparison or checked as given.
+
+    stored   displayName: A   golden: {turns: [1, 2]}
+    new      displayName: B   golden: {turns: [1, 2, 3]}   tags: [x]
+    mask     displayName,golden.turns,tags
+
+A path names a field by its JSON names and ends at the first list, map or free-form object: these are written whole. A
+field that the mask names and the new evaluation lacks is cleared. Without a mask the server overwrites every field, so
+there is no empty one. Source: seed 001 (`updateMask`), AIP-134, and the wire table (schema.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from agent_eval_schema.diagnose import match_names
+from agent_eval_schema.formats.ces.schema import EVALUATION, Field, Message, enum_values, field_at, message, messages
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.trajectory import json_key
+from agent_eval_schema.visible import visible
+
+Object = Mapping[str, Any]
+
+EVERYTHING = "*"
+"""The mask of a full replace: what the new evaluation does not say is lost."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# values as the server would hold them
+
+
+def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
+    """The message with the JSON names of its fields (`display_name` is read as `displayName`); keys that the table does
+    not know stay. Raises EvalSetError if a field stands there under both names."""
+    if not isinstance(value, Mapping) or kind not in messages():
+        return value
+    table, found = message(kind), dict[str, Any]()
+    for key, part in value.items():
+        name = table.json_name(key) or key
+        if name in found:
+            raise EvalSetError(f"the field {visible(name)} is given twice, as {visible(name)} and as {visible(key)}")
+        field = table.fields.get(name)
+        found[name] = _each(part, field, with_json_names) if field else part
+    return found
+
+
+def _each(value: Any, field: Field, rewrite: Any) -> Any:
+    """The value of a field with `rewrite` applied to its messages."""
+    if field.repeated and isinstance(value, list):
+        return [rewrite(v, field.message) for v in value]
+    return rewrite(value, field.message)
+
+
+def stated(value: Any, kind: str = EVALUATION) -> Any:
+    """What a message says: without nulls, and without defaults (`""`, `[]`, false, 0) where the API cannot tell them
+    from absence; an enum by its name. Two messages that the server holds alike are equal then."""
+    if not isinstance(value, Mapping) or kind not in messages():
+        return value
+    fields = message(kind).fields
+    told = {k: _stated_field(v, fields[k]) if k in fields else v for k, v in value.items() if v is not None}
+    return {k: v for k, v in told.items() if k not in fields or _is_told(v, fields[k])}
+
+
+def _stated_field(value: Any, field: Field) -> Any:
+    if field.repeated and isinstance(value, list):
+        return [_stated_one(v, field) for v in value]
+    return _stated_one(value, field)
+
+
+def _stated_one(value: Any, field: Field) -> Any:
+    if field.enum and isinstance(value, int) and not isinstance(value, bool):
+        return next((name for name, number in enum_values(field.enum).items() if number == value), value)
+    return stated(value, field.message)
+
+
+def _is_told(value: Any, field: Field) -> bool:
+    if field.repeated:
+        return bool(value != [])
+    if field.explicit_presence or field.oneof or isinstance(value, Mapping):
+        return True
+    default = value in ("", 0) or (field.enum and enum_values(field.enum).get(value) == 0)
+    return not default
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# by comparison
+
+
+def difference(old: Object, new: Object) -> tuple[str, ...]:
+    """The paths where two evaluations (with JSON names) differ, as narrow as a mask may be, in the order of the API.
+
+    What only the server sets is not compared. A switch from `golden` to `scenario` names both. Raises EvalSetError if
+    a field differs that the table does not know: nobody could say whether a mask may name it.
+    """
+    found = tuple(_differing(stated(old), stated(new), EVALUATION, ""))
+    unknown = [path for path in found if not field_at(path)]
+    if unknown:
+        raise EvalSetError(
+            f"the field {visible(unknown[0])} differs, and the known API has none of that name: take it out of the new "
+            "evaluation, or name the fields to update with mask="
+        )
+    return found
+
+
+def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str]:
+    table = message(kind)
+    for name in dict.fromkeys([*table.fields, *old, *new]):
+        field, path = table.fields.get(name), f"{prefix}{name}"
+        if json_key(old.get(name)) == json_key(new.get(name)) or (field and not _is_written(field)):
+            continue
+        if field and _is_open(field) and name in old and name in new and isinstance(old[name], Mapping):
+            yield from _differing(old[name], new[name], field.message, f"{path}.")
+        else:
+            yield path
+
+
+def _is_written(field: Field) -> bool:
+    return not field.output_only and field.behavior != "IDENTIFIER"
+
+
+def _is_open(field: Field) -> bool:
+    """Whether a path may lead through the field."""
+    return bool(field.message) and not field.repeated
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# as given
+
+
+def check_mask(mask: object) -> tuple[str, ...]:
+    """The paths of a mask such as `"displayName,golden.turns"`; those below another path of the mask are left out.
+
+    Raises EvalSetError for what the server would reject or misread: snake_case, `{"paths": [...]}`, no path at all,
+    fields that are not there or that only the server sets, a path through a list.
+    """
+    if not isinstance(mask, str):
+        raise EvalSetError(f'expected the mask as text, "displayName,golden.turns", got {_kind_of(mask)}')
+    paths = tuple(dict.fromkeys(path.strip() for path in mask.split(",")))
+    if paths == (EVERYTHING,):
+        return paths
+    for path in paths:
+        _check_path(path)
+    return tuple(p for p in paths if not any(p.startswith(f"{wider}.") for wider in paths))
+
+
+def _kind_of(mask: object) -> str:
+    return 'the object {"paths": [...]}, which the server rejects' if isinstance(mask, Mapping) else str(type(mask))
+
+
+def _check_path(path: str) -> None:
+    """Walk the path through the table, and refuse it where it leaves what a mask may name."""
+    if not path:
+        raise EvalSetError('the mask has an empty path; with no mask every field is overwritten: say so with mask="*"')
+    if EVERYTHING in path:
+        raise EvalSetError(f'{_quoted(path)} in a mask: "*" stands alone, for a full replace')
+    at, walked = EVALUATION, list[str]()
+    for name in path.split("."):
+        if not at:
+            raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {_why_it_ends(walked)}")
+        field = message(at).fields.get(name) or _refuse_name(path, name, message(at))
+        walked.append(name)
+        _check_field(field, path, ".".join(walked))
+        at = field.message if _is_open(field) else ""
+
+
+def _why_it_ends(walked: list[str]) -> str:
+    field = field_at(".".join(walked))[-1]
+    return "a list, which is written whole" if field.repeated else "which has no fields of its own"
+
+
+def _refuse_name(path: str, name: str, table: Message) -> Field:
+    """Say what may have been meant by a name that the message does not have."""
+    meant = table.json_name(name) or match_names([name], table.fields).get(name) or _by_case(name, table)
+    hint = f"did you mean {_quoted(meant)}?" if meant else f"known: {', '.join(table.fields)}"
+    if name == "evaluation":
+        hint = "paths begin below the evaluation"
+    what = "names are written in lowerCamelCase" if "_" in name else "there is no such field"
+    raise EvalSetError(f"{_quoted(path)} in a mask: {what}: {hint}")
+
+
+def _by_case(name: str, table: Message) -> str | None:
+    plain = re.sub(r"[\W_]", "", name).lower()
+    return next((known for known in table.fields if known.lower() == plain), None)
+
+
+_ELSEWHERE = {
+    "name": "it says which evaluation is updated, and cannot be changed",
+    "etag": "it belongs in the evaluation, where it is kept, not in the mask",
+    "evaluationDatasets": "an update cannot move an evaluation into a group: import a CSV with evaluation_groups",
+}
+"""Why a field is not for a mask, where there is more to say than that the server sets it."""
+
+
+def _check_field(field: Field, path: str, walked: str) -> None:
+    if not _is_written(field):
+        why = _ELSEWHERE.get(walked, "only the server sets it")
+        raise EvalSetError(f"{_quoted(path)} in a mask: {why}")
+
+
+def _quoted(path: str) -> str:
+    return f'"{visible(path)}"'
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a mask against the evaluation that it is for
+
+
+def check_effect(paths: Iterable[str], new: Object, old: Object | None) -> None:
+    """Refuse a mask that would leave an evaluation that the service cannot hold: without a required field, without
+    inputs, or with parts of one input where the stored evaluation has the other. `new` and `old` have JSON names."""
+    told = stated(new)
+    given = {name for name in message(EVALUATION).oneofs["inputs"] if name in told}
+    if len(given) > 1:
+        raise EvalSetError(f"the evaluation has {' and '.join(sorted(given))}: it can have one of them only")
+    for path in list(message(EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
+        _check_cleared(path, told)
+    _check_inputs(tuple(paths), given, old)
+
+
+def _check_cleared(path: str, told: Object) -> None:
+    """What is named by the mask and absent is cleared: a required field must not be."""
+    at: Any = told
+    for name, field in zip(path.split("."), field_at(path), strict=True):
+        at = at.get(name) if isinstance(at, Mapping) else None
+        if at is None and field.required:
+            raise EvalSetError(f"the mask would clear {name} ({path}), which the service requires: give it a value")
+
+
+def _check_inputs(paths: tuple[str, ...], given: set[str], old: Object | None) -> None:
+    """Setting one input clears the other, by the rules of a oneof; so the new one must be written whole."""
+    kinds = message(EVALUATION).oneofs["inputs"]
+    named = {path.partition(".")[0] for path in paths} & set(kinds)
+    if paths == (EVERYTHING,) or named:
+        if not given:
+            raise EvalSetError(f"the update would leave the evaluation without inputs: it needs {' or '.join(kinds)}")
+        if named and not named & given:
+            raise EvalSetError(
+                f"the mask would clear {', '.join(sorted(named))}, and does not name {', '.join(given)}, which is to "
+                "take its place: add it to the mask"
+            )
+    stored = {kind for kind in kinds if kind in stated(old or {})}
+    for kind in sorted(given - stored):
+        if stored and kind in named and kind not in paths:
+            raise EvalSetError(
+                f"the stored evaluation has {', '.join(stored)}: a switch to {kind} writes it whole; put {kind} in the "
+                "mask"
+            )

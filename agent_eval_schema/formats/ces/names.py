@@ -1,0 +1,62 @@
+"""The two dialects of names: what the API calls `projects/p/locations/us/apps/a/tools/7f3e`, an app package calls
+`get_order`.
+
+Only the user knows which is which: a map from display names to resource names. Without an entry a name stays as it is.
+Where a tool and an agent have one display name, the kind tells them apart: `{"tools/refund": …, "agents/refund": …}`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agent_eval_schema.formats.ces import schema
+
+Names = Mapping[str, str]
+"""Display name (or kind/display name) → resource name."""
+
+_KIND = re.compile(r"/(\w+)/[^/]+$")
+
+
+def kind_of(name: str) -> str:
+    """The kind of a resource, as its name says it: `…/tools/7f3e` → `tools`."""
+    found = _KIND.search(name)
+    return found[1] if found else ""
+
+
+def in_full(name: str, kind: str, names: Names) -> str | None:
+    """The resource name that a display name stands for; None if the map does not say."""
+    if "/" in name:
+        return name
+    full = names.get(f"{kind}/{name}") or names.get(name)
+    return full if full and kind_of(full) in ("", kind) else None
+
+
+def display(name: str, kind: str, names: Names) -> str | None:
+    """The display name of a resource name; None if the map does not say."""
+    if "/" not in name:
+        return name
+    found = [shown.rpartition("/")[2] for shown, full in names.items() if full == name]
+    return found[0] if found and kind_of(name) in ("", kind) else None
+
+
+def renamed(value: Any, change: Callable[[str, str], str], root: str = schema.EVALUATION) -> Any:
+    """A copy of an evaluation in which each name that points to something is `change(name, kind)`; its own `name` and
+    what the table does not know stay."""
+    if not isinstance(value, dict):
+        return value
+    message = schema.message(root)
+    return {key: _renamed(message, key, item, change) for key, item in value.items()}
+
+
+def _renamed(message: schema.Message, key: str, value: Any, change: Callable[[str, str], str]) -> Any:
+    json_name = message.json_name(key)
+    field = message.fields[json_name] if json_name else None
+    if field is None or field.behavior == "IDENTIFIER":
+        return value
+    if isinstance(value, list):
+        return [_renamed(message, key, item, change) for item in value]
+    if field.resource_format and isinstance(value, str):
+        return change(value, kind_of(field.resource_format[0]))
+    return renamed(value, change, field.message) if field.message else value

@@ -1,0 +1,119 @@
+"""The wire table: every message, field and enum of the vendor's evaluation API, as data.
+
+    Evaluation ── golden ──▶ Evaluation.Golden ── turns[] ──▶ Evaluation.GoldenTurn ── steps[] ──▶ …
+        └──────── oneof inputs: at most one of golden, scenario
+
+`evaluation_schema.json` is made from the public descriptors of google-cloud-ces (v1beta); a test compares the two where
+that package is installed. The JSON Schema, the fast decoders, the checks and the masks of updates are all read off this
+table, so a newer API is a newer file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
+STRUCT, STATUS = "google.protobuf.Struct", "google.rpc.Status"
+"""Types that are no message of the table: the first two are text in JSON, the others objects."""
+
+EVALUATION, RESULT = "Evaluation", "EvaluationResult"
+
+
+class Field(Struct, frozen=True, rename="camel"):
+    """One field of a message. `type` is a scalar, a well-known type, the name of a message, `enum:NAME` or `map`
+    (from text to `map_value`); `behavior` is REQUIRED, OPTIONAL, OUTPUT_ONLY, IDENTIFIER or empty."""
+
+    proto_name: str
+    type: str
+    repeated: bool = False
+    behavior: str = ""
+    oneof: str = ""
+    explicit_presence: bool = False
+    deprecated: bool = False
+    map_value: str = ""
+    resource_format: tuple[str, ...] = ()
+
+    @property
+    def required(self) -> bool:
+        return self.behavior == "REQUIRED"
+
+    @property
+    def output_only(self) -> bool:
+        """Whether only the server sets it: what a client sends there is ignored."""
+        return self.behavior == "OUTPUT_ONLY"
+
+    @property
+    def enum(self) -> str:
+        """The name of its enum, or nothing."""
+        return self.type[len("enum:") :] if self.type.startswith("enum:") else ""
+
+    @property
+    def message(self) -> str:
+        """The name of its message, or nothing; the values of a map are `map_value`."""
+        return self.type if self.type in messages() else ""
+
+
+class Message(Struct, frozen=True):
+    """One message: its fields by their JSON names, and its oneofs (of the fields of one, at most one is set)."""
+
+    fields: dict[str, Field]
+    oneofs: dict[str, tuple[str, ...]] = {}
+
+    def json_name(self, name: str) -> str | None:
+        """The JSON name of a field given by either of its names (`displayName`, `display_name`); None if unknown."""
+        if name in self.fields:
+            return name
+        return next((known for known, field in self.fields.items() if field.proto_name == name), None)
+
+
+class _Table(Struct, frozen=True):
+    source: str
+    messages: dict[str, Message]
+    enums: dict[str, dict[str, int]]
+
+
+@lru_cache(maxsize=1)
+def _table() -> _Table:
+    text = files(__package__).joinpath("evaluation_schema.json").read_bytes()
+    return msgspec.json.decode(text, type=_Table)
+
+
+def source() -> str:
+    """Which descriptors the table was made from."""
+    return _table().source
+
+
+def messages() -> Mapping[str, Message]:
+    """Every message, by its name below the package (`Evaluation.GoldenTurn`)."""
+    return _table().messages
+
+
+def message(name: str) -> Message:
+    """The message of that name; KeyError if there is none."""
+    return _table().messages[name]
+
+
+def enum_values(name: str) -> Mapping[str, int]:
+    """The names of an enum with their numbers, in the order of their declaration; KeyError if there is none."""
+    return _table().enums[name]
+
+
+def field_at(path: str, root: str = EVALUATION) -> tuple[Field, ...]:
+    """The fields along a dotted path of JSON names (`golden.turns`), the last one last.
+
+    Empty if the path leads nowhere: no such field, or a step into something that is no message.
+    """
+    found: list[Field] = []
+    at = root
+    for name in path.split("."):
+        field = message(at).fields.get(name) if at else None
+        if field is None:
+            return ()
+        found.append(field)
+        at = field.message
+    return tuple(found)

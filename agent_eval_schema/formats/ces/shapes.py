@@ -1,0 +1,206 @@
+"""The fast yes: is a text an evaluation of which nothing needs to be said?
+
+The wire table becomes msgspec Structs that are stricter than the API: one decode refuses wrong types, missing fields,
+unknown names and enums, another one of a oneof's fields beside the first. What is refused is not wrong, it is looked at
+(`inspection.py`); so a yes must be right, while a no may cost time only.
+
+A decoder does not see a key that stands twice. Colons do: the decoded value is written again, and has as many of them
+as the text if no key was lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct, defstruct
+
+from agent_eval_schema.formats.ces import schema
+
+PRECISE = 1 << 53
+"""Whole numbers up to here are the same as doubles."""
+
+MAX_TURNS = 100
+
+REFUSED: dict[str, frozenset[str]] = {
+    "Evaluation": frozenset({"displayName"}),
+    "Evaluation.Golden": frozenset({"turns"}),
+    "Evaluation.GoldenTurn": frozenset({"steps"}),
+    "Evaluation.Scenario": frozenset({"task"}),
+}
+"""The required fields without which the server refuses an evaluation; without others it has taken some."""
+
+_FAST_DEPTH = 5
+_FLOAT_MAX = 3.4028234663852886e38
+_TEXT = Annotated[str, Meta(min_length=1)]
+_TIMESTAMP = Annotated[str, Meta(pattern=r"^\d{4}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")]
+_SCALARS: dict[str, Any] = {
+    "string": str,
+    "bytes": bytes,
+    "bool": bool,
+    "int32": Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)],
+    "float": Annotated[float, Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)],
+    "double": float,
+    schema.TIMESTAMP: _TIMESTAMP,
+    schema.DURATION: Annotated[str, Meta(pattern=r"^\d{1,9}(\.\d{1,9})?s$")],
+}
+
+
+def conforms(text: bytes) -> bool:
+    """Whether the JSON text is an evaluation without any issue. False only means that it must be looked at."""
+    for stored in (False, True):
+        try:
+            value = decoder(stored).decode(text)
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            continue
+        if stored and value.create_time is None and value.update_time is None:
+            return False
+        return text.count(b":") == _encode(value).count(b":") and not (b"\\" in text and b"\\u003" in text)
+    return False
+
+
+def value_conforms(value: Any) -> bool:
+    """The same of an evaluation as Python data."""
+    for stored in (False, True):
+        try:
+            found: Any = msgspec.convert(value, _struct(schema.EVALUATION, stored))
+        except (msgspec.ValidationError, ValueError, RecursionError):
+            continue
+        return not stored or found.create_time is not None or found.update_time is not None
+    return False
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=2)
+def decoder(stored: bool) -> msgspec.json.Decoder[Any]:
+    """The decoder of an evaluation as a user writes it, or as the server stores it (with what only the server sets)."""
+    return msgspec.json.Decoder(_struct(schema.EVALUATION, stored))
+
+
+@lru_cache(maxsize=1)
+def object_decoder() -> msgspec.json.Decoder[dict[str, Any]]:
+    """The decoder of an object of free content (arguments, variables) that the API keeps exactly."""
+    return msgspec.json.Decoder(_free())
+
+
+def repeats_no_key(text: str, value: Any) -> bool:
+    """Whether the value has as many colons as the text that it was decoded from: then no key was lost. (No digit of an
+    escape may hide one.)"""
+    return text.count(":") == _encode(value).count(b":") and not ("\\" in text and "\\u003" in text)
+
+
+@lru_cache(maxsize=1)
+def _free() -> Any:
+    """Any object; unrolled to a depth, as msgspec has no type that contains itself."""
+    exact = Annotated[int, Meta(ge=-PRECISE, le=PRECISE)]
+    found: Any = exact | float | str | bool | None
+    for _ in range(_FAST_DEPTH):
+        found = exact | float | str | bool | list[found] | dict[str, found] | None
+    return dict[str, found]
+
+
+@lru_cache(maxsize=256)
+def _struct(name: str, stored: bool) -> type[Struct]:
+    message = schema.message(name)
+    kept = {n: f for n, f in message.fields.items() if stored or not f.output_only}
+    fields: list[Any] = [_field(name, n, f, stored) for n, f in kept.items() if f.oneof]
+    chosen = len(fields)
+    fields += [_field(name, n, f, stored) for n, f in kept.items() if not f.oneof]
+    group = next(iter(message.oneofs.values()), ())
+    is_checked = chosen > 1 and not any(message.fields[n].output_only for n in group)
+    names = {f.proto_name: f for f in kept.values() if f.resource_format and not f.repeated}
+    return defstruct(
+        name.replace(".", ""),
+        fields,
+        rename="camel",
+        forbid_unknown_fields=True,
+        omit_defaults=True,
+        kw_only=True,
+        gc=False,
+        namespace=_checks([f[0] for f in fields[:chosen]] if is_checked else [], names),
+    )
+
+
+def _checks(one_of: list[str], resources: dict[str, schema.Field]) -> dict[str, Any]:
+    """The `__post_init__` of a message: one of these fields is set, and names are bare or resources of their kind.
+
+    It runs on every object, and calls from there cost more than the work; hence, as for namedtuples, the source of a
+    function for each message. A file has few names, each of them often: the good ones are kept.
+    """
+    lines = ["def __post_init__(self):"]
+    if one_of:
+        unset = " + ".join(f"(self.{name} is None)" for name in one_of)
+        lines += [f"    if {unset} != {len(one_of) - 1}:", "        raise ValueError('not exactly one is set')"]
+    given: dict[str, Any] = {}
+    for name, field in resources.items():
+        lines.append(f"    if self.{name} not in good_{name}:")
+        lines.append(f"        check_{name}(self.{name})")
+        good: set[str | None] = {None}
+        given |= {f"good_{name}": good, f"check_{name}": _keeper(field, good)}
+    if len(lines) == 1:
+        return {}
+    exec("\n".join(lines), given)  # names of fields only, from the table that comes with the package
+    return {"__post_init__": given["__post_init__"]}
+
+
+def _keeper(field: schema.Field, good: set[str | None]) -> Callable[[str], None]:
+    is_name = re.compile(resource_pattern(field)).match
+
+    def check(name: str) -> None:
+        if not is_name(name):
+            raise ValueError("neither a bare name nor a resource of the kind")
+        if len(good) < _NAMES_KEPT:
+            good.add(name)
+
+    return check
+
+
+_NAMES_KEPT = 10_000
+
+
+def _field(message: str, name: str, field: schema.Field, stored: bool) -> Any:
+    kind: Any = _type(message, name, field, stored)
+    return (field.proto_name, kind) if field.required else (field.proto_name, kind and kind | None, None)
+
+
+def _type(message: str, name: str, field: schema.Field, stored: bool) -> Any:
+    if field.message == message or field.type == schema.STATUS:
+        return None  # a Span in a Span; an error: seldom, so it is left to the second look
+    kind: Any = _single(field, stored)
+    if field.type == "map":
+        return dict[str, kind]
+    if (message, name) == ("Evaluation.Scenario", "maxTurns"):
+        return Annotated[int, Meta(ge=0, le=MAX_TURNS)]
+    if field.repeated:
+        most = MAX_TURNS if (message, name) == ("Evaluation.Golden", "turns") else None
+        items: Any = list[kind]
+        return Annotated[items, Meta(min_length=1 if field.required else None, max_length=most)]
+    return _TEXT if field.required and kind is str else kind
+
+
+def _single(field: schema.Field, stored: bool) -> Any:
+    """The type of one value of the field."""
+    if field.enum:
+        return Literal[tuple(schema.enum_values(field.enum))]
+    if field.type == schema.STRUCT:
+        return _free()
+    if field.resource_format and field.repeated:
+        return Annotated[str, Meta(pattern=resource_pattern(field))]
+    name = field.map_value or field.type
+    return _struct(name, stored) if name in schema.messages() else _SCALARS[name]
+
+
+@lru_cache(maxsize=64)
+def _pattern(forms: tuple[str, ...]) -> str:
+    full = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(form)) for form in forms]
+    return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: it is told by its first letters
+
+
+def resource_pattern(field: schema.Field) -> str:
+    """What a name must look like: bare (as app packages write it), or in full."""
+    return _pattern(field.resource_format)

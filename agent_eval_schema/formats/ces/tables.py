@@ -1,0 +1,158 @@
+"""Files of CES as tables, so that a check reads, reports and streams them like any other.
+
+ces-csv          a row is a row of the golden CSV; what is wrong is found while it is read, in order
+ces-evaluation   a row is an evaluation, its columns the top-level fields
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
+
+import pyarrow as pa
+from msgspec.structs import replace
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.cells import (
+    JSON_CELLS,
+    Cells,
+    FindingNote,
+    is_hidden,
+    read_cells,
+    reading_problems,
+    row_texts,
+    with_findings,
+)
+from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, record_problem
+from agent_eval_schema.formats.ces import golden, schema
+from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
+from agent_eval_schema.frames import Source, schema_of
+from agent_eval_schema.model import COLUMNS
+
+EVALUATION = "evaluation"
+"""The column with the whole text of each evaluation."""
+
+Fields = Sequence[str] | None
+"""The cells of a row; None if it could not be read."""
+
+
+def detect_golden(names: Sequence[str]) -> str | None:
+    foreign = [n for n in names if n in COLUMNS and n not in golden.COLUMNS]
+    found = set(golden.REQUIRED) <= set(names) and not foreign
+    return f"the columns {', '.join(golden.REQUIRED)}" if found else None
+
+
+def detect_evaluations(names: Sequence[str]) -> str | None:
+    inputs = [n for n in names if n in ("golden", "scenario", "goldenResult", "scenarioResult")]
+    fields = schema.message(schema.RESULT if inputs and inputs[0].endswith("Result") else schema.EVALUATION)
+    foreign = [n for n in names if n in COLUMNS and fields.json_name(n) is None]
+    return f"each row is an evaluation: {inputs[0]}" if inputs and not foreign else None
+
+
+def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The texts of the evaluations in one column."""
+    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
+    arrays = [pa.array(row_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
+    fields = [pa.field(EVALUATION, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def prepare_golden(source: Source) -> Source:
+    """The source whose batches carry what is wrong with their rows."""
+    # rows that are objects may each bring columns of their own
+    some = source.batches() if source.kind != "csv" else islice(source.batches(), 1)
+    header = list(schema_of(source.kind, some).names)
+    remarks = tuple((f.rule, f.column, f.message, f.hint) for f in GoldenReader(header).findings)
+    return replace(
+        source,
+        batches=lambda: _judged(_chunks(source)),
+        remarks=(*source.remarks, *remarks),
+        shares=None,
+        read_share=None,
+        in_order=True,
+    )
+
+
+_Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
+"""A batch, its columns, its rows, and the lines of the file on which they begin."""
+
+
+def _chunks(source: Source) -> Iterator[_Chunk]:
+    if source.kind == "csv" and source.name is not None and not source.repaired:
+        for header, records in csv_chunks(source.name):
+            rows: list[Fields] = [None if record_problem(header, record) else record.fields for record in records]
+            yield csv_batch(header, records), header, rows, [record.line for record in records]
+        return
+    for batch in source.batches():
+        header = [f.name for f in batch.schema if not is_hidden(f)]
+        yield batch, header, _rows(batch, header), None
+
+
+def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
+    columns = [_texts(read_cells(batch, name) or Cells([], True), batch.num_rows) for name in header]
+    rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
+    for row, problems in enumerate(reading_problems(batch)):
+        if problems:
+            rows[row] = None
+    return rows
+
+
+def _texts(cells: Cells, size: int) -> list[str]:
+    """Cells as they would stand in a CSV: what is no text as its JSON."""
+    return [_plain(cells.texts[i], cells.json) if i < len(cells.texts) else "" for i in range(size)]
+
+
+def _plain(text: str | None, is_json: bool) -> str:
+    if text is None:
+        return ""
+    value = jsontext.parse(text) if is_json and text.startswith('"') else text
+    return value if isinstance(value, str) else text
+
+
+def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
+    """Each batch with its findings. It is held back until the next row is known: only then is it known whether the last
+    one ends a turn or an evaluation."""
+    reader: GoldenReader | None = None
+    held: tuple[pa.RecordBatch, int, list[int] | None] | None = None
+    numbers = count()
+    for batch, header, rows, lines in chunks:
+        if reader is None:
+            reader = GoldenReader(header)
+            reader.findings.clear()  # those of the header are remarks
+        reader.header = tuple(header)
+        start: int | None = None
+        for fields in rows:
+            row = next(numbers)
+            _read(reader, row, fields)
+            if start is None:
+                start = row
+                if held is not None:
+                    yield _noted(*held, _taken(reader, before=start))
+        held = (batch, start or 0, lines)
+        reader.evaluations.clear()
+    if reader is not None and held is not None:
+        reader.finish()
+        yield _noted(*held, _taken(reader))
+
+
+def _read(reader: GoldenReader, row: int, fields: Fields) -> None:
+    if fields is None:
+        reader.skip(row)
+    elif reader.is_readable:
+        reader.read(row, fields)
+
+
+def _taken(reader: GoldenReader, before: int | None = None) -> list[CellFinding]:
+    """The findings so far (of the rows before that one), which the reader gives away."""
+    taken = [f for f in reader.findings if f.row is not None and (before is None or f.row < before)]
+    reader.findings = [f for f in reader.findings if f.row is not None and before is not None and f.row >= before]
+    return taken
+
+
+def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, findings: list[CellFinding]) -> pa.RecordBatch:
+    notes: dict[int, list[FindingNote]] = {}
+    for row, column, rule, message, hint, path in findings:
+        at = (row or 0) - start
+        said = message if lines is None else f"line {lines[at]}: {message}"
+        notes.setdefault(at, []).append((rule.code, column, path or column, said, hint or rule.hint))
+    return with_findings(batch, notes)

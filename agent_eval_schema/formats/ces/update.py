@@ -1,0 +1,310 @@
+"""Evaluations → the requests that store them: what is sent, but not the sending (integrations/ces_wire.py).
+
+update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation` (seed 001)
+rest_request(request)             the same as PATCH …/v1beta/{name}?updateMask=…
+import_request(csv)               the body of POST …/v1beta/{app}:importEvaluations
+"""
+
+from __future__ import annotations
+
+import base64
+import csv as csv_module
+import os
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.diagnose import describe
+from agent_eval_schema.formats.ces.golden import REQUIRED
+from agent_eval_schema.formats.ces.masks import (
+    EVERYTHING,
+    check_effect,
+    check_mask,
+    difference,
+    with_json_names,
+)
+from agent_eval_schema.formats.ces.schema import EVALUATION, field_at, message
+from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.visible import visible
+
+if TYPE_CHECKING:
+    from agent_eval_schema.formats.ces.evaluation import Evaluation
+
+TOOL = "update_evaluation"
+VERSION = "v1beta"
+"""The version of the REST API that has evaluations."""
+
+Conflict = Literal["OVERWRITE", "SKIP", "DUPLICATE"]
+"""What an import does with an evaluation that is there already (`conflictResolutionStrategy`)."""
+
+CONFLICTS: tuple[Conflict, ...] = ("OVERWRITE", "SKIP", "DUPLICATE")
+
+
+class Update(NamedTuple):
+    """What an update writes: the evaluation as it is sent, and the paths of the mask (`("*",)` replaces all)."""
+
+    evaluation: dict[str, Any]
+    paths: tuple[str, ...]
+
+
+def update_request(new: object, old: object | None = None, mask: str | None = None) -> dict[str, Any]:
+    """The JSON-RPC body that calls the MCP tool `update_evaluation`.
+
+    Parameters
+    ----------
+    new
+        The evaluation as it is to be: a dict or JSON text, by JSON names or snake_case. Its `name` (from `old` if it
+        has none) says which evaluation is updated.
+    old
+        The evaluation as it is stored. The mask is what differs between the two, and its `etag` is sent, so that the
+        server refuses the update if somebody else was faster.
+    mask
+        The fields to write, as `"displayName,golden.turns"`, in place of the difference; `"*"` writes all of them, and
+        what `new` does not say is lost. One of `old` and `mask` must be given: with no mask the server overwrites
+        every field.
+
+    Returns
+    -------
+    dict
+        `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "update_evaluation", "arguments":
+        {"evaluation": {...}, "updateMask": "..."}}}`. The evaluation is `new` with JSON names and without what only
+        the server sets (it would be ignored), but for `etag`.
+
+    Raises
+    ------
+    EvalSetError
+        Neither `old` nor `mask`; a mask that the server would reject, or that would clear what the service requires;
+        nothing differs; the two are different evaluations, or `new` was made from another state than `old`.
+
+    Source: seed 001 (`update_evaluation`), the API's descriptors.
+    """
+    update = plan_update(new, old, mask)
+    if not update.paths:
+        raise EvalSetError("the new evaluation says what is stored already: there is nothing to update")
+    return request_of(update)
+
+
+def request_of(update: Update) -> dict[str, Any]:
+    """The JSON-RPC body of an update that has paths."""
+    arguments = {"evaluation": update.evaluation, "updateMask": ",".join(update.paths)}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": TOOL, "arguments": arguments}}
+
+
+def plan_update(new: object, old: object | None = None, mask: str | None = None) -> Update:
+    """What `update_request` would send; no paths if nothing differs."""
+    if old is None and mask is None:
+        raise EvalSetError(
+            "without a mask every field is overwritten: give the stored evaluation (old=, --against) or the fields "
+            'to update (mask=, --mask); mask="*" is a full replace'
+        )
+    wanted, stored = _object(new, "the new evaluation"), None if old is None else _object(old, "the stored evaluation")
+    try:
+        return _planned(with_json_names(wanted), None if stored is None else with_json_names(stored), mask)
+    except RecursionError:
+        raise EvalSetError("the evaluation is nested too deep to be compared") from None
+
+
+def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | None) -> Update:
+    paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
+    check_effect(paths, wanted, stored)
+    identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
+    written = {k: v for k, v in wanted.items() if k not in identity and _is_sent(k)}
+    return Update({k: v for k, v in identity.items() if v} | written, paths)
+
+
+def plan_updates(
+    new: str | os.PathLike[str], old: str | os.PathLike[str] | None, mask: str | None
+) -> list[tuple[Update, Evaluation | None]]:
+    """For each evaluation of the file `new` what would be sent, and the one of that name in the file `old`.
+
+    Raises EvalSetError as `update_request` does, and if `old` has none of that name.
+    """
+    from agent_eval_schema.formats.ces.evaluation import read_evaluations
+
+    wanted = read_evaluations(Path(new))
+    if not wanted:
+        raise EvalSetError(f"{os.fspath(new)}: expected an evaluation, got none")
+    if old is None:
+        return [(plan_update(evaluation, None, mask), None) for evaluation in wanted]
+    stored = read_evaluations(Path(old))
+    # One against one needs no name to be found by; plan_update refuses two that differ.
+    matches = stored if len(wanted) == len(stored) == 1 else [_same(e, stored, os.fspath(old)) for e in wanted]
+    return [(plan_update(e, match, mask), match) for e, match in zip(wanted, matches, strict=True)]
+
+
+def _same(wanted: Evaluation, stored: list[Evaluation], where: str) -> Evaluation:
+    """The stored evaluation of that name."""
+    name = wanted.get("name")
+    match = next((e for e in stored if name and e.get("name") == name), None)
+    if match is None:
+        raise EvalSetError(f"{where}: there is no evaluation with the name {describe(name)}")
+    return match
+
+
+def faults_of(update: Update) -> list[Issue]:
+    """The errors of the evaluation in what the mask names: the service would refuse them."""
+    from agent_eval_schema.formats.ces.evaluation import validate_evaluation
+
+    found = validate_evaluation(update.evaluation)
+    return [issue for issue in found if issue.severity is Severity.ERROR and _is_under(issue.path or "", update.paths)]
+
+
+def _is_under(path: str, masked: tuple[str, ...]) -> bool:
+    plain = re.sub(r"\[[^\]]*\]", "", path)
+    return masked == (EVERYTHING,) or any(plain == p or plain.startswith(f"{p}.") for p in masked)
+
+
+def _is_sent(name: str) -> bool:
+    field = message(EVALUATION).fields.get(name)
+    return field is None or not field.output_only
+
+
+def _object(given: object, what: str) -> dict[str, Any]:
+    """The value as plain data of its own."""
+    text = given if isinstance(given, str) else _written(given, what)
+    value = jsontext.parse_exactly(text)
+    if isinstance(value, jsontext.Malformed):
+        raise EvalSetError(f"{what}: {value.message}")
+    if not isinstance(value, dict):
+        raise EvalSetError(f"{what}: expected an object or its JSON text, got {describe(value)}")
+    return value
+
+
+def _written(given: object, what: str) -> str:
+    try:
+        return jsontext.write_exactly(given)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvalSetError(f"{what}: expected an object or its JSON text, got data that JSON cannot hold") from error
+
+
+@lru_cache(maxsize=1)
+def _name_pattern() -> re.Pattern[str]:
+    """The form of a name, which is a part of an address too: nothing that has a meaning there may be in it."""
+    part = r"(?!\.+(?:/|$))[\w.~:-]+"
+    return re.compile(re.sub(r"\{\w+\}", lambda _: part, _form()), re.ASCII)
+
+
+def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
+    """The resource name that both sides agree on."""
+    given = [side["name"] for side in (new, old) if side and side.get("name")]
+    if not given:
+        raise EvalSetError(f"the evaluation has no name, which says what to update: {_form()}")
+    if given[0] != given[-1]:
+        raise EvalSetError(f"{visible(given[0])} is not the stored evaluation, {visible(given[-1])}")
+    if not isinstance(given[0], str) or not _name_pattern().fullmatch(given[0]):
+        raise EvalSetError(f"expected the name as {_form()}, got {visible(given[0])}")
+    return given[0]
+
+
+def _form() -> str:
+    return field_at("name")[0].resource_format[0]
+
+
+def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
+    """The etag of the state that the update was made from."""
+    ours, stored = new.get("etag"), (old or {}).get("etag")
+    if ours and stored and ours != stored:
+        raise EvalSetError(
+            "the stored evaluation has changed since the new one was made from it (their etags differ): bring the "
+            "change into the new one, or take its etag out to overwrite it"
+        )
+    return ours or stored
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# REST
+
+
+class RestRequest(NamedTuple):
+    """An HTTP request without the host: `path?query`, and the body as JSON."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: dict[str, Any]
+
+
+def rest_request(request: Mapping[str, Any]) -> RestRequest:
+    """The REST twin of an `update_request`: `PATCH /v1beta/{evaluation.name}?updateMask=…`."""
+    evaluation, mask = arguments_of(request)
+    return RestRequest("PATCH", f"/{VERSION}/{evaluation['name']}", {"updateMask": mask}, evaluation)
+
+
+def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The evaluation and the mask of an `update_request`. Raises EvalSetError for anything else: a request without a
+    mask would overwrite every field."""
+    try:
+        params = request["params"]
+        evaluation, mask = params["arguments"]["evaluation"], params["arguments"]["updateMask"]
+    except (KeyError, TypeError, IndexError):
+        raise EvalSetError(
+            f"expected what update_request returns: a call of {TOOL} with an evaluation and a mask"
+        ) from None
+    if (
+        params.get("name") != TOOL
+        or not isinstance(evaluation, dict)
+        or not _name_pattern().fullmatch(str(evaluation.get("name")))
+    ):
+        raise EvalSetError(f"expected a call of {TOOL} with an evaluation whose name is {_form()}")
+    return evaluation, ",".join(check_mask(mask))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# import
+
+
+def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | None = None) -> dict[str, Any]:
+    """The body of `POST /v1beta/{app}:importEvaluations`, which stores all evaluations of a golden CSV.
+
+    Parameters
+    ----------
+    csv
+        The path of a golden CSV, its text (anything with a line end) or bytes, or the URI of one in Cloud Storage
+        (`gs://…`). Only its header is looked at: `validate` it first, since an import is partial, by evaluation.
+    conflict
+        What becomes of an evaluation that is there already: `"OVERWRITE"`, `"SKIP"` or `"DUPLICATE"` (under another
+        name). The server decides if it is not given.
+
+    Returns
+    -------
+    dict
+        `{"csvContent": <base64>}` or `{"gcsUri": ...}`, with `importOptions` if `conflict` is given.
+
+    Raises
+    ------
+    EvalSetError
+        No such file, not UTF-8, no golden CSV, or no such strategy.
+    """
+    if conflict is not None and conflict not in CONFLICTS:
+        raise EvalSetError(f"no conflict strategy {visible(conflict)!r}: use one of {', '.join(CONFLICTS)}")
+    options = {"importOptions": {"conflictResolutionStrategy": conflict}} if conflict else {}
+    if isinstance(csv, str) and csv.startswith("gs://"):
+        return {"gcsUri": csv, **options}
+    return {"csvContent": base64.b64encode(_golden_bytes(csv)).decode(), **options}
+
+
+def _golden_bytes(csv: str | os.PathLike[str] | bytes) -> bytes:
+    """The bytes of a golden CSV as they are, which the import takes in UTF-8."""
+    content = _content(csv)
+    try:
+        lines = content.decode("utf-8-sig").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise EvalSetError(f"expected a golden CSV in UTF-8, got the byte 0x{content[error.start]:02X}") from None
+    header = next(csv_module.reader(lines), [])
+    if tuple(name.strip() for name in header[: len(REQUIRED)]) != REQUIRED:
+        raise EvalSetError(f"expected a golden CSV, whose header begins with {','.join(REQUIRED)}")
+    return content
+
+
+def _content(csv: str | os.PathLike[str] | bytes) -> bytes:
+    if isinstance(csv, bytes):
+        return csv
+    if isinstance(csv, str) and "\n" in csv:
+        return csv.encode()
+    try:
+        return Path(csv).read_bytes()
+    except OSError as error:
+        raise EvalSetError(f"{csv}: cannot be read: {error.strerror}") from None

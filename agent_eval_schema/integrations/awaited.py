@@ -1,0 +1,75 @@
+"""An app that is to be awaited → a plain function, for every mlflow.
+
+    worker threads of mlflow ──call──▶ app(**inputs) ──a coroutine──▶ one event loop, in a thread of its own
+                             ◀──────────────────────────the answer──┘
+
+mlflow 3.3 to 3.5 do not await an async app (they score the coroutine, or lose the row); 3.17 awaits each call on a loop
+of its own, which clients that the calls share do not survive ("Event loop is closed"). On one loop for all rows an app
+runs as it does in a server. A coroutine keeps the context of the thread that called it, so its spans stand below that
+call's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+TIME_LIMIT = "MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT"
+"""mlflow's setting for how many seconds an async app may take for a row; 300, as there."""
+
+PATIENCE = 1.0
+"""So many seconds an app's own background work has to end, when the evaluation is over."""
+
+App = Callable[..., Any]
+
+
+@contextmanager
+def awaited(app: App | None) -> Iterator[App | None]:
+    """A block in which the app is a plain function. Whatever it returns that can be awaited is."""
+    if app is None:
+        yield None
+        return
+    started: Future[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = Future()
+
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        started.set_result((asyncio.get_running_loop(), stop.set))
+        await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(until_stopped()), name="async app", daemon=True)
+    thread.start()
+    loop, stop = started.result()
+    try:
+        yield _plain(app, loop)
+    finally:
+        loop.call_soon_threadsafe(stop)
+        thread.join(PATIENCE)
+
+
+def _plain(app: App, loop: asyncio.AbstractEventLoop) -> App:
+    """A function of the same name and signature, which mlflow asks for; callable objects have no name."""
+
+    @functools.wraps(app)
+    def called(*arguments: Any, **inputs: Any) -> Any:
+        answer = app(*arguments, **inputs)
+        if not inspect.isawaitable(answer):
+            return answer
+        return asyncio.run_coroutine_threadsafe(_in_time(answer), loop).result()
+
+    called.__name__ = getattr(app, "__name__", type(app).__name__)
+    return called
+
+
+async def _in_time(answer: Awaitable[Any]) -> Any:
+    limit = float(os.environ.get(TIME_LIMIT) or 300)
+    try:
+        return await asyncio.wait_for(answer, limit)
+    except asyncio.TimeoutError as error:
+        raise TimeoutError(f"no answer within {limit:g} seconds ({TIME_LIMIT})") from error

@@ -1,0 +1,761 @@
+"""Evaluation JSON: every rule of ProtoJSON, what is an error and what the server tolerates, and the vendor's own parser
+as the judge: what is accepted here parses there and says the same."""
+
+import base64
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_eval_schema import EvalSetError, ces, json_schema, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.formats.ces import schema, shapes
+from agent_eval_schema.formats.ces.evaluation import findings_of
+from agent_eval_schema.formats.ces.inspection import inspect_evaluation
+
+APP = "projects/p/locations/us/apps/a"
+TEXT = {"userInput": {"text": "Hi"}}
+
+
+def golden(*steps: Any, **more: Any) -> dict[str, Any]:
+    return {"displayName": "Refund", "golden": {"turns": [{"steps": list(steps)}]}, **more}
+
+
+def scenario(**fields: Any) -> dict[str, Any]:
+    expectation = {"agentResponse": {"chunks": [{"text": "Sure."}]}}
+    return {
+        "displayName": "Refund",
+        "scenario": {"task": "Ask", "rubrics": ["polite"], "scenarioExpectations": [expectation], **fields},
+    }
+
+
+def said(value: Any) -> list[tuple[str, str | None]]:
+    """What is wrong, as the code and the path; as data and as text the same."""
+    found = [(issue.code, issue.path) for issue in ces.validate_evaluation(value)]
+    assert [(i.code, i.path) for i in ces.validate_evaluation(json.dumps(value))] == found
+    return found
+
+
+def texts(of: str) -> list[tuple[str, str | None]]:
+    return [(issue.code, issue.path) for issue in ces.validate_evaluation(of)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# oneofs
+
+FULL = {
+    "text": "a",
+    "dtmf": "1",
+    "audio": "QUI=",
+    "toolResponses": {"toolResponses": [{"tool": "f", "response": {}}]},
+    "image": {"mimeType": "image/png", "data": "QUI="},
+    "blob": {"mimeType": "a/b", "data": "QUI="},
+    "variables": {"a": 1},
+    "event": {"event": "start"},
+}
+CONDITIONS = {
+    "toolCall": {"tool": "f", "args": {"a": 1}},
+    "toolResponse": {"toolsetTool": {"toolset": "s", "toolId": "t"}, "response": {}},
+    "agentResponse": {"role": "r", "chunks": [{"text": "x"}]},
+    "agentTransfer": {"targetAgent": "other"},
+    "updatedVariables": {"a": None},
+    "mockToolResponse": {"tool": "f", "response": {"a": [1]}},
+    "noToolCalls": True,
+}
+
+
+def test_the_examples_are_of_every_input_and_condition() -> None:
+    assert set(FULL) == set(schema.message("SessionInput").oneofs["input_type"])
+    assert set(CONDITIONS) == set(schema.message("Evaluation.GoldenExpectation").oneofs["condition"])
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_an_input_is_one_of_its_kinds(name: str) -> None:
+    assert said(golden({"userInput": {name: FULL[name], "willContinue": True}})) == []
+    other = "text" if name != "text" else "dtmf"
+    both = {name: FULL[name], other: FULL[other]}
+    assert said(golden({"userInput": both})) == [("AE143", "golden.turns[0].steps[0].userInput")]
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_an_expectation_is_one_of_its_conditions(name: str) -> None:
+    assert said(golden(TEXT, {"expectation": {"note": "n", name: CONDITIONS[name]}})) == []
+    other = "noToolCalls" if name != "noToolCalls" else "toolCall"
+    both = {name: CONDITIONS[name], other: CONDITIONS[other]}
+    assert said(golden(TEXT, {"expectation": both})) == [("AE143", "golden.turns[0].steps[1].expectation")]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"displayName": "a"}, None),
+        ({**golden(TEXT), **scenario()}, None),
+        (golden({}), "golden.turns[0].steps[0]"),
+        (golden({"userInput": {}}), "golden.turns[0].steps[0].userInput"),
+        (golden({"userInput": {"willContinue": True}}), "golden.turns[0].steps[0].userInput"),
+        (golden({"expectation": {"note": "n"}}), "golden.turns[0].steps[0].expectation"),
+        (golden({"expectation": {"toolCall": {"args": {}}}}), "golden.turns[0].steps[0].expectation.toolCall"),
+        (
+            golden({"expectation": {"toolCall": {"tool": "f", "toolsetTool": {"toolset": "s"}}}}),
+            "golden.turns[0].steps[0].expectation.toolCall",
+        ),
+        (scenario(scenarioExpectations=[{}]), "scenario.scenarioExpectations[0]"),
+    ],
+)
+def test_none_or_two_of_a_oneof_are_errors(value: Any, path: str | None) -> None:
+    assert said(value) == [("AE143", path)]
+
+
+def test_blank_text_is_an_input_and_null_is_none() -> None:
+    assert said(golden({"userInput": {"text": ""}})) == []
+    assert said(golden({"userInput": {"text": "", "dtmf": "1"}})) == [("AE143", "golden.turns[0].steps[0].userInput")]
+    assert said(golden({"userInput": {"text": "Hi", "dtmf": None}})) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what must be there
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({"golden": {"turns": [{"steps": [TEXT]}]}}, "displayName"),
+        (golden(TEXT, displayName=""), "displayName"),
+        (golden(TEXT, displayName=None), "displayName"),
+        ({"displayName": "a", "golden": {}}, "golden.turns"),
+        ({"displayName": "a", "golden": {"turns": []}}, "golden.turns"),
+        ({"displayName": "a", "golden": {"turns": [{}]}}, "golden.turns[0].steps"),
+        (scenario(task=""), "scenario.task"),
+    ],
+)
+def test_what_the_server_refuses_to_miss_is_an_error(value: Any, path: str) -> None:
+    assert said(value) == [("AE141", path)]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (
+            golden({"expectation": {"toolResponse": {"tool": "f"}}}),
+            "golden.turns[0].steps[0].expectation.toolResponse.response",
+        ),
+        (scenario(scenarioExpectations=[]), "scenario.scenarioExpectations"),
+        (scenario(rubrics=[]), "scenario.rubrics"),
+        (scenario(userFacts=[{"name": "a"}]), "scenario.userFacts[0].value"),
+    ],
+)
+def test_what_the_server_tolerates_is_a_warning(value: Any, path: str) -> None:
+    assert said(value) == [("AE142", path)]
+
+
+def test_an_output_only_field_is_a_warning_unless_the_server_wrote_the_evaluation() -> None:
+    call = {"expectation": {"toolCall": {"tool": "f", "displayName": "F"}}}
+    assert said(golden(call)) == [("AE147", "golden.turns[0].steps[0].expectation.toolCall.displayName")]
+    assert said(golden(TEXT, etag="x", evaluationDatasets=[])) == [("AE147", "etag"), ("AE147", "evaluationDatasets")]
+    assert said(golden(call, createTime="2025-01-31T12:00:00Z", etag="x")) == []
+    assert said(golden(call, updateTime="2025-01-31T12:00:00+02:00")) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ProtoJSON
+
+
+def test_names_in_snake_case_are_read() -> None:
+    turns = [{"steps": [{"user_input": {"text": "Hi", "will_continue": True}}]}]
+    assert said({"display_name": "a", "golden": {"turns": turns}}) == []
+
+
+def test_both_spellings_of_a_field_are_an_error() -> None:
+    assert said(golden(TEXT, display_name="b")) == [("AE150", "displayName")]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (
+            '{"displayName": 1, "displayName": "b", "golden": {"turns": [{"steps": [{"userInput": {"text": ""}}]}]}}',
+            "displayName",
+        ),
+        (
+            '{"displayName": "b", "golden": {"turns": [{"steps": [{"userInput": {"variables": {"k": 1, "k": 2}}}]}]}}',
+            "golden.turns[0].steps[0].userInput.variables.k",
+        ),
+    ],
+)
+def test_a_key_that_stands_twice_is_an_error(text: str, path: str) -> None:
+    assert texts(text) == [("AE150", path)]
+
+
+def test_a_repeated_key_cannot_hide_behind_escapes() -> None:
+    text = json.dumps(golden({"userInput": {"text": "a:b"}})).replace("a:b", "a\\u003ab")
+    assert texts(text) == []
+    assert texts(text.replace('{"displayName"', '{"displayName": "x", "displayName"')) == [("AE150", "displayName")]
+
+
+def test_null_is_unset() -> None:
+    assert said(golden(TEXT, description=None, tags=None, scenario=None)) == []
+    assert said(golden(TEXT, tags=[None])) == [("AE140", "tags[0]")]
+
+
+@pytest.mark.parametrize("value", ["USER_GOAL_SATISFIED", 1, "1", 1.0])
+def test_an_enum_is_a_name_or_a_number(value: Any) -> None:
+    assert said(scenario(userGoalBehavior=value)) == []
+
+
+@pytest.mark.parametrize("value", ["USER_GOAL_MET", "user_goal_satisfied", 99, True, []])
+def test_an_unknown_enum_is_an_error(value: Any) -> None:
+    assert said(scenario(userGoalBehavior=value)) == [("AE144", "scenario.userGoalBehavior")]
+
+
+@pytest.mark.parametrize("value", [5, "5", 5.0, 0, 100])
+def test_a_whole_number_may_be_text(value: Any) -> None:
+    assert said(scenario(maxTurns=value)) == []
+
+
+@pytest.mark.parametrize("value", ["five", 5.5, True, "5.0", [], 1 << 31, " 5"])
+def test_what_is_no_whole_number_is_an_error(value: Any) -> None:
+    assert said(scenario(maxTurns=value)) == [("AE140", "scenario.maxTurns")]
+
+
+@pytest.mark.parametrize("value", [101, -1, "101"])
+def test_at_most_100_turns(value: Any) -> None:
+    assert said(scenario(maxTurns=value)) == [("AE149", "scenario.maxTurns")]
+
+
+def test_at_most_100_golden_turns() -> None:
+    turns = [{"steps": [TEXT]}] * 101
+    assert said({"displayName": "a", "golden": {"turns": turns}}) == [("AE149", "golden.turns")]
+    assert said({"displayName": "a", "golden": {"turns": turns[:100]}}) == []
+
+
+def threshold(value: Any) -> dict[str, Any]:
+    override = {"expectationLevelMetricsThresholdsOverride": {"toolInvocationParameterCorrectnessThreshold": value}}
+    return golden({"expectation": {"noToolCalls": True, **override}})
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.5, "0.5", "1e-3", "NaN", "Infinity", -1.5])
+def test_a_number_may_be_text(value: Any) -> None:
+    assert said(threshold(value)) == []
+
+
+@pytest.mark.parametrize("value", ["half", True, 1e39, [], "1e39"])
+def test_what_is_no_number_is_an_error(value: Any) -> None:
+    assert [code for code, _ in said(threshold(value))] == ["AE140"]
+
+
+def spanned(**fields: Any) -> dict[str, Any]:
+    value = golden(TEXT, createTime="2025-01-31T12:00:00Z")
+    value["golden"]["turns"][0]["rootSpan"] = fields
+    return value
+
+
+@pytest.mark.parametrize("value", ["1.5s", "0s", "-1s", "1.123456789s", "315576000000s"])
+def test_durations(value: str) -> None:
+    assert said(spanned(duration=value)) == []
+
+
+@pytest.mark.parametrize("value", ["1.5", 1.5, "1.1234567891s", "1 s", "315576000001s", "1m", ".5s"])
+def test_what_is_no_duration_is_an_error(value: Any) -> None:
+    assert said(spanned(duration=value)) == [("AE140", "golden.turns[0].rootSpan.duration")]
+
+
+@pytest.mark.parametrize(
+    "value", ["2025-01-31T12:00:00Z", "2025-01-31T12:00:00.5Z", "2025-01-31T12:00:00.123456789+05:30"]
+)
+def test_timestamps(value: str) -> None:
+    assert said(golden(TEXT, createTime=value)) == []
+
+
+@pytest.mark.parametrize(
+    "value", ["2025-01-31T12:00:00", "2025-01-31", "2025-02-30T00:00:00Z", "2025-01-31 12:00:00Z", 0, "yesterday"]
+)
+def test_a_timestamp_needs_an_offset(value: Any) -> None:
+    assert said(golden(TEXT, createTime=value, updateTime="2025-01-31T12:00:00Z")) == [("AE140", "createTime")]
+
+
+@pytest.mark.parametrize("value", ["QUI=", "QUI", "Q_I-", "Q/I+", "", "QQ=="])
+def test_bytes_are_base64_in_either_alphabet(value: str) -> None:
+    assert said(golden({"userInput": {"audio": value}})) == []
+
+
+@pytest.mark.parametrize("value", ["!!!!", "A", "QUI==", "Q=I=", "QU I", "QUI=x", 1])
+def test_garbage_is_not_taken_for_bytes(value: Any) -> None:
+    """The vendor's Python parser drops what is no base64 without a word."""
+    assert said(golden({"userInput": {"audio": value}})) == [("AE140", "golden.turns[0].steps[0].userInput.audio")]
+
+
+@pytest.mark.parametrize("text", [b"[]", b'[""]', b"1", b"null", b"true", b'"a"'])
+def test_the_root_is_an_object(text: bytes) -> None:
+    assert [(i.code, i.path) for i in ces.validate_evaluation(text)] == [("AE140", None)]
+
+
+@pytest.mark.parametrize(("value", "warned"), [((1 << 53) - 1, False), ((1 << 53) + 1, True), (-(1 << 53) - 1, True)])
+def test_numbers_that_a_double_cannot_hold_are_told(value: int, warned: bool) -> None:
+    path = "golden.turns[0].steps[0].userInput.variables.a.b[0]"
+    assert said(golden({"userInput": {"variables": {"a": {"b": [value]}}}})) == ([("AE146", path)] if warned else [])
+
+
+def test_numbers_beyond_a_double_are_errors() -> None:
+    text = json.dumps(golden({"userInput": {"variables": {"a": 1}}}))
+    for number in ("1e999", "9" * 400):
+        assert [c for c, _ in texts(text.replace('"a": 1', f'"a": {number}'))] in (["AE140"], ["AE002"])
+
+
+def test_depth_ends_before_the_vendors_parser_does() -> None:
+    def nested(levels: int) -> dict[str, Any]:
+        value: Any = 1
+        for _ in range(levels):
+            value = {"a": value}
+        return golden({"userInput": {"variables": {"a": value}}})
+
+    assert said(nested(38)) == []
+    assert [code for code, _ in said(nested(45))] == ["AE004"]
+    assert official(json.dumps(nested(38)))
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"tags": "a"}, "tags"),
+        ({"tags": [1]}, "tags[0]"),
+        ({"golden": []}, "golden"),
+        ({"golden": {"turns": {}}}, "golden.turns"),
+        ({"golden": {"turns": ["x"]}}, "golden.turns[0]"),
+        ({"description": 5}, "description"),
+    ],
+)
+def test_wrong_types_are_errors(change: dict[str, Any], path: str) -> None:
+    assert said({**golden(TEXT), **change}) == [("AE140", path)]
+
+
+def test_half_a_character_is_an_error() -> None:
+    assert texts(json.dumps(golden({"userInput": {"text": "\ud800"}})))[0][0] == "AE006"
+
+
+def test_malformed_text_is_told() -> None:
+    assert texts('{"displayName": "a"') == [("AE002", None)]
+    assert texts('{"displayName": NaN}') == [("AE003", None)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# unknown fields, names
+
+
+def test_unknown_fields_are_kept_and_told() -> None:
+    value = golden(TEXT, labels=["p0"])
+    assert said(value) == [("AE145", "labels")]
+    assert json.loads(ces.write_evaluation(value)) == value
+
+
+def test_a_misspelt_field_is_one_problem() -> None:
+    value = {"displayNam": "a", "golden": {"turns": [{"steps": [{"userInputt": {"text": "Hi"}}]}]}}
+    issues = ces.validate_evaluation(value)
+    assert [(i.code, i.hint) for i in issues] == [
+        ("AE145", "did you mean `displayName`?"),
+        ("AE145", "did you mean `userInput`?"),
+    ]
+
+
+FULL_NAMES = [f"{APP}/tools/t", f"{APP}/toolsets/s", f"{APP}/agents/x"]
+
+
+@pytest.mark.parametrize("name", ["end_session", f"{APP}/tools/t"])
+def test_both_dialects_of_names_are_read(name: str) -> None:
+    assert said(golden({"expectation": {"toolCall": {"tool": name}}})) == []
+
+
+@pytest.mark.parametrize("name", [f"{APP}/agents/t", "tools/t", f"{APP}/tools/t/x", "projects//locations/us"])
+def test_a_name_of_another_kind_is_a_warning(name: str) -> None:
+    assert said(golden({"expectation": {"toolCall": {"tool": name}}})) == [
+        ("AE148", "golden.turns[0].steps[0].expectation.toolCall.tool")
+    ]
+
+
+def test_a_map_of_names_writes_them_in_full() -> None:
+    value = golden(
+        {"expectation": {"toolCall": {"tool": "refund"}}},
+        {"expectation": {"agentTransfer": {"targetAgent": "refund"}}},
+        {"expectation": {"toolCall": {"tool": "unknown"}}},
+    )
+    names = {"tools/refund": f"{APP}/tools/1", "agents/refund": f"{APP}/agents/2"}
+    steps = ces.read_evaluation(value, names=names)["golden"]["turns"][0]["steps"]
+    assert steps[0]["expectation"]["toolCall"]["tool"] == f"{APP}/tools/1"
+    assert steps[1]["expectation"]["agentTransfer"]["targetAgent"] == f"{APP}/agents/2"
+    assert steps[2]["expectation"]["toolCall"]["tool"] == "unknown"
+    assert value["golden"]["turns"][0]["steps"][0]["expectation"]["toolCall"]["tool"] == "refund"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# results
+
+
+def test_scores_that_are_zero_are_values() -> None:
+    table = schema.messages()
+    explicit = [f for message in table.values() for f in message.fields.values() if f.explicit_presence]
+    assert len(explicit) > 5
+    result = {
+        "name": f"{APP}/evaluations/e/results/r",
+        "displayName": "a",
+        "evaluationStatus": "FAIL",
+        "goldenResult": {"turnReplayResults": [{"conversation": f"{APP}/conversations/c"}]},
+    }
+    assert said(result) == []
+    result["evaluationStatus"] = "FAILED"
+    assert said(result) == [("AE144", "evaluationStatus")]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# reading and writing
+
+
+def test_what_was_read_comes_back_to_the_byte(tmp_path: Path) -> None:
+    text = (
+        '{"zeta":1.50,  "golden":\n{"turns":[]}, "displayName":"\\u0061","e": 1E2,"n":123456789012345678901234567890}'
+    )
+    evaluation = ces.read_evaluation(text)
+    assert ces.write_evaluation(evaluation) == text
+    path = tmp_path / "out.json"
+    ces.write_evaluation(evaluation, path)
+    assert path.read_text() == text
+    assert evaluation["n"] == 123456789012345678901234567890
+
+
+def test_what_was_changed_is_written_anew_in_the_same_order() -> None:
+    evaluation = ces.read_evaluation('{"zeta": true, "displayName": "a", "new": {"x": 1}}')
+    evaluation["zeta"] = 1  # equal to True, but another value
+    assert list(json.loads(ces.write_evaluation(evaluation)).items()) == [
+        ("zeta", 1),
+        ("displayName", "a"),
+        ("new", {"x": 1}),
+    ]
+
+
+def test_a_change_deep_inside_is_seen() -> None:
+    evaluation = ces.read_evaluation(json.dumps(golden(TEXT)))
+    evaluation["golden"]["turns"][0]["steps"][0]["userInput"]["text"] = "Bye"
+    assert "Bye" in ces.write_evaluation(evaluation)
+
+
+@pytest.mark.parametrize("value", [math.nan, {1, 2}, "\ud800"])
+def test_what_json_cannot_hold_is_not_written(value: Any) -> None:
+    evaluation = ces.read_evaluation('{"displayName": "a", "description": null}')
+    evaluation["description"] = value
+    with pytest.raises(EvalSetError, match="cannot be written as JSON"):
+        ces.write_evaluation(evaluation)
+    assert [i.severity for i in ces.validate_evaluation(evaluation)][:1] == ["error"]
+
+
+def test_evaluations_are_read_from_every_kind_of_source(tmp_path: Path) -> None:
+    one, two = golden(TEXT), scenario()
+    (tmp_path / "list.json").write_text(json.dumps([one, two]))
+    (tmp_path / "page.json").write_text(json.dumps({"evaluations": [one, two], "nextPageToken": "x"}))
+    (tmp_path / "lines.jsonl").write_text(json.dumps(one) + "\n" + json.dumps(two) + "\n")
+    for name in ("One", "Two"):
+        (tmp_path / "app" / "evaluations" / name).mkdir(parents=True)
+    (tmp_path / "app" / "app.json").write_text('{"displayName": "the app"}')
+    (tmp_path / "app" / "evaluations" / "One" / "One.json").write_text(json.dumps(one))
+    (tmp_path / "app" / "evaluations" / "Two" / "Two.json").write_text("\ufeff" + json.dumps(two))
+    for source in ("list.json", "page.json", "lines.jsonl", "app"):
+        assert ces.read_evaluations(tmp_path / source) == [one, two], source
+        assert ces.validate_evaluation(tmp_path / source) == []
+    assert ces.read_evaluations([one, two]) == [one, two]
+    with pytest.raises(EvalSetError, match="expected one evaluation, got 2"):
+        ces.read_evaluation(tmp_path / "list.json")
+
+
+@pytest.mark.parametrize("name", ["copy.json", "copy.jsonl"])
+def test_lists_are_written_and_read_back(name: str, tmp_path: Path, samples: Path) -> None:
+    evaluations = ces.read_evaluations(samples / "evaluation.json")
+    ces.write_evaluations(evaluations, tmp_path / name)
+    again = ces.read_evaluations(tmp_path / name)
+    assert again == evaluations
+    assert '"overallToolInvocationCorrectnessThreshold":1.0' in (tmp_path / name).read_text().replace(" ", "")
+
+
+@pytest.mark.parametrize("source", ["nowhere.json", '{"a":', "[1]"])
+def test_what_cannot_be_read_raises_one_kind_of_error(source: str) -> None:
+    with pytest.raises(EvalSetError):
+        ces.read_evaluation(source)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the vendor's parser as the judge
+
+
+def official(text: str) -> Any:
+    """The message that the vendor's own parser makes of the text."""
+    types = pytest.importorskip("google.cloud.ces_v1beta.types")
+    from google.protobuf import json_format
+
+    return json_format.Parse(text, types.Evaluation.pb(types.Evaluation()))
+
+
+def official_dict(text: str) -> dict[str, Any]:
+    from google.protobuf import json_format
+
+    return dict(json_format.MessageToDict(official(text)))
+
+
+def canonical(name: str, value: Any) -> Any:
+    """An evaluation as the vendor's package writes it: one spelling of each name and value, without what is default."""
+    message = schema.message(name)
+    found = {}
+    for key, item in value.items():
+        json_name = message.json_name(key)
+        if json_name is None or item is None:
+            continue
+        field = message.fields[json_name]
+        if field.repeated:
+            made: Any = [_canonical_value(field, x) for x in item]
+        elif field.type == "map":
+            made = {k: _canonical_value(schema.Field("", field.map_value), v) for k, v in item.items()}
+        else:
+            made = _canonical_value(field, item)
+        is_object = (field.message or field.type == schema.STRUCT) and not field.repeated
+        if field.oneof or field.explicit_presence or is_object or made not in ("", [], 0, False, {}):
+            found[json_name] = made
+    return found
+
+
+def _canonical_value(field: schema.Field, value: Any) -> Any:
+    if field.message:
+        return canonical(field.message, value)
+    if field.enum:
+        numbers = schema.enum_values(field.enum)
+        made = value if value in numbers else next(n for n, i in numbers.items() if i == int(value))
+        return "" if numbers[made] == 0 else made
+    if field.type == schema.STRUCT:
+        return _doubles(value)
+    if field.type == "bytes":
+        plain = value.translate(str.maketrans("-_", "+/")).rstrip("=")
+        return base64.b64encode(base64.b64decode(plain + "=" * (-len(plain) % 4))).decode()
+    if field.type == "int32":
+        return int(value)
+    if field.type == "float":
+        return (
+            float(value) if not math.isfinite(float(value)) else struct.unpack("f", struct.pack("f", float(value)))[0]
+        )
+    return value
+
+
+def _doubles(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _doubles(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_doubles(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def close(ours: Any, theirs: Any) -> bool:
+    """Equal, where their package writes 32-bit floats with as few digits as say them."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        return ours.keys() == theirs.keys() and all(close(ours[k], theirs[k]) for k in ours)
+    if isinstance(ours, list) and isinstance(theirs, list):
+        return len(ours) == len(theirs) and all(map(close, ours, theirs))
+    if isinstance(ours, float) and isinstance(theirs, int | float):
+        return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-44)
+    if isinstance(ours, float) and isinstance(theirs, str):
+        return str(ours).lower()[:3] == theirs.lower()[:3] or (math.isinf(ours) and "Infinity" in theirs)
+    return bool(ours == theirs)
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 53), 1 << 53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+SCALARS: dict[str, Any] = {
+    "string": st.text(max_size=6),
+    "bool": st.booleans(),
+    "bytes": st.binary(max_size=5).flatmap(
+        lambda b: st.sampled_from(
+            [
+                base64.b64encode(b).decode(),
+                base64.urlsafe_b64encode(b).decode(),
+                base64.b64encode(b).decode().rstrip("="),
+            ]
+        )
+    ),
+    "int32": st.integers(-(1 << 31), (1 << 31) - 1).flatmap(lambda n: st.sampled_from([n, str(n), float(n)])),
+    "float": st.floats(width=32, allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["0.5", "NaN", "-Infinity", 3]),
+    "double": st.floats(allow_nan=False, allow_infinity=False),
+    schema.STRUCT: st.dictionaries(st.text(max_size=4), JSON, max_size=3),
+    schema.TIMESTAMP: st.sampled_from(["2025-01-31T12:00:00Z", "2024-02-29T23:59:59.250Z"]),
+    schema.DURATION: st.sampled_from(["1.500s", "0s", "-3s"]),
+}
+
+
+@st.composite
+def messages(draw: st.DrawFn, name: str, depth: int = 0) -> dict[str, Any]:
+    """A message of the table, as a user may write it: fields in any order, under either name, null or absent."""
+    message, made = schema.message(name), {}
+    chosen = {
+        draw(st.sampled_from([n for n in group if depth < 6 or not message.fields[n].message] or group))
+        for group in message.oneofs.values()
+    }
+    for json_name, field in message.fields.items():
+        wanted = json_name in chosen if field.oneof else field.required or (depth < 5 and draw(st.integers(0, 3)) == 0)
+        if field.output_only or field.type in ("map", schema.STATUS) or not wanted:
+            continue
+        key = field.proto_name if draw(st.integers(0, 5)) == 0 else json_name
+        made[key] = draw(values(json_name, field, depth))
+        if not field.required and not field.oneof and draw(st.integers(0, 9)) == 0:
+            made[key] = None
+    return dict(draw(st.permutations(list(made.items()))))
+
+
+def values(name: str, field: schema.Field, depth: int) -> Any:
+    if field.message:
+        one: Any = messages(field.message, depth + 1)
+    elif field.enum:
+        known = schema.enum_values(field.enum)
+        one = st.sampled_from([*known, *known.values()])
+    elif field.resource_format:
+        full = field.resource_format[0].replace("{", "").replace("}", "")
+        one = st.sampled_from(["a name", full])
+    elif name == "maxTurns":
+        one = st.integers(0, 100)
+    else:
+        one = SCALARS[field.type]
+        if field.required and field.type == "string":
+            one = st.text(min_size=1, max_size=6)
+    if not field.repeated:
+        return one
+    return st.lists(one, min_size=1 if field.required else 0, max_size=2)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages("Evaluation"), st.booleans())
+def test_what_is_accepted_parses_there_and_says_the_same(value: dict[str, Any], pretty: bool) -> None:
+    text = json.dumps(value, indent=1 if pretty else None)
+    issues = ces.validate_evaluation(text)
+    assert [i for i in issues if i.severity == "error"] == []
+    assert close(canonical("Evaluation", value), official_dict(text))
+
+
+STRICTER = {
+    "garbage for base64": lambda: golden({"userInput": {"audio": "!!!"}}),
+    "a list for an object": list,
+    "both spellings of a field": lambda: golden(TEXT, display_name="b"),
+    "a number that an enum does not have": lambda: scenario(userGoalBehavior=99),
+    "required fields": lambda: {"displayName": "a", "golden": {}},
+    "none of a oneof": lambda: golden({}),
+    "more than 100 turns": lambda: scenario(maxTurns=101),
+    "digits of a duration that are lost": lambda: spanned(duration="1.1234567891s"),
+}
+"""What the vendor's parser takes and this package does not, each with an example."""
+
+
+@pytest.mark.parametrize("case", STRICTER)
+def test_where_this_package_is_stricter(case: str) -> None:
+    text = json.dumps(STRICTER[case]())
+    assert any(i.severity == "error" for i in ces.validate_evaluation(text if text != "[]" else "[]"))
+    official(text)
+
+
+MUTATIONS: list[Any] = [None, 0, -1, 1.5, "", "x", "1", True, [], {}, [[]], {"x": 1}, 1 << 40, "QUI", "2025"]
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages("Evaluation"), st.data())
+def test_what_is_accepted_after_any_change_parses_there(value: dict[str, Any], data: st.DataObject) -> None:
+    """One value somewhere becomes another: whatever comes of it, a yes must be one of the vendor's too."""
+    places: list[tuple[Any, Any]] = []
+
+    def collect(node: Any) -> None:
+        for key in node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            collect(node[key])
+
+    collect(value)
+    node, key = data.draw(st.sampled_from(places))
+    node[key] = data.draw(st.sampled_from(MUTATIONS))
+    text = json.dumps(value)
+    found = ces.validate_evaluation(text)
+    assert shapes.conforms(text.encode()) <= (not inspect_evaluation(json.loads(text)))
+    if not any(i.severity == "error" or i.code == "AE145" for i in found):
+        assert close(canonical("Evaluation", json.loads(text)), official_dict(text))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages("Evaluation"))
+def test_the_json_schema_takes_what_is_accepted(value: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    validator = _VALIDATORS.setdefault("one", jsonschema.Draft202012Validator(json_schema("ces-evaluation")))
+    assert validator.is_valid(value), list(validator.iter_errors(value))[:1]
+
+
+_VALIDATORS: dict[str, Any] = {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        golden({"userInput": {"text": "a", "dtmf": "1"}}),
+        golden({"userInput": {"text": 1}}),
+        golden({}),
+        scenario(task=""),
+        scenario(maxTurns=101),
+        scenario(userGoalBehavior="X"),
+        {"displayName": "a"},
+        {**golden(TEXT), **scenario()},
+    ],
+)
+def test_the_json_schema_refuses_what_is_an_error(value: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    assert any(i.severity == "error" for i in ces.validate_evaluation(value))
+    assert not jsonschema.Draft202012Validator(json_schema("ces-evaluation")).is_valid(value)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# two speeds, reports
+
+
+def test_good_evaluations_take_the_fast_way(samples: Path) -> None:
+    for text in (json.dumps(golden(TEXT)), json.dumps(scenario(), indent=2)):
+        assert shapes.conforms(text.encode())
+    raw = msgspec.json.decode((samples / "evaluation.json").read_bytes(), type=list[msgspec.Raw])
+    assert all(shapes.conforms(bytes(text)) for text in raw)
+
+
+def test_the_fast_way_never_says_yes_where_there_is_something_to_say() -> None:
+    for case in STRICTER.values():
+        assert not shapes.conforms(json.dumps(case()).encode())
+
+
+@pytest.mark.parametrize(("name", "code"), [("evaluation.json", 0), ("evaluation_broken.json", 1)])
+def test_the_samples_on_the_command_line(
+    name: str, code: int, samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(samples / name)]) == code
+    assert "ces-evaluation format" in capsys.readouterr().out
+
+
+def test_the_report_says_what_validate_evaluation_says(samples: Path) -> None:
+    path = samples / "evaluation_broken.json"
+    report = validate_eval_set(path)
+    assert report.format == "ces-evaluation"
+    assert list(report.iter_issues()) == ces.validate_evaluation(path)
+    rows = json.loads(path.read_text())
+    assert validate_eval_set(rows).counts == report.counts
+
+
+def test_names_that_repeat_are_told() -> None:
+    report = validate_eval_set([golden(TEXT), golden(TEXT)])
+    assert report.counts == {"AE901": 1}
+
+
+def test_deep_text_is_an_issue_not_a_crash() -> None:
+    text = '{"displayName": ' + "[" * 100_000 + "]" * 100_000 + "}"
+    assert [f.rule.code for f in findings_of(text)] == ["AE004"]

@@ -1,0 +1,96 @@
+"""Text of strangers does nothing: neither in a terminal, nor to what reads the log of a CI run."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import agent_eval_schema.render.text as text_module
+from agent_eval_schema import diff_eval_sets, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.render.scores_text import scores_text
+from agent_eval_schema.render.text import metrics_text
+from agent_eval_schema.visible import inert
+from tests.conftest import Row
+
+COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")
+
+
+def obeys(line: str) -> bool:
+    """Whether GitHub's or Azure's runner takes a line for a command (actions/runner: ActionCommand.TryParse)."""
+    return line.strip().startswith("::") or "##[" in line or "##vso[" in line
+
+
+@pytest.mark.parametrize(
+    ("line", "harmless"),
+    [
+        ("::error::x", r"\x3a:error::x"),
+        ("\u2003 ::x", "\u2003 \\x3a:x"),
+        ("\x1b[1;32m  ::x\x1b[0m", "\x1b[1;32m  \\x3a:x\x1b[0m"),
+        ("a ##[group]b ##[endgroup]", r"a ##\x5bgroup]b ##\x5bendgroup]"),
+        ("a ##vso[x]", r"a ##vso\x5bx]"),
+        ("std::vector: a::b", "std::vector: a::b"),
+        (": :", ": :"),
+        ("## [1] #[2]", "## [1] #[2]"),
+        ("", ""),
+    ],
+)
+def test_a_line(line: str, harmless: str) -> None:
+    assert inert(line) == harmless
+
+
+def hostile(command: str, before: int) -> list[Row]:
+    """Cells with the command in many places: at each width some of them begins a line."""
+    text = f"{'x ' * before} {command} {command}"
+    return [
+        {"request": "Hi", "response": "x", "expected_facts": text, f"col {command}": 1},
+        {"request": {command: text}, "response": "x", "request_id": text},
+        {"request": {"messages": [{"role": text, "content": text}]}, "response": "x", "tags": text},
+        {"request": "Hi", "response": "y" * 90, "expected_response": "y" * 90, "retrieved_context": [{command: text}]},
+    ]
+
+
+def texts(rows: list[Row], width: int) -> dict[str, Callable[[], str]]:
+    report = validate_eval_set(rows)
+    column = pd.Series([str(r["request"]) for r in rows], dtype="object")
+    scores = pd.DataFrame({str(rows[0]["expected_facts"]): column, "b": [None] * len(rows)}, dtype="object")
+    reasons = pd.DataFrame(dict.fromkeys(scores.columns, column))
+    return {
+        "report": lambda: report.to_text(width=width),
+        "report in colour": lambda: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
+        "metrics": lambda: metrics_text(report, color=False, width=width),
+        "diff": lambda: diff_eval_sets([{"request": "a", "response": "x"}], rows).to_text(),
+        "scores": lambda: scores_text(scores, reasons, width),
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("before", [0, 3, 11, 25])
+def test_no_text_gives_a_ci_runner_a_command(command: str, before: int) -> None:
+    rows = hostile(command, before)
+    for width in (40, 67, 100):
+        for name, text in texts(rows, width).items():
+            assert not [line for line in text().splitlines() if obeys(line)], name
+
+
+def test_the_test_would_see_one() -> None:
+    """Without the escape some line of these reports is a command."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_module, "inert", lambda line: line)
+        for command in COMMANDS:
+            made = [texts(hostile(command, n), w)["report"]() for n in (0, 3, 11, 25) for w in (40, 67, 100)]
+            assert any(obeys(line) for each in made for line in each.splitlines())
+
+
+def test_repairs_and_errors_give_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"request": "Hi ##[error]x", "respones": "::error::x", "expected_facts": "##[error]x"}))
+    main(["validate", str(path), "--diff"])
+    main(["validate", "##[error]owned.jsonl"])
+    said = capsys.readouterr()
+    assert "owned" in said.err
+    assert "+ " in said.out
+    assert not [line for line in (said.out + said.err).splitlines() if obeys(line)]
