@@ -27,6 +27,12 @@ _HOME = {
     "mlflow_metrics": "integrations.metrics",
     "to_mlflow_dataset": "integrations.datasets",
     "from_mlflow_dataset": "integrations.datasets",
+    "score_trajectories": "evaluation.score",
+    "EvalTask": "evaluation.task",
+    "EvalResult": "evaluation.result",
+    "TrajectorySingleToolUse": "evaluation.trajectories",
+    "CustomMetric": "evaluation.metrics",
+    "PointwiseMetric": "evaluation.metrics",
     "json_schema": "schema",
     "explain": "rules",
     "Report": "report",
@@ -55,6 +61,12 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "mlflow_metrics",
     "to_mlflow_dataset",
     "from_mlflow_dataset",
+    "score_trajectories",
+    "EvalTask",
+    "EvalResult",
+    "TrajectorySingleToolUse",
+    "CustomMetric",
+    "PointwiseMetric",
     "json_schema",
     "explain",
     "Report",
@@ -72,6 +84,11 @@ if TYPE_CHECKING:
     from agent_eval_schema.diff import Diff, diff_eval_sets
     from agent_eval_schema.engines.spark import spark_validate
     from agent_eval_schema.engines.spark_build import spark_from_inference_table
+    from agent_eval_schema.evaluation.metrics import CustomMetric, PointwiseMetric
+    from agent_eval_schema.evaluation.result import EvalResult
+    from agent_eval_schema.evaluation.score import score_trajectories
+    from agent_eval_schema.evaluation.task import EvalTask
+    from agent_eval_schema.evaluation.trajectories import TrajectorySingleToolUse
     from agent_eval_schema.integrations.datasets import from_mlflow_dataset, to_mlflow_dataset
     from agent_eval_schema.integrations.evaluate import evaluate_eval_set
     from agent_eval_schema.integrations.metrics import mlflow_metrics

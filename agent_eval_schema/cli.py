@@ -275,6 +275,46 @@ def _convert(arguments: argparse.Namespace) -> int:
     return FINDINGS if made.losses["severity"].isin([str(severity) for severity in fails]).any() else CLEAN
 
 
+def _score(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.evaluation.score import score_dataset
+    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.render.result_json import result_json
+    from agent_eval_schema.render.result_text import result_text
+
+    for target in (arguments.html, arguments.write_scores):
+        if target:
+            require_place(target)
+    metrics = _codes(arguments.metrics) or tuple(TRAJECTORY_METRICS)
+    lowest = dict(arguments.min)
+    result = score_dataset(
+        arguments.file,
+        metrics,
+        arguments.tool_name,
+        arguments.duplicates,
+        arguments.empty,
+        arguments.format,
+        _screen(arguments),
+    )
+    too_low = result.below(lowest)
+    if arguments.output == "json":
+        _print(result_json(result, rows=0))
+    else:
+        _print(result_text(result, color=_in_color()))
+    if arguments.html:
+        from agent_eval_schema.engines.writing import write_text
+
+        write_text(arguments.html, result.to_html())
+        _note(f"the result as a page written to {arguments.html}", arguments)
+    if arguments.write_scores:
+        result.to_parquet(arguments.write_scores)
+        _note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
+    for metric, mean in too_low.items():
+        _note(f"{metric}: the mean {mean:.3g} is below {lowest[metric]:g}", arguments)
+    found = any(result.count(severity) for severity in FAILING[arguments.fail_on])
+    return FINDINGS if too_low or found else CLEAN
+
+
 def _schema(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.schema import json_schema
 
@@ -445,6 +485,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_metrics(commands)
     _add_diff(commands)
 
+    _add_score(commands)
+
     command = _add(commands, "from-traces", _from_traces, "turn MLflow traces into evaluation rows")
     command.add_argument(
         "input", metavar="IN", nargs="?", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table"
@@ -538,6 +580,46 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument(
         "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
     )
+
+
+def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = _add(commands, "score", _score, "score predicted against reference trajectories")
+    command.add_argument(
+        "file", metavar="FILE", help="JSONL, JSON, CSV or Parquet, its URL, or bq://project.dataset.table"
+    )
+    command.add_argument("--metrics", metavar="NAMES", action="append", default=[], help="only these (all five)")
+    command.add_argument("--tool-name", metavar="T", help="adds trajectory_single_tool_use of this tool")
+    command.add_argument(
+        "--duplicates",
+        choices=["membership", "one_to_one"],
+        default="membership",
+        help="how precision and recall count repeated calls (membership)",
+    )
+    command.add_argument(
+        "--empty",
+        choices=["nan", "define"],
+        default="nan",
+        help="the score of an empty trajectory: none, or as defined",
+    )
+    command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
+    command.add_argument("--output", choices=["text", "json"], default="text", help="form of the summary (text)")
+    command.add_argument("--html", metavar="PATH", help="write the result as a page to look at")
+    command.add_argument("--write-scores", metavar="PATH", help="write all rows with their scores (Parquet)")
+    command.add_argument(
+        "--min", metavar="METRIC=MEAN", type=_bound, action="append", default=[], help="exit code 1 if a mean is lower"
+    )
+    command.add_argument(
+        "--fail-on", choices=["error", "warning", "never"], default="error", help="what makes the exit code 1 (error)"
+    )
+    _add_quiet(command)
+
+
+def _bound(text: str) -> tuple[str, float]:
+    metric, _, bound = text.partition("=")
+    try:
+        return metric, float(bound)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}") from None
 
 
 def _add_no_values(command: argparse.ArgumentParser) -> None:

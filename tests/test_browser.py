@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import diff_eval_sets, validate_eval_set
+from agent_eval_schema import EvalTask, diff_eval_sets, validate_eval_set
 from tests.conftest import SAMPLES
+from tests.test_eval_task import PROMPTS, agent
 from tests.test_html import HOSTILE, hostile_rows
+from tests.test_result import hostile_result
 
 CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
 REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_BROWSER") == "required"
@@ -65,6 +67,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "good": lambda: validate_eval_set(SAMPLES / "good.jsonl").to_html(),
     "hostile": lambda: validate_eval_set(hostile_rows()).to_html(),
     "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "good_v2.jsonl").to_html(),
+    "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
+    "hostile result": lambda: hostile_result().to_html(),
     "hostile diff": lambda: diff_eval_sets(hostile_rows()[:30], hostile_rows()[8:]).to_html(),
 }
 

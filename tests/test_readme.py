@@ -18,6 +18,25 @@ def block(mark: str) -> re.Match[str]:
     return found
 
 
+def test_the_agent_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110"}
+    command = [sys.executable, "-c", block("agent").group(1)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    printed = re.sub(r"[\d.]+ [mµ]?s(?= )", lambda found: "8.5 µs".rjust(len(found.group())), done.stdout)
+    printed = "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
+    shown = block("agent-table")
+    if os.environ.get("UPDATE_GOLDEN"):
+        text = README.read_text(encoding="utf-8")
+        README.write_text(text[: shown.start(1)] + printed + "\n" + text[shown.end(1) :], encoding="utf-8")
+    assert _spaced(printed) == _spaced(block("agent-table").group(1))
+
+
+def _spaced(text: str) -> list[list[str]]:
+    """What is said, wherever it stands: the latency is now wider, now narrower."""
+    return [line.split() for line in text.splitlines() if line.strip()]
+
+
 def test_the_evaluation_prints_what_the_readme_shows(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES, tmp_path / "sample_data")
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "TQDM_DISABLE": "1", "COLUMNS": "120"}

@@ -46,10 +46,11 @@ def call_key(call: ToolCall) -> bytes:
 
 def json_key(value: Any) -> bytes:
     """A text that two JSON values share if they are equal."""
-    return _encode(_plain(value))
+    return sorted_json(_plain(value))
 
 
-_encode = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+sorted_json = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+"""JSON with its keys in order, for values whose numbers are plain."""
 
 
 def _plain(value: Any) -> Any:
@@ -117,8 +118,7 @@ def score_ids(
     """
     if metric not in TRAJECTORY_METRICS:
         raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
-    _require("duplicates", duplicates, Duplicates)
-    _require("empty", empty, Empty)
+    require_options(duplicates, empty)
     if empty == "nan" and not (predicted and reference):
         return NAN
     return TRAJECTORY_METRICS[metric](predicted, reference, duplicates == "one_to_one")
@@ -143,6 +143,12 @@ def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Emp
     if empty == "nan" and not predicted:
         return NAN
     return float(any(call.tool_name == tool_name for call in predicted))
+
+
+def require_options(duplicates: str, empty: str) -> None:
+    """Raise EvalSetError for an option that there is not."""
+    _require("duplicates", duplicates, Duplicates)
+    _require("empty", empty, Empty)
 
 
 def _require(option: str, given: str, allowed: Any) -> None:

@@ -37,14 +37,16 @@ EXAMPLES_INLINE = 3
 """Examples of a code in a notebook, whose file holds every output."""
 
 
-def page(title: str, template: str, **values: Any) -> str:
-    """A standalone page around a template's body."""
-    return _rendered("page.html", title=title, style=_style(), body=Markup(_rendered(template, page=True, **values)))
+def page(title: str, template: str, *styles: str, **values: Any) -> str:
+    """A standalone page around a template's body; `styles` are those that it needs beside the one of all pages."""
+    return _rendered(
+        "page.html", title=title, style=_style(*styles), body=Markup(_rendered(template, page=True, **values))
+    )
 
 
-def inline(template: str, **values: Any) -> str:
+def inline(template: str, *styles: str, **values: Any) -> str:
     """The same body for the output cell of a notebook."""
-    return _rendered("inline.html", style=_style(), body=Markup(_rendered(template, page=False, **values)))
+    return _rendered("inline.html", style=_style(*styles), body=Markup(_rendered(template, page=False, **values)))
 
 
 def _rendered(template: str, **values: Any) -> str:
@@ -78,10 +80,10 @@ def _shown(value: Any) -> Any:
     return value if isinstance(value, Markup) else visible(value)
 
 
-@lru_cache(maxsize=1)
-def _style() -> Markup:
-    source, _, _ = _environment().loader.get_source(_environment(), "style.css")  # type: ignore[union-attr]
-    return Markup(source)
+@lru_cache(maxsize=8)
+def _style(*more: str) -> Markup:
+    files = ("style.css", *more)
+    return Markup("".join(_environment().loader.get_source(_environment(), f)[0] for f in files))  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def _title(report: Report) -> str:
 def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str, Any]:
     groups = _groups(report, most)
     bad = report.count(Severity.ERROR) + report.count(Severity.WARNING)
-    plots = [_plot(name, d) for name, d in report.distributions.items()]
+    plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items()]
     parts = [("issues", "Issues")] if groups else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
     parts += [("numbers", "Latency, tokens, tool calls")] if plots else []
@@ -126,7 +128,7 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
         "mood": "good" if report.ok and report.row_count else "error",
         "valid": report.valid_count,
         "total": report.row_count,
-        "valid_share": _percent(report.valid_count, report.row_count),
+        "valid_share": percent(report.valid_count, report.row_count),
         "rules_off": f"{plural(report.rules_off, 'rule')} switched off" if report.rules_off else "",
         "parts": [*parts, ("source", "Source")],
         "groups": groups,
@@ -142,7 +144,7 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
     }
 
 
-def _percent(part: int, whole: int) -> float:
+def percent(part: float, whole: float) -> float:
     """A width: it is only full, or nothing at all, if that is exactly so."""
     if part in (0, whole):
         return 100.0 if part else 0.0
@@ -208,7 +210,7 @@ def _metric(line: Support) -> dict[str, Any]:
         "metric": line.metric,
         "supported": line.supported,
         "total": line.total,
-        "share": _percent(line.supported, line.total),
+        "share": percent(line.supported, line.total),
         "advice": advice(line),
     }
 
@@ -231,12 +233,12 @@ WIDTH, HEIGHT = 300, 72
 """Of a distribution's bars."""
 
 
-def _plot(name: str, distribution: Distribution) -> dict[str, Any]:
-    title, unit = FIGURES[name]
-    bars = distribution.bars()
+def plot(title: str, unit: str, distribution: Distribution, bars: list[Bar] | None = None) -> dict[str, Any]:
+    """A distribution for the figure of a template, in its own bars or in others."""
+    bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
     quantiles = ", ".join(f"{k} {_short(distribution.quantile(q))}" for k, q in marks.items())
-    low, high = _short(bars[0].low), _short(distribution.highest)
+    low, high = _short(bars[0].low), _short(end)
     return {
         "title": title,
         "unit": unit,
@@ -244,7 +246,7 @@ def _plot(name: str, distribution: Distribution) -> dict[str, Any]:
         "bars": [_bar(bar, i, bars) for i, bar in enumerate(bars)],
         "low": low,
         "high": high,
-        "quantiles": f"{quantiles}, highest {high}",
+        "quantiles": f"{quantiles}, highest {_short(distribution.highest)}",
         "label": f"{title} of {distribution.count:,} rows from {low} to {high} {unit}: {quantiles}",
     }
 

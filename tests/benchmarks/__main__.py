@@ -9,6 +9,8 @@
     production  1,000,000 logged calls of 5 KB to an evaluation set, Parquet to Parquet: rows a second of the embedded
              engine with two processes, against Spark on two cores and bare parsers; peak memory of all processes
              together, at a fifth of the rows and at all
+    trajectories  1,000,000 pairs of five calls, every other one the same: pairs a second of CPU time for all five
+             metrics, the time against google-adk's evaluator, and the memory, for a tenth of the file and for all of it
     ces      a golden CSV of 100,000 rows; Evaluation JSON against msgspec's plain decode and the vendor's own parser
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
@@ -56,6 +58,7 @@ MEASURED_FILES = {
     "evaluations.txt": EVALUATIONS,
 }
 PAYLOAD_ROWS = 1_000_000
+OTHER_FILES = {"trajectories.parquet": 1_000_000, "trajectories-tenth.parquet": 100_000}
 
 Result = dict[str, float]
 
@@ -78,7 +81,7 @@ class Bench:
 
     def file(self, name: str) -> Path:
         """The generated file, made on first use; its name holds its size, so a kept folder can hold several."""
-        return self.file_of(name, self.rows or MEASURED_FILES[name])
+        return self.file_of(name, self.rows or {**MEASURED_FILES, **OTHER_FILES}[name])
 
     def file_of(self, name: str, rows: int) -> Path:
         """The same with so many rows."""
@@ -123,7 +126,7 @@ def folder(keep: Path | None) -> Iterator[Path]:
         yield Path(where).resolve()
 
 
-# --- the sections ------------------------------------------------------------------------------------------------
+# --- the sections -----------------------------------------------------------------------------------------------------
 
 
 def traces(bench: Bench) -> list[Line]:
@@ -203,6 +206,21 @@ def production(bench: Bench) -> list[Line]:
     ]
 
 
+def trajectories(bench: Bench) -> list[Line]:
+    path, tenth = bench.file("trajectories.parquet"), bench.file("trajectories-tenth.parquet")
+    best = fastest(path, "score_on_one_core", "adk_evaluator", "adk_from_cells")
+    ours, one_kind, from_cells = (per_row(result) for result in best.values())
+    peaks = [peak_memory("-m", "agent_eval_schema", "score", str(file), "--quiet") for file in (tenth, path)]
+    return [
+        Line("pairs scored", f"{best['score_on_one_core']['rows']:,.0f}"),
+        at_least("all five metrics, of CPU time", 1 / ours, 150_000, " pairs/s"),
+        at_least("google-adk from the same cells, three metrics", from_cells / ours, 50, " ×"),
+        Line("google-adk, objects made before, one metric", f"{one_kind / ours:.1f} ×"),
+        Line(f"peak memory of score, {tenth.stat().st_size / 1e6:,.0f} MB", f"{peaks[0]:.0f} MB"),
+        below(f"peak memory of score, {path.stat().st_size / 1e6:,.0f} MB", peaks[1], 400, " MB", 0),
+    ]
+
+
 def ces(bench: Bench) -> list[Line]:
     golden = fastest(bench.file("golden.csv"), "read_golden_csv", "validate_golden_csv")
     read, report = (per_row(result) for result in golden.values())
@@ -245,6 +263,7 @@ SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "memory": memory,
     "evaluate": evaluate,
     "production": production,
+    "trajectories": trajectories,
     "ces": ces,
     "import": imports,
 }

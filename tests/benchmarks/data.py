@@ -67,6 +67,7 @@ PAYLOAD_SCHEMA = pa.schema(
         ("requester", pa.string()),
     ]
 )
+TRAJECTORY_SCHEMA = pa.schema([("predicted_trajectory", pa.string()), ("reference_trajectory", pa.string())])
 
 VOCABULARY = """
 access account agent alert answer archive attribute audit average backup balance batch billing branch budget cache
@@ -396,6 +397,41 @@ TOOLS = [
 ]
 
 
+# --- trajectories ---------------------------------------------------------------------------------------------------
+
+CALLS = 5
+
+
+def trajectory_row(rng: random.Random, number: int) -> Row:
+    """Five calls that were expected, and what an agent did: in every other row the same, else with one other argument,
+    in another order, with one call more, or with one less."""
+    reference = [trajectory_call(rng, number) for _ in range(CALLS)]
+    predicted = list(reference)
+    if number % 8 == 1:
+        predicted[rng.randrange(CALLS)] = trajectory_call(rng, number)
+    elif number % 8 == 3:
+        rng.shuffle(predicted)
+    elif number % 8 == 5:
+        predicted.insert(rng.randrange(CALLS), trajectory_call(rng, number))
+    elif number % 8 == 7:
+        predicted.pop(rng.randrange(CALLS))
+    return {"predicted_trajectory": json.dumps(predicted), "reference_trajectory": json.dumps(reference)}
+
+
+def trajectory_call(rng: random.Random, number: int) -> Row:
+    name, argument = rng.choice(TRAJECTORY_TOOLS)
+    return {
+        "tool_name": name,
+        "tool_input": {argument: f"{WORDS[rng.randrange(200)]}_{number}", "n": rng.randrange(50)},
+    }
+
+
+TRAJECTORY_TOOLS = (
+    *(("get_user_preferences", "user_id"), ("set_device_info", "device_id"), ("set_temperature", "location")),
+    *(("search_tickets", "query"), ("lookup_account", "customer"), ("send_mail", "to")),
+)
+
+
 # --- batches and files ----------------------------------------------------------------------------------------------
 
 
@@ -457,10 +493,13 @@ def write_parquet_in_one_group(path: Path, schema: pa.Schema, batches: Iterable[
 TRACE_BATCHES = batches_of(TRACE_SCHEMA, trace_row)
 PLAIN_BATCHES = batches_of(PLAIN_SCHEMA, plain_row)
 PAYLOAD_BATCHES = batches_of(PAYLOAD_SCHEMA, payload_row)
+TRAJECTORY_BATCHES = batches_of(TRAJECTORY_SCHEMA, trajectory_row)
 FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Writer]] = {
     "traces.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet),
     "traces.jsonl": (TRACE_SCHEMA, TRACE_BATCHES, write_jsonl),
     "traces-one-group.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet_in_one_group),
+    "trajectories.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
+    "trajectories-tenth.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
     "plain.parquet": (PLAIN_SCHEMA, PLAIN_BATCHES, write_parquet_in_larger_groups),
     "payloads.parquet": (PAYLOAD_SCHEMA, PAYLOAD_BATCHES, write_parquet),
     "golden.csv": (ces.GOLDEN_SCHEMA, ces.golden_batches, ces.write_csv),

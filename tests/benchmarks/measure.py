@@ -31,6 +31,10 @@ PARSED_EVALUATIONS = 300
 """The vendor's parser takes a millisecond each."""
 
 
+ADK_ROWS = 4_000
+"""google-adk's evaluator, too, is measured on some rows and scaled."""
+
+
 def main(name: str, path: str) -> None:
     result = MEASUREMENTS[name](Path(path))
     print(json.dumps(result))
@@ -140,6 +144,59 @@ def mlflow_evaluate(path: Path) -> Result:
         mlflow.genai.evaluate(data=frame, scorers=scorers)
         seconds = time.perf_counter() - start
     return {"seconds": seconds, "rows": len(rows)}
+
+
+def score_on_one_core(path: Path) -> Result:
+    """``score_trajectories(path)``: all five metrics, reading included.
+
+    CPU time here and for google-adk: neighbours take less of it than of the clock's.
+    """
+    pin()
+    from agent_eval_schema import score_trajectories
+
+    score_trajectories(first_rows(path, WARM_UP_ROWS))
+    start = time.process_time()
+    rows = score_trajectories(path).row_count
+    return {"seconds": time.process_time() - start, "rows": rows}
+
+
+def adk_evaluator(path: Path) -> Result:
+    """google-adk's evaluator on the same trajectories, one kind of match; its objects are made before."""
+    return adk(path, ["EXACT"], making=False)
+
+
+def adk_from_cells(path: Path) -> Result:
+    """google-adk's evaluator, the three kinds of match that it has, from the same cells."""
+    return adk(path, ["EXACT", "IN_ORDER", "ANY_ORDER"], making=True)
+
+
+def adk(path: Path, kinds: list[str], *, making: bool) -> Result:
+    pin()
+    from google.adk.evaluation.eval_case import IntermediateData, Invocation
+    from google.adk.evaluation.eval_metrics import EvalMetric, ToolTrajectoryCriterion
+    from google.adk.evaluation.trajectory_evaluator import TrajectoryEvaluator
+    from google.genai import types
+
+    def evaluator(kind: str) -> Any:
+        criterion = ToolTrajectoryCriterion(threshold=1, match_type=ToolTrajectoryCriterion.MatchType[kind])
+        return TrajectoryEvaluator(eval_metric=EvalMetric(metric_name="m", threshold=1, criterion=criterion))
+
+    def invocation(cell: str) -> Any:
+        uses = [types.FunctionCall(name=c["tool_name"], args=c["tool_input"]) for c in json.loads(cell)]
+        return Invocation(user_content=types.Content(), intermediate_data=IntermediateData(tool_uses=uses))
+
+    def made(rows: list[dict[str, Any]]) -> list[list[Any]]:
+        return [[invocation(r[f"{side}_trajectory"]) for r in rows] for side in ("predicted", "reference")]
+
+    rows, evaluators = first_rows(path, ADK_ROWS), [evaluator(kind) for kind in kinds]
+    for one in evaluators:
+        one.evaluate_invocations(*made(rows[:WARM_UP_ROWS]))
+    ready = None if making else made(rows)
+    start = time.process_time()
+    ready = ready or made(rows)
+    for one in evaluators:
+        one.evaluate_invocations(*ready)
+    return {"seconds": time.process_time() - start, "rows": len(rows)}
 
 
 @contextmanager
@@ -360,6 +417,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
     one.__name__: one
     for one in (
         *(validate, validate_on_one_core, orjson_loads, mlflow_extraction, arrow_read, pandas_read),
+        *(score_on_one_core, adk_evaluator, adk_from_cells),
         *(read_golden_csv, validate_golden_csv, validate_evaluations, read_evaluations),
         *(msgspec_decode, json_format_parse),
         *(evaluate_eval_set, mlflow_evaluate, prepare_in_memory, validate_in_memory),

@@ -1,0 +1,82 @@
+"""Two trajectories side by side: which calls were made, which are missing, which were not asked for.
+
+    predicted              reference
+    search(q)   matched    search(q)
+    pay(3)      extra                      no such call in the reference
+                missing    book(id)        no such call in the prediction
+    log()       moved      …               made, but in another place
+
+Calls meet in order first (the longest run that both share), then one to one wherever they stand. Calls of one tool with
+other inputs stand on one line, so that the difference can be seen.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+
+from msgspec import Struct
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.metrics.trajectory import call_ids
+from agent_eval_schema.model import ToolCall
+
+MATCHED, MOVED, EXTRA, MISSING = "matched", "moved", "extra", "missing"
+
+
+class Side(Struct, frozen=True):
+    """A call on one side, and what is to be said of it."""
+
+    tool: str
+    input: str
+    mark: str
+
+
+class Line(Struct, frozen=True):
+    """A line of the picture; a side without a call is None."""
+
+    predicted: Side | None
+    reference: Side | None
+
+
+def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[Line]:
+    """The lines, in the order of both."""
+    ids = call_ids([predicted, reference])
+    blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
+    # What is left on both sides once the calls in order have met was made in another place.
+    left = [Counter[int](), Counter[int]()]
+    for kind, a, b, c, d in blocks:
+        if kind != "equal":
+            left[0].update(ids[0][a:b])
+            left[1].update(ids[1][c:d])
+    moved = left[0] & left[1]
+    moves = (Counter(moved), Counter(moved))
+
+    def side(calls: Sequence[ToolCall], which: int, at: int, in_order: bool) -> Side:
+        number = ids[which][at]
+        mark = MATCHED
+        if not in_order:
+            mark = MOVED if moves[which][number] > 0 else (EXTRA, MISSING)[which]
+            moves[which][number] -= 1
+        return Side(calls[at].tool_name, jsontext.encode(calls[at].tool_input or {}).decode(), mark)
+
+    lines = []
+    for kind, a, b, c, d in blocks:
+        left_sides = [side(predicted, 0, at, kind == "equal") for at in range(a, b)]
+        right_sides = [side(reference, 1, at, kind == "equal") for at in range(c, d)]
+        lines += [Line(*pair) for pair in _beside(left_sides, right_sides)]
+    return lines
+
+
+def _beside(left: list[Side], right: list[Side]) -> list[tuple[Side | None, Side | None]]:
+    """Calls of one tool on one line, as far as the order allows; the others below each other."""
+    tools, others = ([s.tool for s in side] for side in (left, right))
+    pairs: list[tuple[Side | None, Side | None]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, tools, others, autojunk=False).get_opcodes():
+        if kind == "equal":
+            pairs += zip_longest(left[a:b], right[c:d])
+        else:
+            pairs += [(s, None) for s in left[a:b]] + [(None, s) for s in right[c:d]]
+    return pairs

@@ -1,0 +1,28 @@
+"""What is wrong with cells that scores are read from: exact counts, and the first findings themselves."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from agent_eval_schema.issues import Issue, IssueLog
+from agent_eval_schema.rules import RULES
+
+KEPT = 10_000
+"""Findings that are kept; a file may have one a row."""
+
+
+class Findings:
+    """The issues of a run, in the order of the rows: `counts` of all, `kept` the first of them."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.kept: list[Issue] = []
+
+    def add(self, log: IssueLog, start: int) -> None:
+        """Take in the log of a batch whose first row is row `start`."""
+        self.counts.update(note[0] for note in log.notes)
+        for at in sorted(range(len(log.rows)), key=log.rows.__getitem__)[: KEPT - len(self.kept)]:
+            code, column, path, message, hint = log.notes[at]
+            rule = RULES[code]
+            row = start + log.rows[at]
+            self.kept.append(Issue(row, None, column, path, code, rule.name, rule.severity, message, hint))

@@ -1,0 +1,128 @@
+"""The journal of a run: a line for each row that is finished, so that a run that was killed goes on where it was.
+
+    {"journal":1,"rows":500,"prompts":"9f…"}                          which data it is of
+    {"row":3,"response":"…","trajectory":[…],"seconds":0.4, …}        in the order in which the rows ended
+
+A line is handed to the system as soon as its row is finished: what is lost with the process are the calls in flight,
+and at most half a line, which is cut off when the run goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_eval_schema import jsontext
+from agent_eval_schema.engines.writing import require_place
+from agent_eval_schema.issues import EvalSetError
+
+VERSION = 1
+
+
+class Finished(Struct, omit_defaults=True):
+    """A row that was run."""
+
+    row: int
+    response: str | None = None
+    trajectory: list[dict[str, Any]] | None = None
+    seconds: float | None = None
+    failed: bool = False
+    error: str | None = None
+    trace_id: str | None = None
+
+
+class _Head(Struct):
+    journal: int
+    rows: int
+    prompts: str
+
+
+_head = msgspec.json.Decoder(_Head).decode
+_line = msgspec.json.Decoder(Finished).decode
+
+
+class Journal:
+    """An open journal: `finished` are the rows that earlier runs wrote, `add` writes one more."""
+
+    def __init__(self, file: IO[bytes] | None, finished: dict[int, Finished]) -> None:
+        self.finished = finished
+        self._file = file
+
+    def add(self, row: Finished) -> None:
+        if self._file is not None:
+            self._file.write(jsontext.encode(row) + b"\n")
+            self._file.flush()
+
+
+@contextmanager
+def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
+    """The journal of a run over these prompts, made or continued; without a path nothing is kept.
+
+    Raises EvalSetError if the file cannot be written, is no journal, or is that of other prompts.
+    """
+    if path is None:
+        yield Journal(None, {})
+        return
+    require_place(path)
+    head = _head_of(prompts)
+    try:
+        if not os.path.exists(path) or not os.path.getsize(path):
+            with open(path, "wb") as file:
+                file.write(jsontext.encode(head) + b"\n")
+        with open(path, "rb+") as file:
+            _lock(path, file)
+            finished = _read(path, file, head)
+            yield Journal(file, finished)
+    except OSError as error:
+        raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _lock(path: str, file: IO[bytes]) -> None:
+    """Two runs must not write one journal; the lock goes with the process."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise EvalSetError(f"{path}: another run is writing this journal") from None
+
+
+def _head_of(prompts: Iterable[Any]) -> _Head:
+    found = hashlib.sha256()
+    rows = 0
+    for prompt in prompts:
+        text = msgspec.json.encode(prompt, enc_hook=str, order="deterministic")
+        found.update(b"%d:" % len(text) + text)
+        rows += 1
+    return _Head(VERSION, rows, found.hexdigest()[:32])
+
+
+def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
+    """The finished rows; the file is left at the end of its last whole line."""
+    try:
+        found = _head(file.readline())
+    except msgspec.MsgspecError:
+        raise EvalSetError(f"{path}: is no journal of a run: give another path") from None
+    if found != head:
+        raise EvalSetError(f"{path}: is the journal of a run over other prompts: delete it, or give another path")
+    finished, end = dict[int, Finished](), file.tell()
+    for line in file:
+        try:
+            row = _line(line)
+        except msgspec.MsgspecError:
+            break
+        if not line.endswith(b"\n"):
+            break
+        finished[row.row] = row
+        end += len(line)
+    file.seek(end)
+    file.truncate()
+    return finished

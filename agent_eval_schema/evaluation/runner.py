@@ -1,0 +1,258 @@
+"""Calls an agent on many inputs: several at a time, each within its time, and one that fails costs its own row only.
+
+    inputs ──▶ slot 1: a thread, or a task of the event loop ──▶ Outcome (value or error, seconds, trace)
+               slot 2 …                                            in the order in which they end
+
+A thread cannot be killed. A call that does not come back in its time is given up: its row fails, its thread is left
+behind, and a new one takes over. The threads are daemons, so the process can still end. When LEFT_BEHIND of them hang
+at once, the agent is taken to be dead, and the rows that are left fail without a call. A coroutine is cancelled; one
+that does not let itself be cancelled is left behind, and one that blocks the event loop takes the calls in flight with
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from agent_eval_schema.visible import visible
+
+LEFT_BEHIND = 32
+"""So many calls may hang at once before the other rows are given up."""
+
+GRACE = 1.0
+"""Seconds beyond its time in which a coroutine has to be cancelled."""
+
+LONGEST_ERROR = 2_000
+"""Characters of an error that are kept."""
+
+
+class Outcome(Struct):
+    """What became of a call: its value, or the text of its error, the seconds that it took, and the mlflow trace that
+    it left."""
+
+    row: int
+    value: Any = None
+    error: str | None = None
+    seconds: float | None = None
+    trace_id: str | None = None
+
+
+Call = Callable[[Any], Any]
+Inbox = queue.SimpleQueue[tuple["Slot", Outcome]]
+
+
+class Slot(Protocol):
+    """Something that can make one call at a time. `overtime` is how much longer than its time a call may take."""
+
+    overtime: float
+
+    def start(self, row: int, given: Any) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+def run_all(
+    call: Call, inputs: Iterable[tuple[int, Any]], *, max_workers: int = 4, timeout: float | None = None
+) -> Iterator[Outcome]:
+    """Call on every (row, input); the outcomes come as they end. `timeout` is in seconds, for each call by itself.
+
+    A coroutine function runs in one event loop, anything else in threads.
+    """
+    inbox: Inbox = queue.SimpleQueue()
+    make = _loop_slots(call, inbox, timeout) if _is_async(call) else lambda: _ThreadSlot(call, inbox)
+    coming = iter(inputs)
+    idle: list[Slot] = []
+    running: dict[Slot, tuple[int, float]] = {}
+    hanging: set[Slot] = set()
+    try:
+        while True:
+            while len(running) < max_workers and len(hanging) < LEFT_BEHIND:
+                job = next(coming, None)
+                if job is None:
+                    break
+                slot = idle.pop() if idle else make()
+                running[slot] = (job[0], time.monotonic())
+                slot.start(*job)
+            if not running:
+                break
+            try:
+                slot, outcome = inbox.get(timeout=_patience(running, timeout))
+            except queue.Empty:
+                for slot, row in _overdue(running, timeout):
+                    del running[slot]
+                    hanging.add(slot)
+                    slot.stop()
+                    yield Outcome(row, error=f"no answer within {timeout:g} s: the call was left behind")
+                continue
+            if slot in running:
+                del running[slot]
+                idle.append(slot)
+                yield outcome
+            else:  # it came back after all, too late for its row
+                hanging.discard(slot)
+        for row, _ in coming:
+            yield Outcome(row, error=f"not called: {len(hanging)} calls before it hang")
+    finally:
+        for slot in (*idle, *running):
+            slot.stop()
+
+
+def _patience(running: dict[Slot, tuple[int, float]], timeout: float | None) -> float | None:
+    """Seconds until the first call is overdue."""
+    if timeout is None:
+        return None
+    return max(min(since + timeout + slot.overtime for slot, (_, since) in running.items()) - time.monotonic(), 0.001)
+
+
+def _overdue(running: dict[Slot, tuple[int, float]], timeout: float | None) -> list[tuple[Slot, int]]:
+    now = time.monotonic()
+    return [
+        (s, row) for s, (row, since) in running.items() if timeout is not None and now - since >= timeout + s.overtime
+    ]
+
+
+def _is_async(call: Call) -> bool:
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# threads
+
+
+class _ThreadSlot:
+    overtime = 0.0
+
+    def __init__(self, call: Call, inbox: Inbox) -> None:
+        self._call, self._inbox = call, inbox
+        self._jobs: queue.SimpleQueue[tuple[int, Any] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, daemon=True, name="agent-eval-schema").start()
+
+    def start(self, row: int, given: Any) -> None:
+        self._jobs.put((row, given))
+
+    def stop(self) -> None:
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            # A context of its own, so that a call finds no span of another one open.
+            self._inbox.put((self, contextvars.Context().run(_called, self._call, *job)))
+
+
+def _called(call: Call, row: int, given: Any) -> Outcome:
+    start = time.perf_counter()
+    try:
+        value = call(given)
+        if inspect.isawaitable(value):
+            value = asyncio.run(_awaited(value))
+    except BaseException as error:  # an agent may call sys.exit
+        return Outcome(row, error=said(error), trace_id=_last_trace())
+    return Outcome(row, value, seconds=time.perf_counter() - start, trace_id=_last_trace())
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
+
+
+def said(error: BaseException) -> str:
+    """The error in one line, also of one that cannot say itself."""
+    try:
+        text = str(error)
+    except Exception:
+        text = ""
+    name = type(error).__name__
+    return visible(f"{name}: {text}" if text else name)[:LONGEST_ERROR]
+
+
+def _last_trace() -> str | None:
+    """The id of the mlflow trace that ended last in this context, if mlflow is in use."""
+    ask = getattr(sys.modules.get("mlflow"), "get_last_active_trace_id", None)
+    try:
+        found: str | None = ask(thread_local=True) if ask is not None else None
+    except Exception:  # mlflow before 3 has no such option
+        return None
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# coroutines
+
+
+def _loop_slots(call: Call, inbox: Inbox, timeout: float | None) -> Callable[[], Slot]:
+    """Slots of one event loop; of a new one when a slot of the last one had to be left behind."""
+    loops: list[_Loop] = []
+
+    def make() -> Slot:
+        if not loops or loops[-1].blocked:
+            loops.append(_Loop())
+        return _LoopSlot(call, inbox, timeout, loops[-1])
+
+    return make
+
+
+class _Loop:
+    """An event loop in a thread of its own; it ends with its last slot."""
+
+    def __init__(self) -> None:
+        self.blocked = False
+        self.slots = 0
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, daemon=True, name="agent-eval-schema-loop").start()
+
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def leave(self) -> None:
+        self.slots -= 1
+        if not self.slots and not self.blocked:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+class _LoopSlot:
+    overtime = GRACE
+
+    def __init__(self, call: Call, inbox: Inbox, timeout: float | None, home: _Loop) -> None:
+        self._call, self._inbox, self._timeout, self._home = call, inbox, timeout, home
+        self._busy = False
+        home.slots += 1
+
+    def start(self, row: int, given: Any) -> None:
+        self._busy = True
+        asyncio.run_coroutine_threadsafe(self._one(row, given), self._home.loop)
+
+    def stop(self) -> None:
+        self._home.blocked |= self._busy
+        self._home.leave()
+
+    async def _one(self, row: int, given: Any) -> None:
+        outcome = await self._outcome(row, given)
+        self._busy = False
+        self._inbox.put((self, outcome))
+
+    async def _outcome(self, row: int, given: Any) -> Outcome:
+        start = time.perf_counter()
+
+        async def traced() -> tuple[Any, str | None]:
+            made: Coroutine[Any, Any, Any] = self._call(given)
+            return await made, _last_trace()
+
+        try:
+            value, trace_id = await asyncio.wait_for(traced(), self._timeout)
+        except BaseException as error:
+            late = self._timeout is not None and time.perf_counter() - start >= self._timeout
+            if late and isinstance(error, asyncio.TimeoutError):
+                return Outcome(row, error=f"no answer within {self._timeout:g} s: the call was cancelled")
+            return Outcome(row, error=said(error), trace_id=_last_trace())
+        return Outcome(row, value, seconds=time.perf_counter() - start, trace_id=trace_id)

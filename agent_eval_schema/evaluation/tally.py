@@ -1,0 +1,99 @@
+"""Scores → mean, standard deviation, percentiles, a confidence interval.
+
+A tally counts how often each value came, so that a million scores that are 0, 0.5 or 1 are three numbers. Rows without
+a score (NaN) are counted and left out of everything else. The standard deviation is that of a sample (ddof 1), NaN for
+one row, as trajectories.md documents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from agent_eval_schema.figures import Bar, Distribution
+
+Numbers = np.ndarray[Any, Any]
+
+RESAMPLES = 2_000
+"""Samples that an interval is read from: its ends then differ by about a percent of its width from run to run."""
+
+
+class Tally:
+    """How often each score came, and how many rows have none."""
+
+    def __init__(self, scores: Iterable[float] = ()) -> None:
+        self._counts: Counter[float] = Counter()
+        self.rows = 0
+        self.add(np.fromiter(scores, np.float64))
+
+    def add(self, scores: Numbers) -> None:
+        """Take in the scores of some rows, NaN where there is none."""
+        self.rows += len(scores)
+        values, counts = np.unique(scores[~np.isnan(scores)], return_counts=True)
+        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+    @property
+    def scored(self) -> int:
+        """The rows that have a score."""
+        return self._counts.total()
+
+    @property
+    def counts(self) -> list[tuple[float, int]]:
+        """The values in order, and how often each came."""
+        return sorted(self._counts.items())
+
+    @property
+    def mean(self) -> float:
+        return math.fsum(v * n for v, n in self._counts.items()) / self.scored if self.scored else math.nan
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of a sample."""
+        if self.scored < 2:
+            return math.nan
+        mean = self.mean
+        return math.sqrt(math.fsum(n * (v - mean) ** 2 for v, n in self._counts.items()) / (self.scored - 1))
+
+    @property
+    def distribution(self) -> Distribution:
+        """The scores from 0 on, as a report draws them."""
+        found = Distribution()
+        found.add(np.repeat(*(np.array(c) for c in zip(*self.counts, strict=True))) if self.scored else np.empty(0))
+        return found
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all scores lie from 0 to 1."""
+        counts = self.counts
+        return bool(counts) and counts[0][0] >= 0 and counts[-1][0] <= 1
+
+    @property
+    def tenths(self) -> list[Bar]:
+        """Scores from 0 to 1 in ten bars; the last one has the ones."""
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        sums = np.bincount(np.minimum((values * 10 + 1e-9).astype(int), 9), weights=counts, minlength=10)
+        return [Bar(i / 10, (i + 1) / 10, int(n)) for i, n in enumerate(sums.tolist())]
+
+    def percentile(self, share: float) -> float:
+        """The value below which this share of the scores lies, between two of them in proportion (as numpy does)."""
+        if not self.scored:
+            return math.nan
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        last = np.cumsum(counts) - 1  # the place of the last score of each value
+        place = share * (self.scored - 1)
+        low, high = (float(values[np.searchsorted(last, at)]) for at in (math.floor(place), math.ceil(place)))
+        return low + (high - low) * (place - math.floor(place))
+
+    def interval(self, level: float = 0.95, *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
+        """Where the mean lies, by bootstrap: so many means of as many scores drawn again. The same seed gives the same
+        interval."""
+        if not self.scored:
+            return math.nan, math.nan
+        values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
+        drawn = np.random.default_rng(seed).multinomial(self.scored, counts / counts.sum(), size=resamples)
+        low, high = np.quantile(drawn @ values / self.scored, [(1 - level) / 2, (1 + level) / 2])
+        return float(low), float(high)

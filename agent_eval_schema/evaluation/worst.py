@@ -1,0 +1,78 @@
+"""The rows that are worth a look: those that failed, then those with the lowest scores."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+from msgspec import Struct
+
+from agent_eval_schema.evaluation.alignment import Line, aligned
+from agent_eval_schema.evaluation.outputs import read_calls
+from agent_eval_schema.evaluation.result import FAILURE, LATENCY, column_of
+from agent_eval_schema.frames import is_absent
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE
+from agent_eval_schema.model import ToolCall
+
+if TYPE_CHECKING:
+    from agent_eval_schema.evaluation.result import EvalResult
+
+SHOWN_BESIDE = ("request_id", "prompt", "request", "response", "reference", "error")
+"""The cells of a row that are shown with it, those that it has."""
+
+
+class Worst(Struct, frozen=True):
+    """A row with its scores (None: none), the cells to know it by, and its trajectories side by side (None: it does not
+    have both)."""
+
+    row: int
+    failed: bool
+    scores: list[tuple[str, float | None]]
+    cells: list[tuple[str, str]]
+    lines: list[Line] | None
+
+
+def worst_rows(result: EvalResult, most: int) -> list[Worst]:
+    """At most so many rows that failed, or whose scores from 0 to 1 are not all 1; the lowest mean first."""
+    unit = [n for n, t in result.tallies.items() if n not in (LATENCY, FAILURE) and t.is_share]
+    ranked = heapq.nsmallest(most, _ranked(result, unit, most), key=lambda found: found[:2])
+    return [_worst(result, row, cells) for _, row, cells in ranked]
+
+
+def _ranked(result: EvalResult, unit: list[str], most: int) -> Iterator[tuple[float, int, dict[str, Any]]]:
+    """(mean score, row, cells) of the lowest rows of each part; -1 for those that failed."""
+    for part in result.iter_parts():
+        means = part[[column_of(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
+        if FAILURE in result.tallies:
+            means = means.mask(part[FAILURE] == 1, -1.0)
+        scores = means.to_numpy(np.float64)
+        order = np.argsort(scores, kind="stable")  # NaN comes last
+        for place in order[scores[order] < 1][:most].tolist():
+            cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
+            yield scores[place].item(), int(part.index[place]), cells
+
+
+def _worst(result: EvalResult, row: int, cells: dict[str, Any]) -> Worst:
+    scores = [(n, _number(cells[column_of(n)])) for n in result.tallies if n not in (LATENCY, FAILURE)]
+    shown = [(n, _text(cells[n])) for n in SHOWN_BESIDE if n in cells and not is_absent(cells[n])]
+    calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
+    lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])
+    return Worst(row, cells.get(FAILURE) == 1, scores, shown, lines)
+
+
+def _number(score: Any) -> float | None:
+    return None if is_absent(score) else float(score)
+
+
+def _text(cell: Any) -> str:
+    return cell if isinstance(cell, str) else msgspec.json.encode(cell, enc_hook=str).decode("utf-8", "replace")
+
+
+def _calls(cell: Any) -> list[ToolCall] | None:
+    calls, _ = (None, None) if is_absent(cell) else read_calls(cell)
+    return None if calls is None else msgspec.convert(calls, list[ToolCall])

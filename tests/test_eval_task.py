@@ -1,0 +1,322 @@
+"""EvalTask end to end: seed 002's page with our names, the documented columns and keys, and rows that go wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, TrajectorySingleToolUse, eval_set_from_traces
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+from tests.conftest import KINDS, SAMPLES, Row
+
+DEVICE_2 = {"tool_name": "set_device_info", "tool_input": {"device_id": "device_2", "updates": {"status": "OFF"}}}
+DEVICE_3 = {"tool_name": "set_device_info", "tool_input": {"device_id": "device_3", "updates": {"status": "OFF"}}}
+WARM = {"tool_name": "set_temperature", "tool_input": {"location": "Living Room", "temperature": 23}}
+USER_Y = {"tool_name": "get_user_preferences", "tool_input": {"user_id": "user_y"}}
+USER_Z = {"tool_name": "get_user_preferences", "tool_input": {"user_id": "user_z"}}
+
+SEED: list[Row] = [
+    {"predicted_trajectory": [DEVICE_3], "reference_trajectory": [DEVICE_2]},
+    {"predicted_trajectory": [USER_Z, WARM], "reference_trajectory": [USER_Y, WARM]},
+]
+PROMPTS: list[Row] = [
+    {"prompt": "Turn device 2 off", "reference_trajectory": [DEVICE_2], "reference": "It is off."},
+    {"prompt": "Make it warm", "reference_trajectory": [USER_Y, WARM], "reference": "It is warm now."},
+    {"prompt": "Sing", "reference_trajectory": [WARM], "reference": "La la"},
+]
+
+
+def agent(prompt: str) -> dict[str, Any]:
+    if prompt == "Sing":
+        raise ValueError("no voice")
+    if "warm" in prompt:
+        return {"response": "It is warm now.", "predicted_trajectory": [USER_Z, WARM]}
+    return {"response": "Off.", "predicted_trajectory": json.dumps([DEVICE_2])}
+
+
+def same(found: list[Any], expected: list[Any]) -> bool:
+    return found == pytest.approx(expected, nan_ok=True)
+
+
+NAN = math.nan
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what is documented
+
+
+def test_the_examples_of_the_seed(every_input: Any) -> None:
+    found = EvalTask(every_input(SEED), list(TRAJECTORY_METRICS)).evaluate()
+    assert list(found.metrics_table.columns) == [
+        "predicted_trajectory",
+        "reference_trajectory",
+        *(f"{m}/score" for m in TRAJECTORY_METRICS),
+    ]
+    scores = found.metrics_table[[f"{m}/score" for m in TRAJECTORY_METRICS]].to_numpy().tolist()
+    assert scores == [[0, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5]]
+    assert found.summary_metrics == {
+        "row_count": 2,
+        **{f"{m}/{what}": 0 for m in list(TRAJECTORY_METRICS)[:3] for what in ("mean", "std")},
+        **{f"{m}/mean": 0.25 for m in list(TRAJECTORY_METRICS)[3:]},
+        **{f"{m}/std": pytest.approx(np.std([0, 0.5], ddof=1)) for m in list(TRAJECTORY_METRICS)[3:]},
+    }
+
+
+def test_the_columns_and_keys_of_a_run(every_input: Any) -> None:
+    metrics = ["exact_match", TrajectorySingleToolUse(tool_name="set_temperature"), "trajectory_exact_match"]
+    found = EvalTask(every_input(PROMPTS), metrics).evaluate(runnable=agent)
+    table = found.metrics_table
+    assert list(table.columns) == [
+        *("prompt", "reference_trajectory", "reference"),
+        *("response", "latency_in_seconds", "failure", "predicted_trajectory", "error"),
+        *("exact_match/score", "trajectory_single_tool_use/score", "trajectory_exact_match/score"),
+    ]
+    assert table["response"].tolist() == ["Off.", "It is warm now.", None]
+    assert table["failure"].tolist() == [0, 0, 1]
+    assert table["predicted_trajectory"].tolist() == [[DEVICE_2], [USER_Z, WARM], None]
+    assert table["error"].tolist() == [None, None, "ValueError: no voice"]
+    assert table["latency_in_seconds"].isna().tolist() == [False, False, True]
+    assert same(table["exact_match/score"].tolist(), [0, 1, NAN])
+    assert same(table["trajectory_single_tool_use/score"].tolist(), [0, 1, NAN])
+    assert same(table["trajectory_exact_match/score"].tolist(), [1, 0, NAN])
+    keys = [f"{m}/{what}" for m in found.tallies for what in ("mean", "std")]
+    assert list(found.summary_metrics) == ["row_count", *keys]
+    assert keys[:4] == ["latency_in_seconds/mean", "latency_in_seconds/std", "failure/mean", "failure/std"]
+    assert found.summary_metrics["failure/mean"] == pytest.approx(1 / 3)
+    assert found.summary_metrics["trajectory_exact_match/mean"] == 0.5
+
+
+def test_the_std_of_one_row_is_nan() -> None:
+    found = EvalTask(SEED[:1], ["trajectory_recall"]).evaluate()
+    assert found.summary_metrics["trajectory_recall/mean"] == 0
+    assert math.isnan(found.summary_metrics["trajectory_recall/std"])
+
+
+def test_all_metrics_of_the_seed_at_once() -> None:
+    pytest.importorskip("sacrebleu")
+    pytest.importorskip("rouge_score")
+    words = CustomMetric("words", lambda row: {"words": len(row["response"].split()), "explanation": row["prompt"]})
+    metrics = ["rouge_l_sum", "rouge_1", "rouge_l", "bleu", words, *TRAJECTORY_METRICS]
+    found = EvalTask(PROMPTS, metrics).evaluate(agent).metrics_table
+    for name in ("rouge_l_sum", "rouge_1", "rouge_l", "bleu"):
+        assert 0 <= found[f"{name}/score"][0] < 0.7
+        assert found[f"{name}/score"][1] == 1
+    assert same(found["words/score"].tolist(), [1, 4, NAN])
+    assert found["words/explanation"].tolist() == ["Turn device 2 off", "Make it warm", None]
+
+
+def test_rouge_and_bleu_by_hand() -> None:
+    pytest.importorskip("sacrebleu")
+    pytest.importorskip("rouge_score")
+    rows = [{"response": "the cat sat", "reference": "the cat slept"}]
+    found = EvalTask(rows, ["rouge_1", "rouge_l", "bleu"]).evaluate().summary_metrics
+    assert found["rouge_1/mean"] == found["rouge_l/mean"] == pytest.approx(2 / 3)
+    # sacrebleu: 2 of 3 words, 1 of 2 pairs, no triple (smoothed: half of one in one)
+    assert found["bleu/mean"] == pytest.approx((2 / 3 * 1 / 2 * 1 / 2) ** (1 / 3))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the agent's side
+
+
+RETURNS: dict[str, Any] = {
+    "none": None,
+    "number": 7,
+    "text": "Just text",
+    "bad call": {"response": "Done", "predicted_trajectory": [WARM, {"tool_input": {}}]},
+    "no trajectory": {"response": "Done"},
+    "as text": {"response": "Done", "predicted_trajectory": json.dumps([WARM])},
+    "surrogate": {"response": "half \ud800", "predicted_trajectory": [WARM]},
+}
+
+
+def test_whatever_an_agent_returns_costs_its_own_row_only() -> None:
+    rows = [{"prompt": name, "reference_trajectory": [WARM]} for name in RETURNS]
+    table = EvalTask(rows, ["trajectory_exact_match"]).evaluate(RETURNS.__getitem__).metrics_table.set_index("prompt")
+    assert table["failure"].to_dict() == {name: int(name in ("none", "number")) for name in RETURNS}
+    assert same(table["trajectory_exact_match/score"].tolist(), [NAN, NAN, NAN, NAN, NAN, 1, 1])
+    assert "got null" in table.at["none", "error"]
+    assert "got the number 7" in table.at["number", "error"]
+    assert table.at["bad call", "error"].startswith("predicted_trajectory[1]: `tool_name` is missing")
+    assert table.at["bad call", "response"] == "Done"
+    assert table.at["text", "error"] is None
+    assert table.at["surrogate", "response"] == "half ?"
+
+
+def test_rows_without_a_prompt_are_not_called() -> None:
+    called = []
+    rows = [{"prompt": "a", "x": 1}, {"prompt": None, "x": 2}, {"x": 3}]
+    table = EvalTask(rows, []).evaluate(lambda prompt: called.append(prompt) or "yes").metrics_table
+    assert called == ["a"]
+    assert table["error"].tolist() == [None, "the row has no prompt", "the row has no prompt"]
+    assert table["x"].tolist() == [1, 2, 3]
+
+
+def test_the_order_of_the_rows_is_kept() -> None:
+    import time
+
+    rows = [{"prompt": str(i)} for i in range(12)]
+
+    def slow_at_first(prompt: str) -> str:
+        time.sleep(0.05 if int(prompt) % 4 == 0 else 0)
+        return prompt
+
+    table = EvalTask(rows, []).evaluate(slow_at_first, max_workers=4).metrics_table
+    assert table["response"].tolist() == [row["prompt"] for row in rows]
+
+
+def test_a_run_takes_the_place_of_outputs_in_the_data() -> None:
+    rows = [
+        {"prompt": "a", "response": "old", "predicted_trajectory": [{"nothing": 1}], "reference_trajectory": [WARM]}
+    ]
+    found = EvalTask(rows, ["trajectory_recall"]).evaluate(
+        lambda _: {"response": "new", "predicted_trajectory": [WARM]}
+    )
+    assert found.metrics_table["response"].tolist() == ["new"]
+    assert found.summary_metrics["trajectory_recall/mean"] == 1
+    assert found.issue_counts == {}
+
+
+def test_requests_of_other_formats_are_prompts() -> None:
+    chat = {"messages": [{"role": "system", "content": "Be kind"}, {"role": "user", "content": "b"}]}
+    rows = [{"request": "a", "reference_trajectory": [WARM]}, {"request": chat, "reference_trajectory": [WARM]}]
+    seen: list[Any] = []
+    EvalTask(rows, ["trajectory_recall"]).evaluate(lambda prompt: seen.append(prompt) or "yes", max_workers=1)
+    assert seen == ["a", chat]
+
+
+def test_the_samples_can_be_evaluated_as_they_are() -> None:
+    found = EvalTask(SAMPLES / "good.jsonl", ["document_recall", "document_precision", "tool_invocation"]).evaluate()
+    assert found.row_count == 12
+    assert found.tallies["document_recall"].scored > 0
+
+
+def test_trajectories_of_traces() -> None:
+    found = EvalTask(SAMPLES / "search_traces.jsonl", [TrajectorySingleToolUse("book_desk")]).evaluate()
+    used = found.metrics_table["trajectory_single_tool_use/score"]
+    rows = eval_set_from_traces(SAMPLES / "search_traces.jsonl").predicted_trajectory.tolist()
+    assert used.sum() == sum(any(c["tool_name"] == "book_desk" for c in calls or ()) for calls in rows) > 0
+
+
+def test_a_reference_that_cannot_be_read_is_told() -> None:
+    rows = [{"prompt": "a", "reference_trajectory": [{"tool_name": ""}]}, {"prompt": "b", "reference_trajectory": []}]
+    found = EvalTask(rows, ["trajectory_recall"]).evaluate(lambda _: {"response": "x", "predicted_trajectory": [WARM]})
+    assert found.issue_counts == {"AE502": 1, "AE505": 1}
+    assert found.issues["row"].tolist() == [0, 1]
+    assert found.reasons == {
+        ("trajectory_recall", "reference_trajectory cannot be read"): 1,
+        ("trajectory_recall", "reference_trajectory is empty"): 1,
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# metrics
+
+
+def test_a_custom_metric_that_breaks_costs_its_row_only() -> None:
+    def picky(row: Row) -> Any:
+        return {"a": 1 / row["x"], "b": {"c": None}.get("c"), "c": "text", "d": 7}[row["prompt"]]
+
+    rows = [{"prompt": p, "x": x} for p, x in zip("aabcd", (1, 0, 1, 1, 1), strict=True)]
+    found = EvalTask(rows, [CustomMetric("picky", picky)]).evaluate()
+    assert same(found.metrics_table["picky/score"].tolist(), [1, NAN, NAN, NAN, 7])
+    assert {reason.partition(":")[0] for _, reason in found.reasons} == {
+        "the metric broke down",
+        "the metric gave no score",
+    }
+
+
+def test_the_row_of_a_custom_metric_holds_what_metrics_read() -> None:
+    seen: list[Row] = []
+    rows = [{"request": "a", "response": "b", "expected_response": "c", "extra": NAN}]
+    EvalTask(rows, [CustomMetric("see", lambda row: seen.append(row) or 1)]).evaluate()
+    assert (seen[0]["prompt"], seen[0]["response"], seen[0]["reference"]) == ("a", "b", "c")
+    assert seen[0]["extra"] is None
+
+
+def test_retrieval_and_tool_call_metrics() -> None:
+    rows = [
+        {
+            "retrieved_context": [{"doc_uri": "a"}, {"doc_uri": "b"}],
+            "expected_retrieved_context": [{"doc_uri": "a"}],
+            "predicted_trajectory": [WARM],
+            "reference_trajectory": [WARM, USER_Y],
+        }
+    ]
+    names = ["document_recall", "document_precision", "tool_invocation", "tool_ordered_invocation"]
+    found = EvalTask(rows, [*names, "parameter_correctness", "tool_calls_pass"]).evaluate().metrics_table
+    assert found.filter(like="/score").iloc[0].tolist() == [1, 0.5, 0.5, 0.5, 0.5, 0]
+
+
+def test_options_are_said() -> None:
+    rows = [
+        {"predicted_trajectory": [WARM, WARM, USER_Y], "reference_trajectory": [WARM]},
+        {"predicted_trajectory": [], "reference_trajectory": []},
+    ]
+    metrics = ["trajectory_precision", TrajectorySingleToolUse("set_temperature")]
+    by_default = EvalTask(rows, metrics).evaluate()
+    assert same(by_default.metrics_table["trajectory_precision/score"].tolist(), [2 / 3, NAN])
+    assert by_default.options == {"duplicates": "membership", "empty": "nan"}
+    defined = EvalTask(rows, metrics, duplicates="one_to_one", empty="define").evaluate()
+    assert same(defined.metrics_table["trajectory_precision/score"].tolist(), [1 / 3, 1])
+    assert defined.metrics_table["trajectory_single_tool_use/score"].tolist() == [1, 0]
+    assert defined.options == {"duplicates": "one_to_one", "empty": "define"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((SEED, ["trajectory_f1"]), "no metric 'trajectory_f1': use trajectory_exact_match, "),
+        ((SEED, ["trajectory_single_tool_use"]), r"give it as TrajectorySingleToolUse\(tool_name="),
+        ((SEED, [len]), "expected the name of a metric, or a metric, got a builtin_function_or_method"),
+        ((SEED, [TrajectorySingleToolUse("a"), TrajectorySingleToolUse("b")]), "several metrics are called"),
+        (("no/such/file.jsonl", ["bleu"]), "no such file"),
+    ],
+)
+def test_a_task_that_cannot_be(arguments: Any, message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        EvalTask(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"runnable": agent}, "nothing to run the agent on"),
+        ({"runnable": agent, "timeout": 0}, "above 0"),
+        ({"runnable": agent, "max_workers": 0}, "above 0"),
+        ({"journal": "x"}, "there is none"),
+        ({"runnable": 7}, "cannot run"),
+    ],
+)
+def test_an_evaluation_that_cannot_be(options: Any, message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        EvalTask(SEED, ["trajectory_recall"]).evaluate(**options)
+
+
+def test_two_tools_under_names_of_their_own() -> None:
+    tools = [TrajectorySingleToolUse("set_temperature", name="warms"), TrajectorySingleToolUse("sing", name="sings")]
+    found = EvalTask(SEED, tools).evaluate()
+    assert (found.summary_metrics["warms/mean"], found.summary_metrics["sings/mean"]) == (0.5, 0)
+
+
+def test_nothing_edits_the_data(tmp_path: Path) -> None:
+    frame = KINDS["pandas"](PROMPTS, tmp_path)
+    frame.index = pd.Index([5, 7, 9])
+    before = frame.copy(deep=True)
+    EvalTask(frame, ["trajectory_recall"]).evaluate(agent)
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_no_rows() -> None:
+    found = EvalTask(
+        pd.DataFrame({"predicted_trajectory": [], "reference_trajectory": []}), ["trajectory_recall"]
+    ).evaluate()
+    assert found.row_count == 0
+    assert math.isnan(found.summary_metrics["trajectory_recall/mean"])
+    assert "0 rows" in found.to_html()

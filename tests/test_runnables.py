@@ -1,0 +1,228 @@
+"""What can be run, as it is: objects of langchain-core, langgraph and mlflow; functions; and what cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import EvalSetError, EvalTask
+from agent_eval_schema.evaluation.outputs import Answer, read_output
+from agent_eval_schema.evaluation.runnables import calling
+
+SEARCH = {"tool_name": "search", "tool_input": {"q": "x"}}
+
+
+@pytest.fixture(autouse=True)
+def without_their_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def asked(runnable: Any, prompt: Any = "hello", **options: Any) -> Answer:
+    return read_output(calling(runnable, **options)(prompt))
+
+
+def test_a_function_and_an_object_that_is_called() -> None:
+    class Agent:
+        def __call__(self, prompt: str) -> str:
+            return f"you said {prompt}"
+
+    assert asked(lambda prompt: f"you said {prompt}") == asked(Agent()) == Answer("you said hello")
+
+
+def test_an_object_with_query() -> None:
+    class Agent:
+        def query(self, *, input: str) -> dict[str, Any]:
+            return {"output": input, "intermediate_steps": []}
+
+        def __call__(self, _: str) -> str:
+            raise AssertionError("query comes first")
+
+    assert asked(Agent()) == Answer("hello", [])
+
+
+def test_an_async_query() -> None:
+    class Agent:
+        async def query(self, *, input: str) -> str:
+            return input
+
+    call = calling(Agent())
+    assert asyncio.iscoroutinefunction(call)
+    assert asyncio.run(call("hello")) == "hello"
+
+
+def test_make_input() -> None:
+    class Agent:
+        def query(self, *, input: dict[str, str]) -> str:
+            return input["question"]
+
+    assert asked(Agent(), make_input=lambda prompt: {"question": prompt}) == Answer("hello")
+    assert asked(lambda given: given[0], make_input=lambda prompt: [prompt]) == Answer("hello")
+
+
+@pytest.mark.parametrize("thing", [7, "agent", {"a": 1}, object()])
+def test_what_cannot_be_run(thing: Any) -> None:
+    with pytest.raises(EvalSetError, match=r"cannot run .*: expected a function, or an object with .query"):
+        calling(thing)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# LangChain
+
+
+@pytest.fixture
+def model() -> Any:
+    """langchain-core's own fake chat model: it asks for a tool, then answers."""
+    models = pytest.importorskip("langchain_core.language_models.fake_chat_models")
+    from langchain_core.messages import AIMessage
+
+    class Model(models.FakeMessagesListChatModel):  # type: ignore[misc, name-defined]
+        def bind_tools(self, *_: Any, **__: Any) -> Any:
+            return self
+
+    wants = AIMessage(content="", tool_calls=[{"name": "search", "args": {"q": "x"}, "id": "1"}])
+    return Model(responses=[wants, AIMessage(content="Done")])
+
+
+def test_a_chat_model(model: Any) -> None:
+    assert asked(model) == Answer(None, [SEARCH])
+    assert asked(model) == Answer("Done")  # whether it called anything before is not known
+
+
+def test_a_chain_with_a_template() -> None:
+    prompts = pytest.importorskip("langchain_core.prompts")
+    from langchain_core.output_parsers import StrOutputParser
+    from langchain_core.runnables import RunnableLambda
+
+    said = RunnableLambda(lambda value: value.to_messages()[0])
+    chain = prompts.ChatPromptTemplate.from_template("Say {topic}") | said | StrOutputParser()
+    assert asked(chain) == Answer("Say hello")
+
+
+def test_intermediate_steps() -> None:
+    runnables = pytest.importorskip("langchain_core.runnables")
+    from langchain_core.agents import AgentAction
+
+    steps = [(AgentAction(tool="search", tool_input={"q": "x"}, log=""), "found")]
+    runnable = runnables.RunnableLambda(lambda prompt: {"output": prompt, "intermediate_steps": steps})
+    assert asked(runnable) == Answer("hello", [SEARCH])
+
+
+def test_an_executor_is_called_by_its_input_keys() -> None:
+    class Executor:
+        input_keys = ("input",)
+
+        def invoke(self, given: dict[str, str]) -> dict[str, Any]:
+            return {"output": given["input"], "intermediate_steps": []}
+
+    executor = Executor()
+    executor.input_keys = ["input"]  # type: ignore[assignment]
+    assert asked(executor) == Answer("hello", [])
+
+
+def test_a_langgraph_agent(model: Any) -> None:
+    graph = _agent(model)
+    assert asked(graph) == Answer("Done", [SEARCH])
+
+
+def test_a_langgraph_agent_in_a_task(model: Any) -> None:
+    model.responses = [*model.responses] * 2
+    rows = [{"prompt": p, "reference_trajectory": [SEARCH]} for p in ("one", "two")]
+    found = EvalTask(rows, ["trajectory_exact_match"]).evaluate(_agent(model), max_workers=1)
+    assert found.metrics_table["response"].tolist() == ["Done", "Done"]
+    assert found.summary_metrics["trajectory_exact_match/mean"] == 1
+
+
+def _agent(model: Any) -> Any:
+    prebuilt = pytest.importorskip("langgraph.prebuilt")
+    from langchain_core.tools import tool
+
+    @tool
+    def search(q: str) -> str:
+        """Search."""
+        return f"found {q}"
+
+    return prebuilt.create_react_agent(model, [search])
+
+
+def test_a_graph_with_a_state_of_its_own() -> None:
+    graphs = pytest.importorskip("langgraph.graph")
+
+    graph = graphs.StateGraph(dict)
+    graph.add_node("answer", lambda state: {"answer": f"you said {state['question']}"})
+    graph.add_edge(graphs.START, "answer")
+    found = asked(graph.compile(), make_input=lambda prompt: {"question": prompt})
+    assert found == Answer("you said hello")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# mlflow
+
+
+def test_pyfunc_models(tracking_store: str, tmp_path: Path) -> None:  # noqa: ARG001
+    import mlflow
+    import pandas as pd
+    from mlflow.models import infer_signature
+
+    class Batch(mlflow.pyfunc.PythonModel):  # type: ignore[misc, name-defined]
+        def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:  # noqa: ARG002
+            return [f"you said {prompt}" for prompt in model_input]
+
+    class Frame(mlflow.pyfunc.PythonModel):  # type: ignore[misc, name-defined]
+        def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:  # noqa: ARG002
+            return pd.DataFrame({"answer": "you said " + model_input["question"]})
+
+    signature = infer_signature(pd.DataFrame({"question": ["q"]}), pd.DataFrame({"answer": ["a"]}))
+    for name, model, options in (("batch", Batch(), {}), ("frame", Frame(), {"signature": signature})):
+        mlflow.pyfunc.save_model(str(tmp_path / name), python_model=model, **options)
+        loaded = mlflow.pyfunc.load_model(str(tmp_path / name))
+        assert asked(loaded) == Answer("you said hello"), name
+
+
+def test_a_pyfunc_responses_agent(tracking_store: str, tmp_path: Path) -> None:  # noqa: ARG001
+    import mlflow
+
+    responses = pytest.importorskip("mlflow.types.responses")
+
+    class Agent(mlflow.pyfunc.ResponsesAgent):  # type: ignore[misc, name-defined]
+        def predict(self, request: Any) -> Any:
+            call = self.create_function_call_item("i", "c", "search", '{"q": "x"}')
+            text = self.create_text_output_item(f"you said {request.input[-1].content}", "1")
+            return responses.ResponsesAgentResponse(output=[call, text])
+
+    mlflow.pyfunc.save_model(str(tmp_path / "agent"), python_model=Agent())
+    assert asked(mlflow.pyfunc.load_model(str(tmp_path / "agent"))) == Answer("you said hello", [SEARCH])
+
+
+def test_the_trajectory_of_a_trace(tracking_store: str) -> None:  # noqa: ARG001
+    import mlflow
+    from mlflow.entities import SpanType
+
+    mlflow.set_experiment("runnables")
+
+    @mlflow.trace(span_type=SpanType.TOOL)  # type: ignore[untyped-decorator]
+    def search(q: str) -> str:
+        return f"found {q}"
+
+    @mlflow.trace(span_type=SpanType.AGENT)  # type: ignore[untyped-decorator]
+    def agent(prompt: str) -> str:
+        return str(search(q="x")) if prompt == "search" else "no tool is needed"
+
+    async def agent_async(prompt: str) -> str:
+        return str(agent(prompt))
+
+    def untraced(prompt: str) -> str:
+        return prompt
+
+    rows = [{"prompt": p, "reference_trajectory": [SEARCH]} for p in ("search", "hello", "search")]
+    for runnable in (agent, agent_async):
+        table = EvalTask(rows, ["trajectory_recall"]).evaluate(runnable, max_workers=2).metrics_table
+        assert table["predicted_trajectory"].tolist() == [[SEARCH], [], [SEARCH]]
+    table = EvalTask(rows, ["trajectory_recall"]).evaluate(untraced).metrics_table
+    assert table["predicted_trajectory"].tolist() == [None] * 3

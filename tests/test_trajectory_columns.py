@@ -1,0 +1,209 @@
+"""Whole batches of trajectories: the same scores as the definition, whatever the cells look like, and what is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema.issues import IssueLog
+from agent_eval_schema.metrics import trajectory_columns as columns
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
+from agent_eval_schema.metrics.trajectory_columns import (
+    ABSENT,
+    GIVEN,
+    PREDICTED,
+    REFERENCE,
+    UNREADABLE,
+    read_pair,
+    score_pair,
+)
+from agent_eval_schema.model import ToolCall
+
+Trajectory = list[ToolCall] | None
+
+CALLS = pa.list_(pa.struct([("tool_name", pa.string()), ("tool_input", pa.string())]))
+
+
+def as_text(calls: Trajectory) -> str | None:
+    return (
+        None if calls is None else json.dumps([{"tool_name": c.tool_name, "tool_input": c.tool_input} for c in calls])
+    )
+
+
+def as_other_text(calls: Trajectory) -> str | None:
+    """The same value, spelt in another way."""
+    if calls is None:
+        return None
+    spelt = [{"tool_input": dict(reversed((c.tool_input or {}).items())), "tool_name": c.tool_name} for c in calls]
+    return json.dumps(spelt, indent=1)
+
+
+def as_structs(calls: Trajectory) -> Any:
+    plain = [(c.tool_name, json.dumps(c.tool_input or {})) for c in calls or ()]
+    return None if calls is None else [{"tool_name": n, "tool_input": i} for n, i in plain]
+
+
+WRITINGS = {
+    "text": (as_text, pa.string(), as_text, pa.string()),
+    "two spellings": (as_text, pa.string(), as_other_text, pa.large_string()),
+    "structs": (as_structs, CALLS, as_structs, CALLS),
+    "structs and text": (as_structs, pa.large_list(CALLS.value_type), as_text, pa.string()),
+}
+
+
+def batch_of(rows: list[tuple[Trajectory, Trajectory]], writing: str = "text") -> pa.RecordBatch:
+    one, one_type, other, other_type = WRITINGS[writing]
+    return pa.record_batch(
+        {
+            PREDICTED: pa.array([one(p) for p, _ in rows], one_type),
+            REFERENCE: pa.array([other(r) for _, r in rows], other_type),
+        }
+    )
+
+
+def scored(batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: bool = False) -> dict[str, list[float]]:
+    found = score_pair(read_pair(batch, IssueLog(batch.num_rows)), one_to_one=one_to_one, define_empty=define_empty)
+    return {name: values.tolist() for name, values in found.items()}
+
+
+some_values = st.sampled_from([1, 1.0, 1e0, True, "1", None, 10**20, 0.5, [1, {"a": 2.0}], [1, {"a": 2}]])
+some_inputs = st.none() | st.dictionaries(st.sampled_from(["x", "é"]), some_values, max_size=2)
+trajectories = st.none() | st.lists(st.builds(ToolCall, st.sampled_from(["a", "b", "ü"]), some_inputs), max_size=6)
+rows = st.lists(st.tuples(trajectories, trajectories) | trajectories.map(lambda t: (t, t)), max_size=8)
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+@given(rows=rows, one_to_one=st.booleans(), define_empty=st.booleans())
+def test_a_batch_has_the_scores_of_its_rows(
+    writing: str, rows: list[tuple[Trajectory, Trajectory]], one_to_one: bool, define_empty: bool
+) -> None:
+    found = scored(batch_of(rows, writing), one_to_one=one_to_one, define_empty=define_empty)
+    duplicates, empty = "one_to_one" if one_to_one else "membership", "define" if define_empty else "nan"
+    for metric in TRAJECTORY_METRICS:
+        expected = [
+            math.nan if p is None or r is None else score_trajectory(metric, p, r, duplicates=duplicates, empty=empty)
+            for p, r in rows
+        ]
+        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+@given(rows=rows)
+def test_a_slice_of_a_batch_has_the_scores_of_its_rows(rows: list[tuple[Trajectory, Trajectory]]) -> None:
+    for writing in WRITINGS:
+        whole = batch_of(rows, writing)
+        for metric, scores in scored(whole.slice(1)).items():
+            assert scores == pytest.approx(scored(whole)[metric][1:], nan_ok=True, abs=0)
+
+
+def test_no_call_of_equal_texts_is_numbered() -> None:
+    same, other = [ToolCall("a", {"x": 1})], [ToolCall("b")]
+    pair = read_pair(batch_of([(same, same), (other, same)]), IssueLog(2))
+    assert pair.same.tolist() == [True, False]
+    assert sorted(pair.names) == ["a", "b"]  # those of the second row
+    assert read_pair(batch_of([(same, same)]), IssueLog(1)).predicted.ids.tolist() == [-1]
+
+
+def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def counting(decode: Any) -> Any:
+        return lambda text: (seen.append(bytes(text).decode()), decode(text))[1]
+
+    monkeypatch.setattr(columns, "_split", counting(columns._split))
+    monkeypatch.setattr(columns, "_trajectory", counting(columns._trajectory))
+    reference, predicted = [ToolCall("a", {"x": 1})], [ToolCall("b")]
+    read_pair(batch_of([(predicted, reference)] * 50 + [(reference, reference)] * 50), IssueLog(100))
+    assert sorted(seen) == sorted([as_text(predicted), as_text(reference)])
+
+
+@pytest.mark.parametrize(
+    ("cell", "code", "path"),
+    [
+        ('[{"tool_name": "a"}, {"tool_input": {}}]', "AE502", "predicted_trajectory[1]"),
+        ('[{"tool_name": " "}]', "AE502", "predicted_trajectory[0].tool_name"),
+        ('[{"tool_name": "\\u00a0"}]', "AE502", "predicted_trajectory[0].tool_name"),
+        ('[{"tool_name": 1}]', "AE502", "predicted_trajectory[0].tool_name"),
+        ('[{"tool_name": "a", "tool_input": [1]}]', "AE503", "predicted_trajectory[0].tool_input"),
+        ('{"tool_name": "a"}', "AE501", "predicted_trajectory"),
+        ("a, b", "AE501", "predicted_trajectory"),
+        ("[", "AE002", "predicted_trajectory"),
+        ('[{"tool_name": "a", "tool_input": {"x": NaN}}]', "AE003", "predicted_trajectory"),
+        ('[{"tool_name": "a", "tool_input": {"x": "\\ud800"}}]', "AE006", "predicted_trajectory"),
+        ("[" * 5000, "AE004", "predicted_trajectory"),
+    ],
+)
+@pytest.mark.parametrize("reference", [None, "the same text"])
+def test_a_cell_that_cannot_be_read_says_why(cell: str, code: str, path: str, reference: str | None) -> None:
+    """Also where the other trajectory is the same text: equal nonsense is no match."""
+    good = '[{"tool_name": "a"}]'
+    batch = pa.record_batch({PREDICTED: [good, cell], REFERENCE: [good, cell if reference else good]})
+    log = IssueLog(2)
+    pair = read_pair(batch, log)
+    assert pair.predicted.states.tolist() == [GIVEN, UNREADABLE]
+    found = [(row, note) for row, note in zip(log.rows, log.notes, strict=True) if note[1] == PREDICTED]
+    assert [(row, note[0], note[2]) for row, note in found] == [(1, code, path)]
+    scores = score_pair(pair, one_to_one=False, define_empty=True)
+    assert [s[0] for s in scores.values()] == [1] * 5
+    assert all(math.isnan(s[1]) for s in scores.values())
+
+
+def test_a_key_that_nobody_reads_costs_no_score() -> None:
+    batch = pa.record_batch(
+        {
+            PREDICTED: ['[{"tool_name": "a", "id": 7, "tool_input": {"x": 1.0}}]'] * 2,
+            REFERENCE: [None, '[{"tool_name":"a","tool_input":{"x":1}}]'],
+        }
+    )
+    log = IssueLog(2)
+    pair = read_pair(batch, log)
+    assert pair.reference.states.tolist() == [ABSENT, GIVEN]
+    assert [note[0] for note in log.notes] == ["AE504", "AE504"]
+    assert score_pair(pair, one_to_one=False, define_empty=False)["trajectory_exact_match"].tolist()[1] == 1
+
+
+def test_bytes_that_are_no_text_are_told() -> None:
+    bad = pa.array([b'[{"tool_name": "\xff"}]', b'[{"tool_name": "a"}]'], pa.binary())
+    batch = pa.record_batch({PREDICTED: bad, REFERENCE: ['[{"tool_name": "a"}]'] * 2})
+    log = IssueLog(2)
+    pair = read_pair(batch, log)
+    assert log.rows == [0]
+    assert log.notes[0][0] == "AE005"
+    assert score_pair(pair, one_to_one=False, define_empty=False)["trajectory_recall"].tolist()[1] == 1
+
+
+def test_an_empty_trajectory_is_told() -> None:
+    log = IssueLog(2)
+    read_pair(batch_of([([], [ToolCall("a")]), (None, [ToolCall("a")])]), log)
+    assert [(row, note[0], note[1]) for row, note in zip(log.rows, log.notes, strict=True)] == [(0, "AE505", PREDICTED)]
+
+
+def test_one_column_is_enough_to_read() -> None:
+    pair = read_pair(pa.record_batch({PREDICTED: ['[{"tool_name": "a"}]']}), IssueLog(1), names=True)
+    assert (pair.predicted.ids.tolist(), pair.names) == ([0], ["a"])
+    assert pair.reference.states.tolist() == [ABSENT]
+
+
+def test_a_batch_without_rows() -> None:
+    assert scored(batch_of([])) == {name: [] for name in TRAJECTORY_METRICS}
+
+
+def test_thousands_of_calls_in_one_row() -> None:
+    many = [ToolCall("a", {"i": i}) for i in range(3000)]
+    found = scored(batch_of([(many, many[::2]), (many[::-1], many)]))
+    assert [found[m] for m in TRAJECTORY_METRICS] == [[0, 0], [1, 0], [1, 1], [0.5, 1], [1, 1]]
+
+
+def test_numbers_of_any_size_are_compared_exactly() -> None:
+    pairs = [(2**70, 2**70 + 1), (2**60, 2.0**60), (0, -0.0), (1e308, 1e308)]
+    found = scored(
+        batch_of([([ToolCall("t", {"x": a})], [ToolCall("t", {"x": b})]) for a, b in pairs], "two spellings")
+    )
+    assert found["trajectory_exact_match"] == [0, 1, 1, 1]
+    assert np.isfinite(found["trajectory_recall"]).all()
