@@ -39,6 +39,10 @@ REPAIRS_TYPE = pa.list_(pa.struct([("column", pa.string()), ("path", pa.string()
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
 
+COMPACT_CELLS = {b"cells": b"compact"}
+"""Metadata of a text column of requests that this package wrote: JSON as its encoder writes it, so that nothing is
+written anew."""
+
 CANONICAL_CELLS = {b"cells": b"canonical"}
 """Metadata of a normalised column whose Arrow form differs from its Python form (tool_input is JSON text in a "
 "struct)."""
@@ -54,7 +58,8 @@ class Cells:
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
     `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
-    `array` is there if every cell can be read; the Python texts are only made when they are asked for.
+    `array` is there if every cell can be read; the Python texts are only made when they are asked for. `compact` says
+    that the column is marked as COMPACT_CELLS.
     """
 
     def __init__(
@@ -64,8 +69,10 @@ class Cells:
         nul: bool = False,
         array: pa.Array | None = None,
         unreadable: dict[int, str] | None = None,
+        compact: bool = False,
     ) -> None:
         self.json = json
+        self.compact = compact
         self.nul = nul
         self.array = array
         self.unreadable = unreadable or {}
@@ -98,7 +105,8 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_text(array.type):
         nul = _holds(array, b"\0")
         texts, unreadable = _decoded(array)
-        return Cells(texts, False, nul, None if unreadable else array, unreadable)
+        compact = batch.schema.field(at).metadata == COMPACT_CELLS
+        return Cells(texts, False, nul, None if unreadable else array, unreadable, compact)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agent_eval_schema import jsontext
@@ -202,6 +203,8 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 def as_text(array: pa.Array) -> pa.Array:
     """JSON cells as text: a JSON string becomes the text that it says, anything else stays JSON."""
+    if not pc.any(pc.starts_with(array, '"')).as_py():
+        return array
     texts = [jsontext.parse_leniently(t) if t is not None and t[:1] == '"' else t for t in array.to_pylist()]
     return pa.array(texts, pa.string())
 
