@@ -146,6 +146,22 @@ def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
     return piece.to_pybytes(), (bounds - bounds[0]).tolist()
 
 
+def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
+    """Texts, or the UTF-8 of texts, as an Arrow array. Large ones are copied once: `pa.array` copies each of them several
+    times, into a buffer that grows. Raises ArrowInvalid for bytes that are not UTF-8."""
+    pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
+    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+        return pa.array(cells, pa.string())
+    offsets = np.concatenate([[0], ends]).astype(np.int32)
+    given = np.array([c is not None for c in cells], bool)
+    bits = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
+    data = pa.py_buffer(b"".join(pieces))
+    array = pa.Array.from_buffers(pa.string(), len(pieces), [bits, pa.py_buffer(offsets), data])
+    array.validate(full=True)
+    return array
+
+
 def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
     wide = pa.types.is_large_string(array.type)
     offsets = array.buffers()[1]
