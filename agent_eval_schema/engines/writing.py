@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -160,7 +161,7 @@ def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Sche
     schema = pa.schema([f.remove_metadata() for f in schema])
     _require_parquet_types(schema)
     count = 0
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+    with pq.ParquetWriter(path, schema, **_PARQUET) as writer:
         for batch in batches:
             table = fitted(batch, schema)
             try:
@@ -169,6 +170,11 @@ def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Sche
                 raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
             count += batch.num_rows
     return count
+
+
+_PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}
+"""Snappy takes half the time of zstd for half as much again of disk. Cells of an evaluation set hardly ever repeat, so
+that a dictionary of them is made in vain."""
 
 
 def _require_parquet_types(schema: pa.Schema) -> None:
