@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn, TextColumn
-from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden
+from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden, is_json_column, is_text
 from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.hashes import hash_texts
@@ -20,7 +20,7 @@ from agent_eval_schema.issues import IssueLog, Severity
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.model import COLUMNS, JSON_COLUMNS, ROW_SCHEMA, ToolCall
 from agent_eval_schema.plan import Plan
-from agent_eval_schema.request import canonical_request, request_key
+from agent_eval_schema.request import Chat, canonical_request, request_key
 from agent_eval_schema.rows import Rows
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.uris import nearness
@@ -250,12 +250,29 @@ def _column(name: str, rows: Rows) -> pa.Array:
             return pa.nulls(rows.size, kind)
         states = rows.trace_states or [None] * rows.size
         given = [v if s is None else None for v, s in zip(given, states, strict=True)]
+    if (array := _as_it_came(name, rows, given)) is not None:
+        return array.cast(kind)
     values = [None if v is FAILED else v for v in given]
     try:
         return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         # A cell that Arrow cannot hold costs that cell, never the row.
         return pa.concat_arrays([_cell(name, value, kind) for value in values])
+
+
+def _as_it_came(name: str, rows: Rows, values: Values) -> pa.Array | None:
+    """The column of the batch itself, if every cell goes out as it came in: large texts need not be written anew."""
+    at = rows.batch.schema.get_field_index(name)
+    if name not in ("request", "trace") or at < 0 or is_json_column(rows.batch.schema.field(at)):
+        return None
+    array = rows.batch.column(at)
+    if not is_text(array.type) or not all([v is None or v.__class__ in (Chat, memoryview) for v in values]):
+        return None
+    try:
+        array.validate(full=True)  # a trace may be read for all that some byte in it is not UTF-8
+    except pa.ArrowInvalid:
+        return None
+    return array
 
 
 TRACE_STATE = "__trace__"

@@ -45,6 +45,10 @@ FINDINGS_TYPE = pa.list_(pa.struct([(name, pa.string()) for name in ("code", "co
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
 
+COMPACT_CELLS = {b"cells": b"compact"}
+"""Metadata of a text column of requests that this package wrote: JSON as its encoder writes it, so that nothing is
+written anew."""
+
 CANONICAL_CELLS = {b"cells": b"canonical"}
 """Metadata of a normalised column whose Arrow form differs from its Python form (tool_input is JSON text in a "
 "struct)."""
@@ -63,7 +67,8 @@ class Cells:
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
     `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
-    `array` is there if every cell can be read; the Python texts are only made when they are asked for.
+    `array` is there if every cell can be read; the Python texts are only made when they are asked for. `compact` says
+    that the column is marked as COMPACT_CELLS.
     """
 
     def __init__(
@@ -73,8 +78,10 @@ class Cells:
         nul: bool = False,
         array: pa.Array | None = None,
         unreadable: dict[int, str] | None = None,
+        compact: bool = False,
     ) -> None:
         self.json = json
+        self.compact = compact
         self.nul = nul
         self.array = array
         self.unreadable = unreadable or {}
@@ -107,7 +114,8 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_text(array.type):
         nul = _holds(array, b"\0")
         texts, unreadable = _decoded(array)
-        return Cells(texts, False, nul, None if unreadable else array, unreadable)
+        compact = batch.schema.field(at).metadata == COMPACT_CELLS
+        return Cells(texts, False, nul, None if unreadable else array, unreadable, compact)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
 
@@ -145,6 +153,22 @@ def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
         return b"", [0] * (len(array) + 1)
     piece = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))  # of a slice of a large array, only its part
     return piece.to_pybytes(), (bounds - bounds[0]).tolist()
+
+
+def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
+    """Texts, or the UTF-8 of texts, as an Arrow array. Large ones are copied once: `pa.array` copies each of them several
+    times, into a buffer that grows. Raises ArrowInvalid for bytes that are not UTF-8."""
+    pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
+    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+        return pa.array(cells, pa.string())
+    offsets = np.concatenate([[0], ends]).astype(np.int32)
+    given = np.array([c is not None for c in cells], bool)
+    bits = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
+    data = pa.py_buffer(b"".join(pieces))
+    array = pa.Array.from_buffers(pa.string(), len(pieces), [bits, pa.py_buffer(offsets), data])
+    array.validate(full=True)
+    return array
 
 
 def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:

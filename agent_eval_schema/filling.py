@@ -217,7 +217,7 @@ def _note_disagreements(rows: Rows) -> None:
         if derived is None:
             continue
         for name, mine, its in _pairs(rows, row, derived):
-            if mine is not None and its is not None and mine != its:
+            if mine is not None and its is not None and mine != its:  # as they are compared
                 message = f"the column says {describe(mine)}, its trace {describe(its)}"
                 rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)
 
@@ -227,8 +227,9 @@ def _pairs(rows: Rows, row: int, derived: Derived) -> list[tuple[str, Any, Any]]
     for name, read in _COMPARED.items():
         values = rows.values.get(name)
         if values and values[row] is not None and values[row] is not FAILED:
-            its = getattr(derived, name)
-            pairs.append((name, read(values[row]), None if its is None else read(its)))
+            mine, its = values[row], getattr(derived, name)
+            if its is not None and mine != its:
+                pairs.append((name, read(mine), read(its)))
     return pairs
 
 

@@ -99,7 +99,8 @@ class Fold:
         counts = {e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()}
         self.counts.update(counts)
         if self._room > 0:
-            self._kept.append((start, lists, ids))
+            every = pa.array(np.arange(len(ids)))
+            self._kept.append((start, lists.take(every), ids.take(every)))  # copies, as of the masks
             self._room -= len(notes)
         if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
             for issue in _issues_in(start, lists, ids):

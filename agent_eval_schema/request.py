@@ -9,12 +9,15 @@ The three formats are seed 003's; messages follow the OpenAI chat completion sch
 
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from agent_eval_schema import chat, jsontext
-from agent_eval_schema.cells import Cells
+from agent_eval_schema.cells import Cells, text_views
 from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.diagnose import Problem, describe, diagnose, excerpt_names, is_type, key_name, match_names
 from agent_eval_schema.issues import IssueLog, Rule
-from agent_eval_schema.model import Message, RequestObject
+from agent_eval_schema.model import Message, RequestObject, Role
 from agent_eval_schema.rules import reading, requests
 
 KEYS = ("messages", "query", "history")
@@ -29,14 +32,13 @@ _RULES: dict[tuple[str, str], Rule] = {
 
 def decode_requests(cells: Cells, nests: bool, log: IssueLog) -> Values:
     """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable."""
-    values: Values = list(cells.texts)
     if cells.json:
-        for row, text in enumerate(cells.texts):
-            if text is not None:
-                values[row] = _value(jsontext.parse(text), row, nests, log)
+        values: Values = [
+            None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
+            for row, text in enumerate(cells.texts)
+        ]
     else:
-        for row in cells.suspects():
-            values[row] = _text(values[row], row, nests, log)
+        values = _in_texts(cells, nests, log)
     if cells.nul:
         for row, text in enumerate(cells.texts):
             if text is not None and ("\0" in text or (cells.json and "\\u0000" in text)):
@@ -44,8 +46,64 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog) -> Values:
     return values
 
 
+def _in_texts(cells: Cells, nests: bool, log: IssueLog) -> Values:
+    """The requests in cells that hold text. The texts themselves are only made if some cell is no plain chat."""
+    suspects, chats = cells.suspects(), dict[int, list[dict[str, Any]]]()
+    if cells.array is not None and suspects and not nests:
+        views = text_views(cells.array)
+        chats = {row: found for row in suspects if (found := _plain_chat(views[row], cells.compact))}
+        if len(chats) == len(views) - cells.array.null_count:
+            return [chats.get(row) for row in range(len(views))]
+    values: Values = list(cells.texts)
+    for row in suspects:
+        values[row] = chats.get(row) or _text(values[row], row, nests, log)
+    return values
+
+
+class Chat(list[dict[str, Any]]):
+    """The messages of a request whose cell, `text`, is its normalised text already."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, messages: list[dict[str, Any]], text: memoryview) -> None:
+        super().__init__(messages)
+        self.text = text
+
+
+class _PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
+    role: Role
+    content: str
+
+
+class _PlainChat(Struct, forbid_unknown_fields=True, gc=False):
+    """The commonest request by far: one typed decode tells that there is nothing to say of it."""
+
+    messages: list[_PlainMessage]
+
+
+_plain = msgspec.json.Decoder(_PlainChat).decode
+
+
+def _plain_chat(cell: Any, compact: bool = False) -> list[dict[str, Any]] | None:
+    """The messages of a chat of which no rule has anything to say; None for all that must be looked at."""
+    try:
+        messages = _plain(cell).messages
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
+        return None
+    if messages[-2:-1] == messages[-1:] or any([m.role == "tool" for m in messages]):
+        return None
+    if compact:
+        return Chat([{"role": m.role, "content": m.content} for m in messages], cell)
+    found: list[dict[str, Any]] = jsontext.decode(cell)["messages"]  # with their keys in the order of the cell
+    return found
+
+
 def canonical_request(value: Any) -> bytes:
     """The JSON text of the normalised request: compact, keys in the order in which they came."""
+    if value.__class__ is Chat:
+        return bytes(value.text)
     if value.__class__ is str:
         return b'{"messages":[{"role":"user","content":' + jsontext.encode(value) + b"}]}"
     return jsontext.encode({"messages": value})

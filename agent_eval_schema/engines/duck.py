@@ -28,7 +28,7 @@ from agent_eval_schema.quoting import error_text
 if TYPE_CHECKING:
     import duckdb
 
-MEMORY = "512MB"
+MEMORY = "256MB"
 """What DuckDB may use before it spills (AGENT_EVAL_SCHEMA_DUCKDB_MEMORY sets another limit)."""
 
 

@@ -6,6 +6,7 @@ They are started with a command, not forked (Arrow's threads do not survive that
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import struct
@@ -21,6 +22,9 @@ from agent_eval_schema.issues import EvalSetError
 
 AHEAD = 32
 """Messages that a worker may be ahead of the reader."""
+
+PIPE_BYTES = 1 << 20
+"""A batch passes a pipe in a few pieces instead of hundreds (where the system lets its size be set)."""
 
 _HEADER = struct.Struct("<qq")
 _FAILED, _END = -1, -2
@@ -53,6 +57,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads, one a core, would only wait for work
+            pipesize=PIPE_BYTES,
         )
         self._messages: queue.Queue[Message] = queue.Queue(ahead)
         self._stopped = False
@@ -115,6 +120,7 @@ def _read(stream: IO[bytes]) -> Message:
 def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     """The whole life of a worker: read the job from stdin, write the messages to stdout."""
     out = sys.stdout.buffer
+    gc.freeze()  # what the imports made lives as long as the process: no collection need look at it
     try:
         for unit, payload in run(sys.stdin.buffer.read()):
             _send(out, unit, payload)

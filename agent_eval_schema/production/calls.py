@@ -342,8 +342,8 @@ def _look_at_trace(record: Record, logged: Logged, row: int, answer: Answer) -> 
 
 def _look_at_ids(record: Record, logged: Logged, row: int, trace: bytes, named: str | None) -> None:
     """Whether the trace names another call. Nearly all hold the id of theirs, which a search of the bytes finds."""
-    own = {i for i in (logged.ids[row], logged.client_ids[row]) if i}
-    if not own or any([b'"' + i + b'"' in trace for i in own]):
+    own = [i for i in (logged.client_ids[row], logged.ids[row]) if i]
+    if not own or any(b'"' + i + b'"' in trace for i in own):  # lazily: a search for what is not there is a long one
         return
     try:
         ids = _info(trace).info

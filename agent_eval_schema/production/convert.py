@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from agent_eval_schema.cells import text_array
 from agent_eval_schema.collector import without_collector
 from agent_eval_schema.hashes import hash_texts, seeded_hashes
 from agent_eval_schema.issues import NOTE
@@ -133,11 +134,15 @@ def _columns(logged: Logged, records: list[Record], parents: np.ndarray[Any, Any
     whole = [r.shared for r in records]
     if any(whole):
         facts["latency_seconds"] = _without(facts["latency_seconds"], whole)
-    return [facts[f.name] if f.name in facts else _array(given[f.name], f.type) for f in CONVERTED]
+    return [facts[f.name] if f.name in facts else _array(f.name, given[f.name], f.type) for f in CONVERTED]
 
 
-def _array(values: Any, kind: pa.DataType) -> pa.Array:
-    return values if isinstance(values, pa.Array) else pa.array(values, kind)
+def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if name in ("request", "response", "trace"):
+        return text_array(values)
+    return pa.array(values, kind) if any(v is not None for v in values) else pa.nulls(len(values), kind)
 
 
 def _without(array: pa.Array, mask: list[bool]) -> pa.Array:

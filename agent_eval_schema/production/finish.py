@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.cells import COMPACT_CELLS
 from agent_eval_schema.check import check_batch
 from agent_eval_schema.issues import NOTE, Severity
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
@@ -53,9 +54,12 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
         labelled = label(batch, plan)
     columns, redactor = labelled.columns, hook or plan.redact
     counts = _redact(columns, Redactor(redactor)) if redactor else {}
-    given = pa.RecordBatch.from_arrays(
-        list(columns.values()), schema=pa.schema([(n, a.type) for n, a in columns.items()])
-    )
+    # What convert_batch wrote is compact; what a redaction wrote may not be.
+    fields = [
+        pa.field(n, a.type, metadata=COMPACT_CELLS if n == "request" and not redactor else None)
+        for n, a in columns.items()
+    ]
+    given = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
     checked = check_batch(given, finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), labelled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]

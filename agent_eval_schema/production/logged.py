@@ -7,18 +7,16 @@ request text or an object. What a column says is read whatever type it has.
 
 from __future__ import annotations
 
-import itertools
 import re
 from datetime import datetime, timezone
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import Cells, is_json_column, is_text, read_cells, simplified, text_bytes
+from agent_eval_schema.cells import Cells, is_json_column, is_text, read_cells, simplified, text_views
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.production.plan import BuildPlan
@@ -212,11 +210,7 @@ def _bytes_of(cells: Cells, array: pa.Array, problems: dict[int, str]) -> Bytes:
 
 
 def _pieces(array: pa.Array) -> Bytes:
-    data, bounds = text_bytes(array)
-    pieces: Bytes = [data[a:b] for a, b in itertools.pairwise(bounds)]
-    for row in np.flatnonzero(np.asarray(array.is_null())).tolist() if array.null_count else ():
-        pieces[row] = None
-    return pieces
+    return [None if v is None else v.tobytes() for v in text_views(array)]
 
 
 def _unquoted(text: bytes) -> bytes:

@@ -169,7 +169,7 @@ def payload_row(rng: random.Random, number: int) -> Row:
     return {
         "databricks_request_id": name,
         "request_date": datetime.date(2026, 11, 1 + number % 20),
-        "client_request_id": None,
+        "client_request_id": f"client-{number:08}",
         "request_time": datetime.datetime(2026, 11, 1 + number % 20, tzinfo=datetime.timezone.utc),
         "status_code": 429 if refused else 200,
         "sampling_fraction": 1.0,
