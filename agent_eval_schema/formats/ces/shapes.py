@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct, defstruct
 
+from agent_eval_schema import jsontext
 from agent_eval_schema.formats.ces import schema
 
 PRECISE = 1 << 53
@@ -63,14 +64,11 @@ def conforms(text: bytes) -> bool:
 
 
 def value_conforms(value: Any) -> bool:
-    """The same of an evaluation as Python data."""
-    for stored in (False, True):
-        try:
-            found: Any = msgspec.convert(value, _struct(schema.EVALUATION, stored))
-        except (msgspec.ValidationError, ValueError, RecursionError):
-            continue
-        return not stored or found.create_time is not None or found.update_time is not None
-    return False
+    """The same of an evaluation as Python data: of the text that it is written as."""
+    try:
+        return conforms(jsontext.write_exactly(value).encode())
+    except (TypeError, ValueError, RecursionError):  # what JSON cannot say: NaN, a set
+        return False
 
 
 _encode = msgspec.json.Encoder().encode

@@ -23,7 +23,7 @@ from agent_eval_schema.cells import (
     row_texts,
     with_findings,
 )
-from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, record_problem
+from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, csv_columns, record_problem
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader, golden_columns
 from agent_eval_schema.frames import Source, schema_of
@@ -77,7 +77,9 @@ def _header(source: Source) -> list[str]:
     """The columns; of rows that are objects, each of which may bring its own, those of all."""
     if source.kind == "csv":
         first = next(source.batches(), None)
-        return [] if first is None else [f.name for f in first.schema if not is_hidden(f)]
+        if first is None:  # no row: the header is all there is
+            return csv_columns(source.name) if source.name is not None else []
+        return [f.name for f in first.schema if not is_hidden(f)]
     return list(schema_of(source.kind, source.batches()).names)
 
 
