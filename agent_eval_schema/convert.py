@@ -232,7 +232,7 @@ class _Work:
         self.losses = Losses(target.name)
         self._target = target
         of_ces = self.report.format in ces.FORMATS
-        self._evaluations = ces.evaluations_of(data, self.report) if of_ces else None
+        self._evaluations = ces.evaluations_of(self.report) if of_ces else None
         if self._evaluations is not None:
             self._counts = len(self._evaluations), sum(e.valid for e in self._evaluations)
         else:
@@ -240,7 +240,10 @@ class _Work:
 
     def conversion(self, data: Any) -> Conversion:
         """What came of it."""
-        return Conversion(data, self.losses.frame(), self.report, self.report.format, self._target.name, *self._counts)
+        given, valid = self._counts
+        unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
+        names = self.report.format, self._target.name
+        return Conversion(data, self.losses.frame(), self.report, *names, given, valid - unsayable)
 
     def made(self) -> Any:
         """All of the target in memory."""
@@ -320,6 +323,10 @@ def _with_carried(made: dict[str, Any], row: Row) -> dict[str, Any]:
 
 def _names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
+
+
+_OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.EVALUATION.code)
+"""The losses of a golden CSV that leave out an evaluation."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -50,9 +50,23 @@ def detect_evaluations(names: Sequence[str]) -> str | None:
 def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The texts of the evaluations in one column."""
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
-    arrays = [pa.array(row_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
+    arrays = [pa.array(evaluation_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
     fields = [pa.field(EVALUATION, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def evaluation_texts(batch: pa.RecordBatch) -> list[str | None]:
+    """The JSON text of each evaluation; None of one that could not be read."""
+    return row_texts(batch)
+
+
+def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> GoldenReader:
+    """The evaluations in the rows of golden CSV files, frames or lists."""
+    reader = GoldenReader(header)
+    for row, fields in enumerate(fields for batch in batches for fields in _rows(batch, header)):
+        _read(reader, row, fields)
+    reader.finish()
+    return reader
 
 
 def prepare_golden(source: Source) -> Source:
