@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.check import check_source, validate_eval_set
+from agent_eval_schema.check import Outputs, check_source, validate_eval_set
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.edits import edits
 from agent_eval_schema.engines.writing import require_place, require_writable, write_batches, write_text
@@ -211,6 +211,15 @@ NUMBERS = {
     **dict.fromkeys(("latency_in_seconds", "completion_time"), pa.float64()),
 }
 """The columns of the targets that hold numbers."""
+
+
+def report_on_rows(report: Report, outputs: Outputs = "auto") -> Report:
+    """The report on the evaluation rows, on which metrics are computed: of files of CES, whose rows are none, that on
+    the turns of their valid evaluations; of all else the report itself."""
+    if report.has_metrics:
+        return report
+    rows = [row for given in ces.evaluations_of(report) if given.valid for row in given.rows()]
+    return validate_eval_set(rows, format="databricks", outputs=outputs)
 
 
 def find_target(name: str) -> Target:
