@@ -6,7 +6,7 @@ ces-evaluation   a row is an evaluation, its columns the top-level fields
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 
 import pyarrow as pa
@@ -23,11 +23,15 @@ from agent_eval_schema.cells import (
     row_texts,
     with_findings,
 )
+from agent_eval_schema.diagnose import key_name
 from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, csv_columns, record_problem
-from agent_eval_schema.formats.ces import schema
+from agent_eval_schema.engines.json_array import json_elements
+from agent_eval_schema.engines.jsonl import jsonl_lines
+from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader, golden_columns
 from agent_eval_schema.frames import Source, schema_of
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.rules.ces import REPEATED_KEY
 
 EVALUATION = "evaluation"
 """The column with the whole text of each evaluation."""
@@ -67,6 +71,43 @@ def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> Golden
         _read(reader, row, fields)
     reader.finish()
     return reader
+
+
+_TEXTS: dict[str, Callable[[str], Iterator[bytes]]] = {
+    "jsonl": lambda path: (line for line in jsonl_lines(path) if line and not line.isspace()),
+    "json": lambda path: (text for text, _ in json_elements(path)),
+}
+"""The text of each row of a file, as it stands there."""
+
+
+def prepare_evaluations(source: Source) -> Source:
+    """The source whose batches say which top-level fields stand twice: the columns of a row hold one value each."""
+    texts, name = _TEXTS.get(source.kind), source.name
+    if texts is None or name is None or source.repaired:
+        return source
+    return replace(source, batches=lambda: _with_repeats(source.batches(), texts(name)), shares=None, in_order=True)
+
+
+def _with_repeats(batches: Iterable[pa.RecordBatch], texts: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        notes = {
+            i: [_repeat_note(key) for key in repeated]
+            for i, (text, written) in enumerate(zip(evaluation_texts(batch), texts, strict=False))
+            if text is not None and (repeated := _repeated(text, written))
+        }
+        yield with_findings(batch, notes)
+
+
+def _repeated(text: str, written: bytes) -> tuple[str, ...]:
+    """The keys that a row has lost on the way into columns: with each went a colon at least."""
+    if written.count(b":") == text.count(":"):
+        return ()
+    return getattr(inspection.parse_keeping_repeats(written.decode("utf-8", "replace")), "repeated", ())
+
+
+def _repeat_note(key: str) -> FindingNote:
+    name = key if schema.message(schema.EVALUATION).json_name(key) else key_name(key)
+    return REPEATED_KEY.code, name, name, f"the key `{name}` stands twice", REPEATED_KEY.hint
 
 
 def prepare_golden(source: Source) -> Source:
