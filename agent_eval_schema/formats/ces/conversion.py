@@ -43,9 +43,9 @@ class Given(Struct, frozen=True):
 def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
     """Expected calls that leave their arguments open, which a trajectory cannot say."""
     golden, scenario = evaluation.get("golden"), evaluation.get("scenario")
-    wanted = scenario.get("scenarioExpectations") if isinstance(scenario, dict) else ()
-    for i, expectation in enumerate(objects(wanted)):
-        tool = expectation.get("toolExpectation")
+    expected = objects(scenario.get("scenarioExpectations")) if isinstance(scenario, dict) else []
+    for i, wanted in enumerate(expected):
+        tool = wanted.get("toolExpectation")
         call = tool.get("expectedToolCall") if isinstance(tool, dict) else None
         if isinstance(call, dict) and call.get("args") is None:
             yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall.args"

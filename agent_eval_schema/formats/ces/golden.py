@@ -316,7 +316,7 @@ class GoldenReader:
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
-        if len(cells) > 2 + len(action.required) or not cells.keys() <= _ALLOWED[name]:
+        if not cells.keys() <= _ALLOWED[name]:
             self._look_at_unused(row, cells, action, name)
         values: dict[str, Any] = cells
         for column in action.required:
