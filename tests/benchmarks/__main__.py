@@ -7,6 +7,7 @@
     evaluate ``evaluate_eval_set`` against mlflow's own evaluate, called with the prepared frame and those scorers,
              on sqlite; and, in memory, ``prepare_for_evaluate`` against ``validate_eval_set`` of rows with traces
     ces      a golden CSV of 100,000 rows; Evaluation JSON against msgspec's plain decode and the vendor's own parser
+             (in seconds of the core, not of the clock)
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A
