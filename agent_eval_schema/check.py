@@ -158,10 +158,14 @@ def metric_support(
     """Which metric each row can support: a bool frame with one line a row and one column a metric.
 
     `system` is `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"` or `"all"`. `data`, `format` and `outputs` are as in
-    `validate_eval_set`. An invalid row supports nothing.
+    `validate_eval_set`. An invalid row supports nothing. Of files of CES the lines are the rows that
+    `convert_eval_set(data, target="databricks")` makes, one a turn.
     """
+    from agent_eval_schema.convert import report_on_rows
+
     wanted = [m.name for m in metrics_of(system)]
-    return validate_eval_set(data, format=format, outputs=outputs).metric_support[wanted]
+    report = validate_eval_set(data, format=format, outputs=outputs)
+    return report_on_rows(report, outputs).metric_support[wanted]
 
 
 def words(given: Iterable[str]) -> tuple[str, ...]:

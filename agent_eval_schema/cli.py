@@ -166,6 +166,7 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
 
 def _metrics(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.check import check_source
+    from agent_eval_schema.convert import report_on_rows
     from agent_eval_schema.frames import open_source
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.text import metrics_text
@@ -174,17 +175,15 @@ def _metrics(arguments: argparse.Namespace) -> int:
     report = check_source(
         open_source(arguments.file), format=arguments.format, outputs=arguments.outputs, screen=_screen(arguments)
     )
+    measured, system = report_on_rows(report, arguments.outputs), arguments.system or report.system
     if arguments.output == "json":
         import msgspec
 
-        _print(
-            msgspec.json.format(
-                msgspec.json.encode(report.support(arguments.system or report.system)), indent=2
-            ).decode()
-            + "\n"
-        )
+        _print(msgspec.json.format(msgspec.json.encode(measured.support(system)), indent=2).decode() + "\n")
     else:
-        _print(metrics_text(report, color=_in_color(), system=arguments.system))
+        _print(metrics_text(measured, color=_in_color(), system=system))
+    if measured is not report:
+        _note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
     if report.invalid_count:
         text = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support nothing: see validate"
         _note(text, arguments)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.check import check_source, validate_eval_set
+from agent_eval_schema.check import Outputs, check_source, validate_eval_set
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.edits import edits
 from agent_eval_schema.engines.writing import require_place, require_writable, write_batches, write_text
@@ -213,6 +213,15 @@ NUMBERS = {
 """The columns of the targets that hold numbers."""
 
 
+def report_on_rows(report: Report, outputs: Outputs = "auto") -> Report:
+    """The report on the evaluation rows, on which metrics are computed: of files of CES, whose rows are none, that on
+    the turns of their valid evaluations; of all else the report itself."""
+    if report.has_metrics:
+        return report
+    rows = [row for given in ces.evaluations_of(report) if given.valid for row in given.rows()]
+    return validate_eval_set(rows, format="databricks", outputs=outputs)
+
+
 def find_target(name: str) -> Target:
     """The target of that name. Raises EvalSetError if there is none."""
     if name not in TARGETS:
@@ -236,7 +245,7 @@ class _Work:
         self.losses = Losses(target.name)
         self._target = target
         of_ces = self.report.format in ces.FORMATS
-        self._evaluations = ces.evaluations_of(data, self.report) if of_ces else None
+        self._evaluations = ces.evaluations_of(self.report) if of_ces else None
         if self._evaluations is not None:
             self._counts = len(self._evaluations), sum(e.valid for e in self._evaluations)
         else:
@@ -244,7 +253,10 @@ class _Work:
 
     def conversion(self, data: Any) -> Conversion:
         """What came of it."""
-        return Conversion(data, self.losses.frame(), self.report, self.report.format, self._target.name, *self._counts)
+        given, valid = self._counts
+        unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
+        names = self.report.format, self._target.name
+        return Conversion(data, self.losses.frame(), self.report, *names, given, valid - unsayable)
 
     def made(self) -> Any:
         """All of the target in memory."""
@@ -324,6 +336,10 @@ def _with_carried(made: dict[str, Any], row: Row) -> dict[str, Any]:
 
 def _names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
+
+
+_OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.EVALUATION.code)
+"""The losses of a golden CSV that leave out an evaluation."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

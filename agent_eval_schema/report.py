@@ -222,6 +222,10 @@ class Report:
     def _schema(self, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
         return schema_of(self._source.kind, map(read, self._source.batches()))
 
+    def source_batches(self) -> Iterator[pa.RecordBatch]:
+        """The batches of the input, streamed."""
+        return self._source.batches()
+
     def checked_batches(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The batches of the input beside the checked ones with normalised columns, streamed."""
         from msgspec.structs import replace

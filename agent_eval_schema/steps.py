@@ -130,6 +130,6 @@ STEPS: tuple[Callable[[Rows], None], ...] = (
 
 OWN_STEPS: dict[str, tuple[Callable[[Rows], None], ...]] = {
     "ces-csv": (note_reading_problems, note_findings),
-    "ces-evaluation": (note_reading_problems, check_evaluations),
+    "ces-evaluation": (note_reading_problems, note_findings, check_evaluations),
 }
 """The steps of the forms whose rows are no evaluation rows."""

@@ -426,6 +426,45 @@ def test_what_was_read_comes_back_to_the_byte(tmp_path: Path) -> None:
     assert evaluation["n"] == 123456789012345678901234567890
 
 
+@pytest.mark.parametrize("value", [math.nan, math.inf, {1, 2}, b"x"])
+def test_data_that_json_cannot_say_is_an_error(value: Any) -> None:
+    (issue,) = ces.validate_evaluation(golden({"userInput": {"variables": {"a": value}}}))
+    assert (issue.code, issue.path) == ("AE140", "golden.turns[0].steps[0].userInput.variables.a")
+
+
+def test_a_line_of_jsonl_ends_at_a_line_feed_only(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(json.dumps(golden({"userInput": {"text": "a\u2028b\x85c"}}), ensure_ascii=False), encoding="utf-8")
+    assert len(ces.read_evaluations(path)) == 1
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_blank_text_is_no_folder(text: str) -> None:
+    assert texts(text) == [("AE002", None)]
+    with pytest.raises(EvalSetError, match="the text: expected JSON"):
+        ces.read_evaluation(text)
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl", "list"])
+def test_a_field_that_stands_twice_in_a_file_is_told(kind: str, tmp_path: Path) -> None:
+    good = json.dumps(golden(TEXT))
+    twice = json.dumps(golden(TEXT, displayName="Other")).replace("{", '{"displayName": "First", ', 1)
+    text = {"json": twice, "jsonl": f"{good}\n\n{twice}\n", "list": f"[{good}, {twice}]"}[kind]
+    path = tmp_path / f"evaluations.{'jsonl' if kind == 'jsonl' else 'json'}"
+    path.write_text(text)
+    issues = validate_eval_set(path).issues
+    row = 0 if kind == "json" else 1
+    assert issues[["row", "code", "path"]].values.tolist() == [[row, "AE150", "displayName"]]
+
+
+def test_a_page_of_the_api_is_its_evaluations(tmp_path: Path) -> None:
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps({"evaluations": [golden(TEXT), golden(TEXT, displayName="")], "nextPageToken": "x"}))
+    report = validate_eval_set(path)
+    assert (report.format, report.row_count) == ("ces-evaluation", 2)
+    assert list(report.issues["code"]) == [issue.code for issue in ces.validate_evaluation(path)] == ["AE141"]
+
+
 def test_what_was_changed_is_written_anew_in_the_same_order() -> None:
     evaluation = ces.read_evaluation('{"zeta": true, "displayName": "a", "new": {"x": 1}}')
     evaluation["zeta"] = 1  # equal to True, but another value

@@ -420,6 +420,16 @@ def test_a_cell_like_a_formula_is_pointed_out_and_not_altered(text: str) -> None
     assert steps(file) == [{"userInput": {"text": text}}]
 
 
+def test_blanks_around_an_action_change_nothing() -> None:
+    assert said(golden(named(), {**HI, "action_type": " INPUT_TEXT "})) == []
+
+
+def test_groups_are_those_of_the_first_evaluation_of_a_name() -> None:
+    file = golden(named(evaluation_groups="G1"), HI, named("B"), HI, named(evaluation_groups="G2"), HI)
+    assert said(file) == [("AE123", 4, "display_name")]
+    assert file.groups == {"Refund": ["G1"]}
+
+
 def test_blank_rows_are_skipped() -> None:
     file = golden(named(), HI, {}, {"text_content": " "})
     assert said(file) == [("AE138", 2, None), ("AE138", 3, None)]
@@ -464,6 +474,24 @@ def test_bytes_that_are_not_utf8_are_an_error() -> None:
 
 def test_an_empty_file_says_so() -> None:
     assert ("AE101", None, None) in said(ces.read_golden_csv(HEAD))
+
+
+@pytest.mark.parametrize("text", [b"", "\n\n", (HEAD + "A,,,\n").encode("utf-16")])
+def test_a_text_without_a_header_in_utf8_is_no_golden_csv(text: str | bytes) -> None:
+    with pytest.raises(EvalSetError, match="the text: line 1: expected a header row in UTF-8"):
+        ces.read_golden_csv(text)
+
+
+def test_a_header_without_rows_is_still_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_text(HEAD)
+    assert list(validate_eval_set(path, format="ces-csv").counts) == ["AE101"]
+
+
+def test_lines_may_end_in_cr() -> None:
+    file = ces.read_golden_csv(f"{HEAD}Refund,,,\n,1,INPUT_TEXT,Hi\n".replace("\n", "\r"))
+    assert file.ok
+    assert steps(file) == [{"userInput": {"text": "Hi"}}]
 
 
 def test_no_such_file() -> None:

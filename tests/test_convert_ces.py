@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -14,6 +15,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.rows import rows_of
 from agent_eval_schema.model import COLUMNS
 
+from .conftest import SAMPLES
 from .test_convert import ROWS, Row
 
 DATA = Path(__file__).parent / "data" / "ces"
@@ -350,3 +352,78 @@ def test_the_commands_of_the_readme(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["validate", made_rows, "--outputs", "generated", "-q"]) == 0
     assert main(["convert", made, str(tmp_path / "again.csv"), "--to", "ces-csv", "-q"]) == 0
     assert main(["validate", str(tmp_path / "again.csv"), "-q"]) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# every source, and what is left of it
+
+
+def says(text: str, agent: str = "a") -> Any:
+    return {"expectation": {"agentResponse": {"role": agent, "chunks": [{"text": text}]}}}
+
+
+GOOD = {"displayName": "A", "golden": {"turns": [{"steps": [{"userInput": {"text": "Hi"}}, says("Hello")]}]}}
+
+
+def test_a_line_that_is_no_evaluation_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(json.dumps(GOOD) + "\n{bad\n[]\n")
+    made = convert_eval_set(path, source="ces-evaluation", target="databricks")
+    assert (made.given, made.converted, len(made.data)) == (3, 1, 1)
+    assert losses(made) == [("AE814", None)] * 2
+    assert made.losses["row"].tolist() == [1, 2]
+
+
+def test_frames_are_converted_like_files() -> None:
+    frame = pd.read_csv(SAMPLES / "golden.csv", dtype=str, keep_default_na=False)
+    from_file = convert_eval_set(SAMPLES / "golden.csv", target="ces-evaluation")
+    assert convert_eval_set(frame, target="ces-evaluation").data == from_file.data
+    rows_ = convert_eval_set(pd.DataFrame([GOOD]), target="databricks").data
+    assert list(rows_["expected_response"]) == ["Hello"]
+
+
+def test_a_conversation_that_is_nobodys_is_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_text("display_name,turn_index,action_type,text_content\n,1,INPUT_TEXT,Hi\nA,,,\n,1,INPUT_TEXT,Hi\n")
+    made = convert_eval_set(path, target="ces-evaluation")
+    assert (made.given, made.converted) == (2, 1)
+    assert losses(made) == [("AE814", None)]
+
+
+def test_an_evaluation_that_a_csv_cannot_hold_is_not_counted_as_converted() -> None:
+    made = convert_eval_set(SAMPLES / "evaluation.json", target="ces-csv")
+    assert (made.given, made.converted) == (2, 1)
+
+
+def test_what_a_row_expects_to_be_said_stands_in_the_csv() -> None:
+    made = convert_eval_set([{"request": "Hi", "expected_response": "Hello"}], target="ces-csv")
+    file = ces.read_golden_csv(made.data)
+    assert file.evaluations[0]["golden"]["turns"][0]["steps"][-1] == says("Hello", "agent")
+    assert ("AE803", "golden.turns[0].steps[1].expectation.agentResponse.role") in losses(made)
+
+
+def test_what_a_result_expected_beyond_texts_and_calls_is_kept() -> None:
+    transfer = {"agentTransfer": {"targetAgent": "b"}}
+    turn = {"expectationOutcome": [{"expectation": transfer, "outcome": "PASS"}], "errorInfo": {"errorType": "X"}}
+    (row,) = rows_of({"name": "r", "goldenResult": {"turnReplayResults": [turn]}})
+    assert row["custom_expected"]["expectations"] == [transfer]
+    assert "reference_trajectory" not in row
+    assert "predicted_trajectory" not in row
+    assert row["error"] == "X"
+
+
+def test_what_no_row_says_of_a_result_is_told() -> None:
+    outcome = {
+        "expectation": {"toolCall": {"tool": "f", "args": {}}},
+        "observedToolCall": {"id": "1", "tool": "f", "args": {}},
+    }
+    turn = {
+        "expectationOutcome": [outcome],
+        "overallToolInvocationResult": {"toolInvocationScore": 1, "outcome": "PASS"},
+    }
+    made = convert_eval_set([{"name": "r", "goldenResult": {"turnReplayResults": [turn]}}], target="databricks")
+    at = "goldenResult.turnReplayResults[0]"
+    assert {path for code, path in losses(made) if code == "AE813"} == {
+        f"{at}.expectationOutcome[0].observedToolCall.id",
+        f"{at}.overallToolInvocationResult.outcome",
+    }

@@ -2,11 +2,15 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from agent_eval_schema.cli import main
 from tests.conftest import ROOT, SAMPLES
 
 README = ROOT / "README.md"
@@ -50,3 +54,15 @@ def test_the_evaluation_prints_what_the_readme_shows(tmp_path: Path) -> None:
         text = README.read_text(encoding="utf-8")
         README.write_text(text[: shown.start(1)] + table.rstrip() + "\n" + text[shown.end(1) :], encoding="utf-8")
     assert table.rstrip() == block("evaluation").group(1).rstrip()
+
+
+def test_the_commands_on_ces_files_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    monkeypatch.chdir(tmp_path)
+    commands = [shlex.split(line)[1:] for line in block("ces").group(1).splitlines()]
+    assert [main(command) for command in commands] == [0] * len(commands)
+    assert capsys.readouterr().out.count("3 of 3 evaluations converted") == 3
+    made = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
+    assert made == ["copy.csv", "evaluations.json", "rows.jsonl"]

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,6 +11,8 @@ from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
 from agent_eval_schema.cli import _parser
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, SYSTEMS, WORDS
+
+HEADER = "display_name,turn_index,action_type,text_content,response_agent,tool_name\n"
 
 R = {"request": "How long is parental leave?"}
 E = {"expected_response": "16 weeks."}
@@ -262,3 +265,27 @@ def command(name: str) -> argparse.ArgumentParser:
     """The parser of a command."""
     (commands,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
     return cast(argparse.ArgumentParser, commands.choices[name])
+
+
+def test_of_a_golden_csv_the_turns_are_measured(tmp_path: Path) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_text(
+        f"{HEADER}A,,,,,\n,1,INPUT_TEXT,Hi,,\n,1,EXPECTATION_TOOL_CALL,,,f\n"
+        ",2,INPUT_TEXT,Bye,,\n,2,EXPECTATION_TEXT,Bye,a,\n"
+    )
+    frame = metric_support(path, system="ces")
+    assert frame["toolInvocationScore"].tolist() == [True, False]
+    assert frame["semanticSimilarityResult"].tolist() == [False, True]
+
+
+def test_of_a_result_the_replayed_turns_are_measured() -> None:
+    said = {"role": "a", "chunks": [{"text": "Hi"}]}
+    outcome = {"expectation": {"agentResponse": said}, "observedAgentResponse": said}
+    turns = [{"turnLatency": "1s", "expectationOutcome": [outcome]}, {"expectationOutcome": [outcome]}]
+    frame = metric_support([{"name": "r", "goldenResult": {"turnReplayResults": turns}}], system="ces")
+    assert frame["turnLatency"].tolist() == [True, False]
+    assert frame["semanticSimilarityResult"].tolist() == [True, True]
+
+
+def test_an_evaluation_without_rows_supports_nothing() -> None:
+    assert metric_support([{"displayName": "A", "golden": {"turns": []}}], system="ces").empty

@@ -79,7 +79,7 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
     first = next(records, Record(1, [], "", ""))
     if first.error:
         raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
-    wrong = _wrong_byte(first.text)
+    wrong = wrong_byte(first.text)
     if wrong:
         raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
     return [n.strip() for n in first.fields]
@@ -166,13 +166,13 @@ def record_problem(header: list[str], record: Record) -> Problem | None:
     if record.text.isascii() or not _WRONG_BYTE.search(record.text):
         return None
     for name, field in zip(header, record.fields, strict=True):
-        wrong = _wrong_byte(field)
+        wrong = wrong_byte(field)
         if wrong:
             return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got {wrong}"
     return None
 
 
-def _wrong_byte(text: str) -> str:
+def wrong_byte(text: str) -> str:
     """The first byte that was not UTF-8, which Python keeps as a surrogate."""
     wrong = _WRONG_BYTE.search(text) if not text.isascii() else None
     return byte_name(ord(wrong.group()) - 0xDC00) if wrong else ""

@@ -3,6 +3,7 @@
     {"eval_set_id": …, "eval_cases": [{"eval_id", "conversation": [invocation, …]}, …]}    ADK evalset
     [{"query", "expected_tool_use", "reference"}, …]                                       ADK test file: one session
     [{"name", "data": [{"query", …}, …], "initial_session": …}, …]                         ADK, several sessions
+    {"evaluations": [evaluation, …], "nextPageToken": …}                                   CES, what the API lists
 
 A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (from 1), `turns` (how many there are)
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
@@ -123,7 +124,21 @@ def _sessions(rows: Iterable[Mapping[str, Any]]) -> Turns:
         yield from _turns(row.get("name"), row.get("data"), beside)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# CES
+
+
+def _page(rows: Iterable[Mapping[str, Any]]) -> Turns:
+    for row in rows:
+        found = row.get("evaluations")
+        for item in found if isinstance(found, list) else [found]:
+            yield item if isinstance(item, dict) else {"golden": item}
+
+
+_PAGE = frozenset({"evaluations", "nextPageToken", "next_page_token"})
+
 NESTED: tuple[Nested, ...] = (
+    Nested("ces-evaluation", lambda names: "evaluations" in names and set(names) <= _PAGE, _page),
     Nested("adk", lambda names: bool({"eval_cases", "evalCases"} & set(names)), _evalset),
     Nested("adk-legacy", lambda names: {"query", "expected_tool_use"} <= set(names), _test_file),
     Nested("adk-legacy", lambda names: {"name", "data"} == set(names) - {"initial_session"}, _sessions),

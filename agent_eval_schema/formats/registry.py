@@ -13,6 +13,7 @@ from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legac
 from agent_eval_schema.formats.ces.tables import (
     detect_evaluations,
     detect_golden,
+    prepare_evaluations,
     prepare_golden,
     read_evaluation_batch,
 )
@@ -127,6 +128,7 @@ FORMATS: tuple[Format, ...] = (
         "a golden CSV of Google CES: evaluations and their conversations",
         detect_golden,
         _same,
+        system="ces",
         is_rows=False,
         knows_columns=True,
         prepare=prepare_golden,
@@ -136,8 +138,10 @@ FORMATS: tuple[Format, ...] = (
         "Evaluation JSON of Google CES: golden or scenario",
         detect_evaluations,
         read_evaluation_batch,
+        system="ces",
         is_rows=False,
         knows_columns=True,
+        prepare=prepare_evaluations,
     ),
     Format("traces", "one MLflow trace a row (info, data)", _detect_traces, _read_traces),
     Format(

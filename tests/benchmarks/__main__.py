@@ -12,6 +12,7 @@
     trajectories  1,000,000 pairs of five calls, every other one the same: pairs a second of CPU time for all five
              metrics, the time against google-adk's evaluator, and the memory, for a tenth of the file and for all of it
     ces      a golden CSV of 100,000 rows; Evaluation JSON against msgspec's plain decode and the vendor's own parser
+             (in seconds of the core, not of the clock)
     import   what ``import agent_eval_schema`` adds to the start of an interpreter
 
 Read the ratios, not the seconds: machines are shared and differ, so a figure is compared with one of the same run. A

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import bisect
-import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluations
-from agent_eval_schema.formats.ces.golden_file import read_golden_csv
+from agent_eval_schema.formats.ces import schema
+from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluation
 from agent_eval_schema.formats.ces.rows import by_json_names, goldens_of, groups_of, objects, rows_of
+from agent_eval_schema.formats.ces.tables import evaluation_texts, read_goldens
 from agent_eval_schema.formats.unread import ALL, Shape, unread
-from agent_eval_schema.issues import EvalSetError, Severity
+from agent_eval_schema.issues import Severity
 from agent_eval_schema.report import Report
 
 CSV, JSON = "ces-csv", "ces-evaluation"
@@ -42,7 +42,13 @@ class Given(Struct, frozen=True):
 
 def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
     """Expected calls that leave their arguments open, which a trajectory cannot say."""
-    golden = evaluation.get("golden")
+    golden, scenario = evaluation.get("golden"), evaluation.get("scenario")
+    expected = objects(scenario.get("scenarioExpectations")) if isinstance(scenario, dict) else []
+    for i, wanted in enumerate(expected):
+        tool = wanted.get("toolExpectation")
+        call = tool.get("expectedToolCall") if isinstance(tool, dict) else None
+        if isinstance(call, dict) and call.get("args") is None:
+            yield f"scenario.scenarioExpectations[{i}].toolExpectation.expectedToolCall.args"
     for i, turn in enumerate(objects(golden.get("turns")) if isinstance(golden, dict) else ()):
         for j, step in enumerate(objects(turn.get("steps"))):
             expectation = step.get("expectation")
@@ -51,28 +57,26 @@ def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
                 yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
 
 
-def evaluations_of(data: Any, report: Report) -> list[Given]:
-    """The evaluations of a source of CES, which a report has been made of. Raises EvalSetError for a frame: only a
-    file, a folder, text or a list of objects holds evaluations."""
-    if report.format == CSV:
-        return list(_golden(data))
-    source = os.fspath(data) if isinstance(data, os.PathLike) else data
-    if not isinstance(source, str | list | tuple | Mapping):
-        raise EvalSetError("Evaluation JSON is converted from a file, a folder or a list of dicts")
-    found = read_evaluations(source)
-    return [Given(e, i, [], bool(valid)) for i, (e, valid) in enumerate(zip(found, report.valid_mask, strict=True))]
+def evaluations_of(report: Report) -> list[Given]:
+    """The evaluations in what a report on CES has been made of; of an invalid one it is known that it is there."""
+    return list((_golden if report.format == CSV else _stored)(report))
 
 
-def _golden(data: Any) -> Iterator[Given]:
-    if not isinstance(data, str | os.PathLike):
-        raise EvalSetError("a golden CSV is converted from a file")
-    file = read_golden_csv(data)
-    broken = [i.row for i in file.issues if i.severity is Severity.ERROR]
-    whole = None in broken  # an error of the header is one of all evaluations
-    bad = {bisect.bisect_right(file.starts, row) - 1 for row in broken if row is not None}
-    for i, evaluation in enumerate(file.evaluations):
-        groups = file.groups.get(evaluation["displayName"], [])
-        yield Given(evaluation, file.starts[i], groups, not whole and i not in bad)
+def _stored(report: Report) -> Iterator[Given]:
+    texts = (text for batch in report.source_batches() for text in evaluation_texts(batch))
+    for row, (text, valid) in enumerate(zip(texts, report.valid_mask.tolist(), strict=True)):
+        yield Given(read_evaluation(text) if valid and text else Evaluation(), row, [], valid)
+
+
+def _golden(report: Report) -> Iterator[Given]:
+    reader = read_goldens(report.source_batches(), report.source_schema.names)
+    of_all = any(i.row is None and i.severity is Severity.ERROR for i in report.iter_issues())  # as of the header
+    bounds = [*reader.starts, report.row_count]
+    if bounds[0]:  # rows of a conversation that is nobody's
+        yield Given(Evaluation(), 0, [], False)
+    for evaluation, (start, end) in zip(reader.evaluations, pairwise(bounds), strict=True):
+        groups = reader.groups.get(evaluation["displayName"], [])
+        yield Given(Evaluation(evaluation), start, groups, not of_all and bool(report.valid_mask[start:end].all()))
 
 
 def made_of_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[int | None]]:
@@ -100,17 +104,31 @@ def rows_back(evaluations: Sequence[Mapping[str, Any]], groups: Sequence[Sequenc
 
 
 _INPUT: Shape = dict.fromkeys(("text", "dtmf", "audio", "toolResponses", "image", "blob", "variables", "event"), ALL)
+_CALL: Shape = dict.fromkeys(("tool", "toolsetTool", "displayName", "args"), ALL)
+_SAID: Shape = {"chunks": dict.fromkeys(("text", "transcript"), ALL)}
+_ERROR: Shape = dict.fromkeys(("errorType", "errorMessage"), ALL)
 
 _READ: Shape = {
-    **dict.fromkeys(("displayName", "name", "description", "tags", "scenario"), ALL),
+    **dict.fromkeys(("displayName", "name", "description", "tags"), ALL),
+    "scenario": {
+        **dict.fromkeys(schema.message("Evaluation.Scenario").fields, ALL),
+        "scenarioExpectations": {
+            "agentResponse": _SAID,
+            "toolExpectation": {"expectedToolCall": _CALL, "mockToolResponse": ALL},
+        },
+    },
     "golden": {"turns": {"steps": {"userInput": _INPUT, "expectation": ALL}}},
     "goldenResult": {
         "turnReplayResults": {
-            **dict.fromkeys(("conversation", "turnLatency", "errorInfo"), ALL),
-            **dict.fromkeys(("toolInvocationScore", "toolOrderedInvocationScore", "overallToolInvocationResult"), ALL),
+            **dict.fromkeys(("conversation", "turnLatency"), ALL),
+            **dict.fromkeys(("toolInvocationScore", "toolOrderedInvocationScore"), ALL),
+            "overallToolInvocationResult": {"toolInvocationScore": ALL},
+            "errorInfo": _ERROR,
             **{key: {"score": ALL} for key in ("semanticSimilarityResult", "hallucinationResult")},
             "expectationOutcome": {
-                **dict.fromkeys(("observedToolCall", "observedAgentResponse", "expectation", "outcome"), ALL),
+                **dict.fromkeys(("expectation", "outcome"), ALL),
+                "observedToolCall": _CALL,
+                "observedAgentResponse": _SAID,
                 "toolInvocationResult": {"parameterCorrectnessScore": ALL},
             },
         }
@@ -119,9 +137,12 @@ _READ: Shape = {
         **dict.fromkeys(("conversation", "task", "allExpectationsSatisfied", "taskCompleted", "rubricOutcomes"), ALL),
         **{key: {"score": ALL} for key in ("taskCompletionResult", "userGoalSatisfactionResult")},
         "expectationOutcomes": {
-            **dict.fromkeys(("observedToolCall", "observedAgentResponse", "expectation"), ALL),
+            "observedToolCall": {"toolCall": _CALL},
+            "observedAgentResponse": _SAID,
+            "expectation": {"toolExpectation": {"expectedToolCall": _CALL}},
         },
     },
-    **dict.fromkeys(("evaluationStatus", "evaluationRun", "appVersion", "errorInfo"), ALL),
+    **dict.fromkeys(("evaluationStatus", "evaluationRun", "appVersion"), ALL),
+    "errorInfo": _ERROR,
 }
 """What rows.py reads of an evaluation and of a result."""

@@ -219,7 +219,7 @@ def _texts(source: Any) -> Iterator[str]:
     """The text of each evaluation of a file, a folder or a text."""
     if isinstance(source, bytes):
         yield from _split(source.decode("utf-8", "surrogateescape"))
-    elif isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("{", "["):
+    elif isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "["):
         yield from _split(source)
     else:
         yield from _texts_of_path(Path(source))
@@ -230,7 +230,7 @@ def _texts_of_path(path: Path) -> Iterator[str]:
         for file in _exported(path):
             yield from _split(_read(file))
     elif path.suffix.lower() in (".jsonl", ".ndjson"):
-        yield from (line for line in _read(path).splitlines() if line.strip())
+        yield from (line for line in _read(path).split("\n") if line.strip())
     else:
         yield from _split(_read(path))
 
@@ -278,7 +278,7 @@ def _raw(text: str, kind: Any) -> Any:
 
 
 def _named(source: Any) -> str:
-    is_path = isinstance(source, os.PathLike) or (isinstance(source, str) and source.lstrip()[:1] not in ("{", "["))
+    is_path = isinstance(source, os.PathLike) or (isinstance(source, str) and source.lstrip()[:1] not in ("", "{", "["))
     return visible(os.fspath(source)) if is_path else "the text"
 
 

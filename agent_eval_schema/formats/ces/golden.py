@@ -237,6 +237,8 @@ class GoldenReader:
         if name in self._names:
             message = f"{quoted(name)} is the name of row {self._names[name]} already"
             self._say(row, "display_name", ces.REPEATED_NAME, message)
+        elif groups := _split(cells.get("evaluation_groups", "")):  # a name stands for its first evaluation
+            self.groups[name] = groups
         self._names.setdefault(name, row)
         if "evaluation_id" in cells:
             made["name"] = self._id(row, cells["evaluation_id"].strip())
@@ -244,8 +246,6 @@ class GoldenReader:
             made["description"] = cells["description"]
         if tags := _split(cells.get("tags", "")):
             made["tags"] = tags
-        if groups := _split(cells.get("evaluation_groups", "")):
-            self.groups[name] = groups
 
     def _id(self, row: int, text: str) -> str:
         if text in self._ids:
@@ -308,22 +308,22 @@ class GoldenReader:
             self._say(self._row, "action_type", ces.TURN_WITHOUT_INPUT, message)
 
     def _step(self, row: int, cells: Cells, conversation: _Conversation) -> Step | None:
-        name = cells.get("action_type", "")
-        action = ACTIONS.get(name) or ACTIONS.get(name.strip())
+        name = cells.get("action_type", "").strip()
+        action = ACTIONS.get(name)
         if action is None:
             conversation.turn_has_input = True  # it may well have been one
             self._unknown_action(row, name)
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
-        if len(cells) > 2 + len(action.required) or not cells.keys() <= _ALLOWED[name.strip()]:
+        if not cells.keys() <= _ALLOWED[name]:
             self._look_at_unused(row, cells, action, name)
         values: dict[str, Any] = cells
         for column in action.required:
             if column not in cells:
                 self._say(row, column, ces.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
                 values = {}
-        for column in _READ_BY[name] if name in _READ_BY else _READ_BY[name.strip()]:
+        for column in _READ_BY[name]:
             if column in cells:
                 values = values and {**values, column: self._read_cell(row, column, cells)}
         if not values or (values is not cells and any(v is _UNREADABLE for v in values.values())):
@@ -331,7 +331,8 @@ class GoldenReader:
         return action.step(values)
 
     def _unknown_action(self, row: int, name: str) -> None:
-        close = match_names([name], [action.lower() for action in ACTIONS], cutoff=0.8) if name else {}
+        is_guessed = bool(name) and may_quote()  # a guess says something of the cell
+        close = match_names([name], [action.lower() for action in ACTIONS], cutoff=0.8) if is_guessed else {}
         hint = f"did you mean {close[name].upper()}?" if close else f"use one of {names(ACTIONS)}"
         self._say(row, "action_type", ces.ACTION, f"expected an action, got {_got(name)}", hint)
 
@@ -472,7 +473,7 @@ def _said(number: int) -> str:
 
 
 def _action(name: str) -> str:
-    return name.strip() if may_quote() else "the action"
+    return name if may_quote() else "the action"
 
 
 def _got(text: str) -> str:

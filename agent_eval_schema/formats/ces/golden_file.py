@@ -14,12 +14,13 @@ from itertools import chain
 from msgspec import Struct
 
 from agent_eval_schema.collector import without_collector
-from agent_eval_schema.engines.csv_files import Record, csv_records, record_problem, text_records
+from agent_eval_schema.engines.csv_files import Record, csv_records, record_problem, text_records, wrong_byte
 from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.rules import RULES, columns
+from agent_eval_schema.visible import visible
 
 
 class GoldenFile(Struct, frozen=True):
@@ -76,18 +77,23 @@ def _read(records: Iterator[Record], parent: str, names: Names | None) -> Golden
 
 
 def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:
-    """The records of a file or of a text, which a line break or a comma without a file tells."""
+    """The records of a file or of a text, which a line break tells."""
+    if isinstance(source, str) and ("\n" in source or "\r" in source):
+        source = source.encode("utf-8", "surrogatepass")
     if isinstance(source, bytes):
-        return text_records(source)
-    if isinstance(source, str) and "\n" in source:
-        return text_records(source.encode("utf-8", "surrogatepass"))
+        return _with_header(text_records(source), "the text")
     path = os.fspath(source)
     if not os.path.isfile(path):
-        raise EvalSetError(f"{path}: no such file")
-    records = csv_records(path)
+        raise EvalSetError(f"{visible(path)}: no such file")
+    return _with_header(csv_records(path), visible(path))
+
+
+def _with_header(records: Iterator[Record], where: str) -> Iterator[Record]:
+    """The same records; the first one must be readable, as it says what the others are."""
     head = next(records, None)
-    if head is None or head.error:
-        raise EvalSetError(f"{path}: line 1: expected a header row, got {head.error if head else 'an empty file'}")
+    problem = "an empty file" if head is None else head.error or wrong_byte(head.text)
+    if head is None or problem:
+        raise EvalSetError(f"{where}: line 1: expected a header row in UTF-8, got {problem}")
     return chain([head], records)
 
 

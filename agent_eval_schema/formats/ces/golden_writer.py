@@ -22,6 +22,9 @@ from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
 
+UNNAMED = "agent"
+"""Stands for an agent of which the name is not known."""
+
 
 def write_golden_csv(
     evaluations: Iterable[Mapping[str, Any]],
@@ -321,7 +324,7 @@ class _Writer:
 
     def _expected_text(self, value: Any, path: str) -> list[Cells]:
         fields = _fields("Message", value, path)
-        role = self._text(fields.take("role"), "`role`")
+        role = self._agent(fields)
         chunks = [
             _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
         ]
@@ -334,6 +337,15 @@ class _Writer:
         text = self._text("".join(t for t in texts if isinstance(t, str)), "the text")
         self._leftover(fields)
         return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
+
+    def _agent(self, fields: _Taken) -> str:
+        """Who says an expected text, which the CSV must say; a row of an evaluation set does not."""
+        role = fields.take("role")
+        if role is not None:
+            return self._text(role, "`role`")
+        said = f"no agent is named: `{UNNAMED}` is written, put the agent's name in its place"
+        self._lose(conversion.FIELD, fields.at("role"), said)
+        return UNNAMED
 
     def _expected_call(self, value: Any, path: str) -> list[Cells]:
         fields = _fields("ToolCall", value, path)

@@ -23,6 +23,7 @@ from agent_eval_schema.diagnose import describe, key_name, match_names, names
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.shapes import MAX_TURNS, PRECISE, REFUSED, resource_pattern
 from agent_eval_schema.issues import Rule
+from agent_eval_schema.quoting import may_quote
 from agent_eval_schema.rules import ces, reading
 
 DEEPEST = 40
@@ -230,7 +231,8 @@ def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     number = _as_int(value)
     if number in values.values() or (isinstance(value, str) and value in values):
         return
-    close = match_names([value], [known.lower() for known in values], cutoff=0.8) if isinstance(value, str) else {}
+    is_guessed = isinstance(value, str) and may_quote()  # a guess says something of the value
+    close = match_names([value], [known.lower() for known in values], cutoff=0.8) if is_guessed else {}
     hint = f"did you mean {close[value].upper()}?" if close else f"use one of {names(values)}"
     yield Finding(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
 

@@ -97,7 +97,6 @@ def _row_of_turn(
     evaluation: Object, number: int, messages: chat.Messages, expected: list[Any], groups: Sequence[str]
 ) -> Row:
     texts, agents = _expected_texts(expected)
-    calls = [_call(e["toolCall"]) for e in expected if isinstance(e.get("toolCall"), dict)]
     others = [e for e in expected if not _has_column(e)]
     tags = _tags(evaluation, groups)
     return without_none(
@@ -105,11 +104,17 @@ def _row_of_turn(
             "request_id": f"{identity(evaluation)}#{number}",
             "request": {"messages": messages},
             "expected_response": "\n".join(texts) if texts else None,
-            "reference_trajectory": calls or ([] if any(e.get("noToolCalls") is True for e in expected) else None),
+            "reference_trajectory": _expected_calls(expected),
             "custom_expected": {EXPECTATIONS: others} if others else None,
             "tags": {**tags, "response_agent": agents[-1]} if agents else tags or None,
         }
     )
+
+
+def _expected_calls(expected: Sequence[Object]) -> list[Row] | None:
+    """The calls that are expected; none at all is an expectation only where it is said."""
+    calls = [_call(e["toolCall"]) for e in expected if isinstance(e.get("toolCall"), dict)]
+    return calls or ([] if any(e.get("noToolCalls") is True for e in expected) else None)
 
 
 def _has_column(expectation: Object) -> bool:
@@ -251,19 +256,21 @@ def _replayed_rows(result: Object) -> Iterator[Row]:
         made = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
         said = [o["observedAgentResponse"] for o in outcomes if isinstance(o.get("observedAgentResponse"), dict)]
         answers = [text for s in said if (text := _text_of(s)) is not None]
-        wanted = [_call(e["toolCall"]) for e in expected if isinstance(e.get("toolCall"), dict)]
+        wanted = _expected_calls(expected)
+        others = [e for e in expected if not _has_column(e)]
+        custom = {"scores": _scores(turn, outcomes), EXPECTATIONS: others}
         yield without_none(
             {
                 "request_id": f"{_tested(result)}#{number}",
                 "request": {"messages": chat.user_message(_asked_in(result, number))},
                 "response": "\n".join(answers) if answers else None,
                 "expected_response": "\n".join(texts) if texts else None,
-                "predicted_trajectory": [_call(c) for c in made],
+                "predicted_trajectory": [_call(c) for c in made] if made or wanted else None,
                 "reference_trajectory": wanted,
                 "latency_seconds": seconds(turn.get("turnLatency")),
                 **_failure(turn.get("errorInfo") or result.get("errorInfo")),
                 "session_id": turn.get("conversation"),
-                "custom_expected": {"scores": scores} if (scores := _scores(turn, outcomes)) else None,
+                "custom_expected": {k: v for k, v in custom.items() if v} or None,
                 "tags": _result_tags(result),
             }
         )
@@ -303,9 +310,11 @@ def _scenario_result_row(result: Object) -> Row:
     found = result["scenarioResult"]
     outcomes = objects(found.get("expectationOutcomes"))
     expected = [o["expectation"] for o in outcomes if isinstance(o.get("expectation"), dict)]
-    wanted = [e["toolExpectation"].get("expectedToolCall") for e in expected if "toolExpectation" in e]
+    tools = [e["toolExpectation"] for e in expected if isinstance(e.get("toolExpectation"), dict)]
+    wanted = [_call(t["expectedToolCall"]) for t in tools if isinstance(t.get("expectedToolCall"), dict)]
     observed = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
     said = [o["observedAgentResponse"] for o in outcomes if isinstance(o.get("observedAgentResponse"), dict)]
+    made = [_call(o["toolCall"]) for o in observed if isinstance(o.get("toolCall"), dict)]
     answers = [text for s in said if (text := _text_of(s)) is not None]
     named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
     scores = {name: found[name] for name in named if name in found}
@@ -317,8 +326,8 @@ def _scenario_result_row(result: Object) -> Row:
             "request_id": _tested(result),
             "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
             "response": "\n".join(answers) if answers else None,
-            "predicted_trajectory": [_call(o["toolCall"]) for o in observed if isinstance(o.get("toolCall"), dict)],
-            "reference_trajectory": [_call(c) for c in wanted if isinstance(c, dict)],
+            "predicted_trajectory": made if made or wanted else None,
+            "reference_trajectory": wanted or None,
             **_failure(result.get("errorInfo")),
             "session_id": found.get("conversation"),
             "custom_expected": {"scores": scores} if scores else None,
@@ -330,7 +339,8 @@ def _scenario_result_row(result: Object) -> Row:
 def _failure(error: Any) -> dict[str, Any]:
     if not isinstance(error, dict):
         return {}
-    return {"failure": True, "error": str(error.get("errorMessage") or error.get("errorType") or "failed")}
+    told = [error[name] for name in ("errorType", "errorMessage") if isinstance(error.get(name), str) and error[name]]
+    return {"failure": True, "error": ": ".join(told) or "failed"}
 
 
 def _result_tags(result: Object) -> dict[str, str] | None:

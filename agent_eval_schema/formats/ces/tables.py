@@ -6,8 +6,8 @@ ces-evaluation   a row is an evaluation, its columns the top-level fields
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 
 import pyarrow as pa
 from msgspec.structs import replace
@@ -23,11 +23,15 @@ from agent_eval_schema.cells import (
     row_texts,
     with_findings,
 )
-from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, record_problem
-from agent_eval_schema.formats.ces import golden, schema
+from agent_eval_schema.diagnose import key_name
+from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, csv_columns, record_problem
+from agent_eval_schema.engines.json_array import json_elements
+from agent_eval_schema.engines.jsonl import jsonl_lines
+from agent_eval_schema.formats.ces import golden, inspection, schema
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.frames import Source, schema_of
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.rules.ces import REPEATED_KEY
 
 EVALUATION = "evaluation"
 """The column with the whole text of each evaluation."""
@@ -52,20 +56,69 @@ def detect_evaluations(names: Sequence[str]) -> str | None:
 def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The texts of the evaluations in one column."""
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
-    arrays = [pa.array(row_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
+    arrays = [pa.array(evaluation_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
     fields = [pa.field(EVALUATION, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def evaluation_texts(batch: pa.RecordBatch) -> list[str | None]:
+    """The JSON text of each evaluation; None of one that could not be read."""
+    return row_texts(batch)
+
+
+def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> GoldenReader:
+    """The evaluations in the rows of golden CSV files, frames or lists."""
+    reader = GoldenReader(header)
+    for row, fields in enumerate(fields for batch in batches for fields in _rows(batch, header)):
+        _read(reader, row, fields)
+    reader.finish()
+    return reader
+
+
+_TEXTS: dict[str, Callable[[str], Iterator[bytes]]] = {
+    "jsonl": lambda path: (line for line in jsonl_lines(path) if line and not line.isspace()),
+    "json": lambda path: (text for text, _ in json_elements(path)),
+}
+"""The text of each row of a file, as it stands there."""
+
+
+def prepare_evaluations(source: Source) -> Source:
+    """The source whose batches say which top-level fields stand twice: the columns of a row hold one value each."""
+    texts, name = _TEXTS.get(source.kind), source.name
+    if texts is None or name is None or source.repaired:
+        return source
+    return replace(source, batches=lambda: _with_repeats(source.batches(), texts(name)), shares=None, in_order=True)
+
+
+def _with_repeats(batches: Iterable[pa.RecordBatch], texts: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        notes = {
+            i: [_repeat_note(key) for key in repeated]
+            for i, (text, written) in enumerate(zip(evaluation_texts(batch), texts, strict=False))
+            if text is not None and (repeated := _repeated(text, written))
+        }
+        yield with_findings(batch, notes)
+
+
+def _repeated(text: str, written: bytes) -> tuple[str, ...]:
+    """The keys that a row has lost on the way into columns: with each went a colon at least."""
+    if written.count(b":") == text.count(":"):
+        return ()
+    return getattr(inspection.parse_keeping_repeats(written.decode("utf-8", "replace")), "repeated", ())
+
+
+def _repeat_note(key: str) -> FindingNote:
+    name = key if schema.message(schema.EVALUATION).json_name(key) else key_name(key)
+    return REPEATED_KEY.code, name, name, f"the key `{name}` stands twice", REPEATED_KEY.hint
+
+
 def prepare_golden(source: Source) -> Source:
     """The source whose batches carry what is wrong with their rows."""
-    # rows that are objects may each bring columns of their own
-    some = source.batches() if source.kind != "csv" else islice(source.batches(), 1)
-    header = list(schema_of(source.kind, some).names)
+    header = _header(source)
     remarks = tuple((f.rule, f.column, f.message, f.hint) for f in GoldenReader(header).findings)
     return replace(
         source,
-        batches=lambda: _judged(_chunks(source)),
+        batches=lambda: _judged(_chunks(source, header)),
         remarks=(*source.remarks, *remarks),
         shares=None,
         read_share=None,
@@ -77,14 +130,23 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 """A batch, its columns, its rows, and the lines of the file on which they begin."""
 
 
-def _chunks(source: Source) -> Iterator[_Chunk]:
+def _header(source: Source) -> list[str]:
+    """The columns; of rows that are objects, each of which may bring its own, those of all."""
+    if source.kind == "csv":
+        first = next(source.batches(), None)
+        if first is None:  # no row: the header is all there is
+            return csv_columns(source.name) if source.name is not None else []
+        return [f.name for f in first.schema if not is_hidden(f)]
+    return list(schema_of(source.kind, source.batches()).names)
+
+
+def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
     if source.kind == "csv" and source.name is not None and not source.repaired:
-        for header, records in csv_chunks(source.name):
-            rows: list[Fields] = [None if record_problem(header, record) else record.fields for record in records]
-            yield csv_batch(header, records), header, rows, [record.line for record in records]
+        for names, records in csv_chunks(source.name):
+            rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
+            yield csv_batch(names, records), names, rows, [record.line for record in records]
         return
     for batch in source.batches():
-        header = [f.name for f in batch.schema if not is_hidden(f)]
         yield batch, header, _rows(batch, header), None
 
 
@@ -119,7 +181,6 @@ def _judged(chunks: Iterable[_Chunk]) -> Iterator[pa.RecordBatch]:
         if reader is None:
             reader = GoldenReader(header)
             reader.findings.clear()  # those of the header are remarks
-        reader.header = tuple(header)
         start: int | None = None
         for fields in rows:
             row = next(numbers)
