@@ -123,7 +123,8 @@ def test_a_source_is_read_as_often_as_one_likes() -> None:
 
 
 @pytest.mark.usefixtures("sums")
-def test_what_was_fetched_is_deleted_with_the_source() -> None:
+def test_what_was_fetched_is_deleted_with_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where nobody else works
     before = leftovers()
     source = traces_from_store("sums")
     assert len(leftovers()) == len(before) + 1

@@ -62,7 +62,8 @@ Set aside
 """
 
 
-def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     source, out = parquet(tmp_path / "t.parquet", EVERYTHING), tmp_path / "set.jsonl"
     code, text, notes = run(capsys, source, out, "--sample", 2, "--seed", 7)
     assert code == 0
