@@ -147,7 +147,7 @@ def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
 
 
 def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
-    """Texts, or the UTF-8 of texts, as an Arrow array. Large ones are copied once: `pa.array` copies each of them several
+    """Texts, or the UTF-8 of texts, as an Arrow array. Large ones are copied once: `pa.array` copies them several
     times, into a buffer that grows. Raises ArrowInvalid for bytes that are not UTF-8."""
     pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
     ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
