@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from agent_eval_schema import request
 from agent_eval_schema.cells import COMPACT_CELLS, text_array
 from agent_eval_schema.check import check_batch, make_plan
 from agent_eval_schema.engines.workers import batch_bytes
@@ -22,7 +23,7 @@ from agent_eval_schema.verdict import rows_of, verdict
 from tests.production.tables import ANSWERED, convert_one, logged
 
 USER = {"role": "user", "content": "How many days?"}
-SYSTEM = {"role": "system", "content": "Be brief. \u2028 \"now\" \\ \x7f"}
+SYSTEM = {"role": "system", "content": 'Be brief. \u2028 "now" \\ \x7f'}
 BODIES = {
     "plain": {"messages": [USER]},
     "system first": {"messages": [SYSTEM, USER]},
@@ -54,11 +55,15 @@ def requests_and_issues(batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_request_of_ours_is_judged_and_written_like_any_other(name: str) -> None:
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_request_of_ours_is_judged_and_written_as_if_it_were_looked_at(
+    name: str, marked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = convert_one(logged(request=BODIES[name], response=ANSWERED))
-    if record["reason"] is None:
-        cells = [record["request"]]
-        assert requests_and_issues(checked(cells, marked=True)) == requests_and_issues(checked(cells, marked=False))
+    cells = [record["request"]]
+    quickly = requests_and_issues(checked(cells, marked))
+    monkeypatch.setattr(request, "_plain_chat", lambda *_: None)
+    assert quickly == requests_and_issues(checked(cells, marked=False))
 
 
 @pytest.mark.parametrize("marked", [True, False])
