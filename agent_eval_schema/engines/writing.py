@@ -19,9 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import (
-    is_json_column,
-)
+from agent_eval_schema.cells import is_json_column, is_text
 from agent_eval_schema.frames import canonical_values
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.quoting import error_text
@@ -205,7 +203,9 @@ def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Sche
     schema = pa.schema([f.remove_metadata() for f in schema])
     _require_parquet_types(schema)
     count = 0
-    with pq.ParquetWriter(path, schema, **_PARQUET) as writer:
+    # The least and the greatest of large texts help nobody, and stay in memory until the file is closed.
+    narrow = [f.name for f in schema if not is_text(f.type) and not pa.types.is_nested(f.type)]
+    with pq.ParquetWriter(path, schema, write_statistics=narrow or False, **_PARQUET) as writer:
         for batch in batches:
             table = fitted(batch, schema)
             try:

@@ -1,0 +1,111 @@
+"""What is not written anew must be what would have been written: plain chats, whole trace columns, large texts."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from agent_eval_schema import request
+from agent_eval_schema.cells import COMPACT_CELLS, text_array
+from agent_eval_schema.check import check_batch, make_plan
+from agent_eval_schema.engines.workers import batch_bytes
+from agent_eval_schema.fold import Fold
+from agent_eval_schema.frames import open_source
+from agent_eval_schema.jsontext import encode
+from agent_eval_schema.model import ROW_SCHEMA
+from agent_eval_schema.production.finish import finish_plan
+from agent_eval_schema.production.plan import BuildPlan
+from agent_eval_schema.verdict import rows_of, verdict
+from tests.production.tables import ANSWERED, convert_one, logged
+
+USER = {"role": "user", "content": "How many days?"}
+SYSTEM = {"role": "system", "content": 'Be brief. \u2028 "now" \\ \x7f'}
+BODIES = {
+    "plain": {"messages": [USER]},
+    "system first": {"messages": [SYSTEM, USER]},
+    "keys in another order": {"messages": [{"content": "How many days?", "role": "user"}]},
+    "said twice": {"messages": [USER, USER]},
+    "a tool answers": {"messages": [{"role": "tool", "content": "80", "tool_call_id": "c"}, USER]},
+    "ends with the assistant": {"messages": [USER, {"role": "assistant", "content": "80"}]},
+    "blank": {"messages": [{"role": "user", "content": " "}]},
+    "blank at the end": {"messages": [USER, {"role": "user", "content": " "}]},
+    "parts": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]},
+    "history": {"query": "And then?", "history": [USER]},
+    "a name": {"messages": [{**USER, "name": "Jo"}]},
+    "null content": {"messages": [{"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f"}}]}]},
+    "unknown role": {"messages": [{"role": "usr", "content": "Hi"}]},
+    "NUL": {"messages": [{"role": "user", "content": "a\0b"}]},
+}
+
+
+def checked(cells: list[str | None], marked: bool) -> pa.RecordBatch:
+    """The cells checked as requests of answered rows, marked as written by this package or not."""
+    field = pa.field("request", pa.string(), metadata=COMPACT_CELLS if marked else None)
+    fields = pa.schema([field, ("response", pa.string())])
+    arrays = [pa.array(cells, pa.string()), pa.array(["80"] * len(cells))]
+    return check_batch(pa.RecordBatch.from_arrays(arrays, schema=fields), finish_plan(BuildPlan(family="ai_gateway")))
+
+
+def requests_and_issues(batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
+    return rows_of(batch).column("request").to_pylist(), verdict(batch, "issues").to_pylist()
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_request_of_ours_is_judged_and_written_as_if_it_were_looked_at(
+    name: str, marked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = convert_one(logged(request=BODIES[name], response=ANSWERED))
+    cells = [record["request"]]
+    quickly = requests_and_issues(checked(cells, marked))
+    monkeypatch.setattr(request, "_plain_chat", lambda *_: None)
+    assert quickly == requests_and_issues(checked(cells, marked=False))
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_plain_chat_among_others_is_judged_as_alone(marked: bool) -> None:
+    cells = [encode(body).decode() for body in BODIES.values()]
+    alone = [requests_and_issues(checked([cell], marked=False)) for cell in cells]
+    together = requests_and_issues(checked([None, *cells], marked))
+    assert [([r], [i]) for r, i in zip(*together, strict=True)][1:] == alone
+
+
+def test_the_keys_of_a_message_stay_in_their_order() -> None:
+    cell = '{"messages": [{"content": "Hi", "role": "user"}]}'
+    assert requests_and_issues(checked([cell], marked=False))[0] == ['{"messages":[{"content":"Hi","role":"user"}]}']
+
+
+def test_a_trace_with_a_byte_that_is_not_utf8_goes_out_as_text() -> None:
+    trace = b'{"info":{"trace_id":"tr-1","x":"\xff"},"data":{"spans":[]}}'
+    column = pa.Array.from_buffers(pa.string(), 1, pa.array([trace]).buffers())
+    batch = pa.RecordBatch.from_arrays([pa.array(["Hi"]), column], names=["request", "trace"])
+    rows = rows_of(check_batch(batch, finish_plan(BuildPlan(family="ai_gateway"))))
+    rows.validate(full=True)
+    assert rows.schema.field("trace").type == ROW_SCHEMA.field("trace").type
+
+
+@pytest.mark.parametrize("cells", [[], [None], ["", None, "é", b"\xc3\xa9"], ["a" * 9, b"b"] * 9 + [None]], ids=str)
+def test_a_text_array_is_what_arrow_makes(cells: list[str | bytes | None]) -> None:
+    assert text_array(cells).equals(pa.array(cells, pa.string()))
+
+
+def test_a_text_array_takes_no_bytes_that_are_not_utf8() -> None:
+    with pytest.raises(pa.ArrowInvalid):
+        text_array([b"\xff"])
+
+
+def test_the_issues_that_a_fold_keeps_do_not_keep_their_batch() -> None:
+    source = open_source([{"request": " ", "response": "x"}])
+    plan = make_plan(source, "auto", "auto")
+    fold = Fold(plan.codes, plan.outputs, source)
+    payload = np.frombuffer(batch_bytes(check_batch(next(source.batches()), plan)), np.uint8).copy()
+    batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
+    held = weakref.ref(payload)
+    fold.add(batch)
+    del payload, batch
+    assert fold.take_issues()
+    assert held() is None
