@@ -70,6 +70,7 @@ def plan_of(
         by_question=by_question,
         sample=sample_of(sample),
         labelled=labels is not None,
+        trace_feedback=isinstance(labels, str) and labels == FEEDBACK,
         redact=redaction_of(redact),
         **strata,
     )

@@ -40,6 +40,9 @@ class BuildPlan(Struct, frozen=True):
         A number of rows, a fraction, or None: all rows.
     labelled
         Feedback becomes labels.
+    trace_feedback
+        So do the judgements of people in the traces of rows, joined ones too; not if an assessment log was given in
+        their place.
     redact
         "default" or the name of a function ("module:function"), or None: nothing is redacted.
     """
@@ -61,6 +64,7 @@ class BuildPlan(Struct, frozen=True):
     by_question: bool = False
     sample: int | float | None = None
     labelled: bool = True
+    trace_feedback: bool = True
     redact: str | None = None
 
     def keeps(self, reason: str) -> bool:
