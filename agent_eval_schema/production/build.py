@@ -49,7 +49,7 @@ from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import add_labels, add_traces
 from agent_eval_schema.production.stages import Job, convert, decided, finish
-from agent_eval_schema.production.summary import Stratum, Summary, funnel_steps
+from agent_eval_schema.production.summary import Stratum, Summary, feedback_counts, funnel_steps, issue_counts
 from agent_eval_schema.progress import Screen, notebook, progress
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import verdict
@@ -250,6 +250,8 @@ def eval_set_from_inference_table(
     if engine == "spark":
         from agent_eval_schema.engines.spark_build import spark_from_inference_table
 
+        if jobs:
+            raise EvalSetError("jobs: on Spark its own settings say how many processes there are")
         return spark_from_inference_table(table, traces=traces, **options)
     if engine != "embedded":
         raise EvalSetError(f"engine: expected embedded or spark, got {engine!r}")
@@ -388,10 +390,9 @@ class _Tally:
             reasons["invalid"] = self._invalid
         steps = funnel_steps(records, reasons)
         assert steps[-1].left == self._rows, "a row was lost"
-        said = dict(found["feedback"])
-        said["elsewhere"] = max(said["latest"] - said["attached"] - said["unknown"], 0)
+        said = feedback_counts(dict(found["feedback"]))
         self.fold.finish()
-        issues = self._issues + Counter({c: n for c, n in self.fold.counts.items() if n})
+        issues = issue_counts(self._issues + Counter(self.fold.counts), said)
         sampled = self._plan.sample is not None
         return Summary(
             table=name,
@@ -406,7 +407,7 @@ class _Tally:
             redacted=dict(sorted(self._redacted.items())),
             traces_joined=found["joined"],
             strata=tuple(Stratum(*line) for line in found["strata"][:STRATA_KEPT]) if sampled else (),
-            issues=dict(sorted(issues.items())),
+            issues=issues,
             sample=self._plan.sample,
             seed=self._plan.seed,
             redaction="hook" if hook is not None else self._plan.redact,

@@ -191,6 +191,9 @@ def _feedback_call(logged: Logged, row: int, plan: BuildPlan) -> Record | None:
             return None
         entries, notes = read_feedback(asked.records, time)
         detail = "feedback on another row" if len(entries) == 1 else f"{len(entries):,} judgements of other rows"
+    left_out = [f"{path}: {message}" for _, path, message in notes]
+    if left_out:
+        detail += f"; left out: {'; '.join(left_out)}"
     record = _set_aside(logged, row, plan, "feedback", detail)
     record.feedback = entries
     record.remarks += [_remark(n) for n in notes]

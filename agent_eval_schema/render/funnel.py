@@ -51,6 +51,7 @@ def facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "Table", f"{summary.family} ({summary.family_reason})"
     said = summary.feedback
     if said.get("given"):
+        said = {**said, "replaced": said["given"] - said["latest"]}
         rest = [f"{said[k]:,} {text}" for k, text in _FEEDBACK if said.get(k)]
         yield "Feedback", f"{plural(said['given'], 'judgement')}: {', '.join(rest)}"
     labels = summary.labels
@@ -73,6 +74,7 @@ _FEEDBACK = (
     ("attached", "on rows of the set"),
     ("elsewhere", "on rows that were set aside"),
     ("unknown", "on ids that the table does not have"),
+    ("replaced", "that a later one of the same person replaced"),
 )
 
 

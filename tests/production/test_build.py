@@ -153,7 +153,7 @@ def test_the_funnel_adds_up(logged_rows: list[Row], options: dict[str, Any]) -> 
     # every logged row is in one of the two, under its id or as the records of its call
     found = {i.partition("#")[0] for i in [*ids(build), *build.set_aside["request_id"]]}
     assert {r["databricks_request_id"] for r in logged_rows} - {None} <= found
-    if not options.get("keep"):
+    if not options.get("keep") and options.get("dedupe", "id"):  # repeated ids that stay are errors of the set
         assert build.report.valid_count == len(build.rows)
 
 
@@ -240,8 +240,101 @@ def test_labels_can_be_left_out() -> None:
 
 def test_feedback_on_unknown_ids_is_counted() -> None:
     rows = [chat("a"), chat("b", status_code=500), *(feedback(i) for i in ("a", "b", "gone"))]
-    said = BUILD(table(rows)).summary.feedback
-    assert said == {"given": 3, "latest": 3, "attached": 1, "unknown": 1, "elsewhere": 1}
+    summary = BUILD(table(rows)).summary
+    assert summary.feedback == {"given": 3, "latest": 3, "attached": 1, "unknown": 1, "elsewhere": 1}
+    assert summary.issues["AE717"] == 1
+    assert "AE717" not in BUILD(table(rows), labels=None).summary.issues
+
+
+def test_feedback_that_cannot_be_read_is_told() -> None:
+    odd = {"dataframe_records": [{"request_id": "a", "text_assessments": [17], "retrieval_assessments": []}]}
+    build = BUILD(table([chat("a"), logged("fb", odd, "")]))
+    assert build.set_aside["message"].tolist() == [
+        "0 judgements of other rows; left out: request.dataframe_records[0].text_assessments[0]: "
+        "expected an assessment (an object), got the number 17"
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what traces say
+
+
+def assessed(trace: Row, *assessments: Row) -> Row:
+    return {**trace, "info": {**trace["info"], "assessments": list(assessments)}}
+
+
+def expects(name: str, value: Any) -> Row:
+    packed = {"serialization_format": "JSON_FORMAT", "value": json.dumps(value)}
+    source = {"source_type": "HUMAN", "source_id": "hr-team"}
+    return {"assessment_name": name, "source": source, "expectation": {"serialized_value": packed}, "valid": True}
+
+
+def thumb(value: Any, name: str = "answer_correct", kind: str = "HUMAN", who: str = "ana", **more: Any) -> Row:
+    source = {"source_type": kind, "source_id": who}
+    return {"assessment_name": name, "source": source, "feedback": {"value": value}, **more}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "edit", "response", "facts", "code"),
+    [
+        ("expected_facts", ["16 weeks"], None, None, ["16 weeks"], "AE718"),
+        ("expected_response", "16 weeks.", None, "16 weeks.", None, "AE718"),
+        ("expected_facts", ["16 weeks"], "18 weeks.", "18 weeks.", None, "AE715"),
+        ("expected_response", "16 weeks.", "18 weeks.", "18 weeks.", None, "AE715"),
+        ("expected_facts", [], None, "80 days.", None, "AE714"),
+        ("expected_facts", "no list", None, "80 days.", None, "AE714"),
+        ("politeness", 3, None, "80 days.", None, "AE714"),
+    ],
+)
+def test_a_row_has_one_truth(name: str, value: Any, edit: str | None, response: Any, facts: Any, code: str) -> None:
+    """What the trace expects is better than a thumb, and an edited answer better than both."""
+    rows = [chat("a", "Leave?", "80 days.", trace=assessed(ASKED, expects(name, value))), feedback("a", edit=edit)]
+    build = BUILD(table(rows))
+    found = row(build, "a")
+    assert (found["expected_response"], found["expected_facts"]) == (response, facts)
+    assert {"AE714", "AE715", "AE718"} & set(build.report.counts) == {code}
+    assert build.summary.labels.get("expected_response", 0) == (code != "AE718")
+
+
+def test_expected_documents_of_a_trace_are_better_than_rated_ones() -> None:
+    stated = assessed(ASKED, expects("expected_retrieved_context", [{"doc_uri": "u9"}]))
+    build = BUILD(table([chat("a", trace=stated), feedback("a", None, chunks=[chunk("s1", 0)])]))
+    assert row(build, "a")["expected_retrieved_context"] == [{"doc_uri": "u9", "content": None}]
+    assert build.report.counts["AE718"] == 1
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize(
+    ("assessments", "label"),
+    [
+        ([thumb(True)], "80 days."),
+        ([thumb("yes", "user_feedback")], "80 days."),
+        ([thumb(False)], None),
+        ([thumb(True, kind="LLM_JUDGE")], None),
+        ([thumb(True, valid=False)], None),
+        ([thumb(True, "polite"), thumb(False)], None),  # the answer as a whole is what counts
+        ([thumb(False, "polite"), thumb(True, "short")], None),  # nothing is said of the answer as a whole
+        (
+            [thumb(True, last_update_time="2025-11-03T10:00:00Z"), thumb(False, create_time_ms=1762160000000)],
+            "80 days.",
+        ),
+        ([thumb(True), thumb(False, who="ben")], None),
+        ([thumb(0.5)], None),
+    ],
+)
+def test_people_judge_in_traces_too(assessments: list[Row], label: str | None, joined: bool) -> None:
+    judged = assessed(ASKED, *assessments)
+    rows = [chat("a", "Leave?", "80 days.", trace=None if joined else judged)]
+    options: Row = {"traces": [{"trace": judged}]} if joined else {}
+    assert row(BUILD(table(rows), **options), "a")["expected_response"] == label
+    assert row(BUILD(table(rows), **options, labels=None), "a")["expected_response"] is None
+
+
+def test_the_last_click_counts_wherever_it_was_made() -> None:
+    judged = assessed(ASKED, thumb(True, last_update_time="2025-11-03T09:10:00Z"))
+    for minute, label in ((5, "80 days."), (15, None)):
+        rows = [chat("a", "Leave?", "80 days.", trace=judged), feedback("a", "negative", minute=minute)]
+        assert row(BUILD(table(rows)), "a")["expected_response"] == label
 
 
 def test_an_assessment_log_in_place_of_the_feedback() -> None:
