@@ -23,7 +23,7 @@ from nbformat import NotebookNode
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "notebooks"
-NAMES = ["01_validate.ipynb", "02_from_traces.ipynb"]
+NAMES = ["01_validate.ipynb", "02_from_traces.ipynb", "03_inference_table.ipynb"]
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -153,7 +153,7 @@ class SparkBuild:
         return {name: Counter({row[0]: row[1] for row in df.collect()}) for name, df in found.items()}
 
     def _strata(self) -> tuple[Stratum, ...]:
-        if self._plan.sample is None:
+        if not self._plan.stratified:
             return ()
         select = "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum"
         return tuple(Stratum(*row) for row in self._decided.results(f"{select} LIMIT {STRATA_KEPT}"))

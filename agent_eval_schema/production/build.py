@@ -186,20 +186,21 @@ def eval_set_from_inference_table(
     ----------
     table
         A payload table of an endpoint (legacy, AI Gateway, Unity AI Gateway), a table derived of one, or traces: a
-        pandas frame, an Arrow table, a list of dicts, or the path of a Parquet, JSONL, JSON or CSV file or of a Delta
-        folder. It is not changed.
+        pandas frame, an Arrow table, a list of dicts, or the path of a Parquet, JSONL, JSON or CSV file, of a folder of
+        Parquet files or of a Delta folder. It is not changed.
     sample, seed
         How many rows to draw: a number (500) or a fraction (0.1). They are drawn by a hash of the seed and the
         request_id, so the same rows come whatever their order, the engine or the number of processes.
     stratify
         Share a sample over strata, by largest remainder: a column of the table, `"day"`, `"served_entity"`, `"failed"`,
-        `"thumbs"` (what the feedback says), or an SQL expression over the columns of the table.
+        `"thumbs"` (what the feedback in the table says), or an SQL expression over the columns of the table.
     dedupe
         `"id"`: of rows with the same id the earliest stays (delivery is at least once). `"question"`: also only the
         latest call of those that ask the same. None: all stay.
     labels
         `"feedback"`: the feedback calls in the table become expected_response and expected_retrieved_context of the
-        rows whose ids they name. Or an assessment-log table (a frame or path), to be read in their place. None: none.
+        rows whose ids they name, and so do the judgements of people in the rows' traces. Or an assessment-log table (a
+        frame or path), to be read in place of both. None: none.
     redact
         None: nothing is replaced. `"default"`: e-mail addresses, phone numbers and card numbers. A function from text
         to text, or its name ("module:function").
@@ -381,6 +382,9 @@ class _Tally:
         self._issues.update({entry["values"]: entry["counts"] for entry in codes})
         self._work.commit_invalid(place, invalid_rows(batch))
 
+    def _strata(self, lines: list[list[Any]]) -> tuple[Stratum, ...]:
+        return tuple(Stratum(*line) for line in lines[:STRATA_KEPT]) if self._plan.stratified else ()
+
     def summary(
         self, name: str | None, reason: str, logged: int, found: dict[str, Any], hook: Hook | None, seconds: float
     ) -> Summary:
@@ -393,7 +397,6 @@ class _Tally:
         said = feedback_counts(dict(found["feedback"]))
         self.fold.finish()
         issues = issue_counts(self._issues + Counter(self.fold.counts), said)
-        sampled = self._plan.sample is not None
         return Summary(
             table=name,
             family=self._plan.family,
@@ -406,7 +409,7 @@ class _Tally:
             labels=dict(sorted(self._labels.items())),
             redacted=dict(sorted(self._redacted.items())),
             traces_joined=found["joined"],
-            strata=tuple(Stratum(*line) for line in found["strata"][:STRATA_KEPT]) if sampled else (),
+            strata=self._strata(found["strata"]),
             issues=issues,
             sample=self._plan.sample,
             seed=self._plan.seed,

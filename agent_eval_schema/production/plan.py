@@ -70,3 +70,8 @@ class BuildPlan(Struct, frozen=True):
     def keeps(self, reason: str) -> bool:
         """Whether the step that sets rows aside for this reason is switched off."""
         return reason in self.kept
+
+    @property
+    def stratified(self) -> bool:
+        """Whether there is a sample that is shared over strata."""
+        return self.sample is not None and bool(self.stratum_sql or self.stratum_column or self.by_thumbs)

@@ -78,7 +78,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     traces_joined
         Rows that got their trace from the traces table.
     strata
-        The largest strata (at most 100).
+        The largest strata (at most 100) of a sample that is shared over strata.
     issues
         How many issues of each code the rows have, those that were set aside as invalid too, and the feedback (AE717).
     sample, seed

@@ -74,7 +74,7 @@ _FEEDBACK = (
     ("attached", "on rows of the set"),
     ("elsewhere", "on rows that were set aside"),
     ("unknown", "on ids that the table does not have"),
-    ("replaced", "that a later one of the same person replaced"),
+    ("replaced", "replaced by a later one"),
 )
 
 
