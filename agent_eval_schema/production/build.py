@@ -28,7 +28,8 @@ import pyarrow as pa
 
 from agent_eval_schema.cells import filtered, is_hidden
 from agent_eval_schema.engines.duck import require_duckdb
-from agent_eval_schema.engines.files import frame_of, rows_where
+from agent_eval_schema.engines.files import frame_of, is_delta, rows_where
+from agent_eval_schema.engines.parquet_files import files_of, parquet_columns
 from agent_eval_schema.engines.workers import worth_workers
 from agent_eval_schema.engines.writing import require_writable, write_batches, write_text
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
@@ -50,6 +51,7 @@ from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import add_labels, add_traces
 from agent_eval_schema.production.stages import Job, convert, decided, finish
 from agent_eval_schema.production.summary import Stratum, Summary, feedback_counts, funnel_steps, issue_counts
+from agent_eval_schema.production.tables import detect_family
 from agent_eval_schema.progress import Screen, notebook, progress
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import verdict
@@ -308,19 +310,32 @@ def build_set(
 
 
 def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[str]:
-    """The columns of a table: those of its first batch, or of all, if these do not tell what it is."""
+    """The columns of a table: of Parquet those of all files; of a table whose rows have each their own, those of the
+    first batch, or of all if these do not tell what it is, or an option may name another one."""
+    if source.kind == "parquet" and source.name is not None:
+        return parquet_columns(source.name)
     first = next(source.batches(), None)
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
     names = [f.name for f in first.schema if not is_hidden(f)]
-    if source.kind in ("jsonl", "json", "list") and options.get("family", "auto") == "auto":
-        from agent_eval_schema.production.tables import detect_family
-
-        try:
-            detect_family(names, aliases_of(options.get("map")))
-        except EvalSetError:
-            return [str(n) for n in schema_of(source.kind, source.batches()).names]
+    if source.kind in ("jsonl", "json", "list") and (_names_columns(options) or not _is_known(names, options)):
+        return [str(n) for n in schema_of(source.kind, source.batches()).names]
     return names
+
+
+def _names_columns(options: Mapping[str, Any]) -> bool:
+    """Whether an option may name any column of the table."""
+    return any(options.get(name) is not None for name in ("where", "stratify"))
+
+
+def _is_known(names: list[str], options: Mapping[str, Any]) -> bool:
+    if options.get("family", "auto") != "auto":
+        return True
+    try:
+        detect_family(names, aliases_of(options.get("map")))
+    except EvalSetError:
+        return False
+    return True
 
 
 def inputs_of(source: Source, labels: Any, traces: Any) -> list[dict[str, Any]]:
@@ -334,11 +349,13 @@ def _is_option(labels: Any) -> bool:
 
 
 def input_of(path: str) -> dict[str, Any]:
-    """A file by name, size and time; a version of a Delta folder by its name, which holds the version."""
-    if os.path.isfile(path):
-        said = os.stat(path)
-        return {"path": path, "bytes": said.st_size, "modified_ns": said.st_mtime_ns}
-    return {"path": path}
+    """A file, or a folder of Parquet files, by name, size and time; a version of a Delta folder by its name, which
+    holds the version."""
+    if is_delta(path) or not os.path.exists(path):
+        return {"path": path}
+    said = [os.stat(name) for name in files_of(path)]
+    told = {"path": path, "bytes": sum(s.st_size for s in said), "modified_ns": max(s.st_mtime_ns for s in said)}
+    return {**told, "files": len(said)} if os.path.isdir(path) else told
 
 
 # ---------------------------------------------------------------------------------------------------------------------

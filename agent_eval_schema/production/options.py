@@ -56,6 +56,7 @@ def plan_of(
         raise EvalSetError("since must be before until: there is nothing between them")
     by_question, kept = _dedupe(dedupe)
     strata = strata_of(stratify, columns)
+    sql = f"{where or ''} {strata.get('stratum_sql', '')}".lower()
     plan = BuildPlan(
         family=found.name,
         map=aliases,
@@ -67,6 +68,7 @@ def plan_of(
         joins_traces=joins_traces,
         values=values,
         where=_sql(where, "where"),
+        sql_columns=tuple(n for n in columns if n.lower() in sql),
         by_question=by_question,
         sample=sample_of(sample),
         labelled=labels is not None,

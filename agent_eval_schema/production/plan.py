@@ -30,6 +30,8 @@ class BuildPlan(Struct, frozen=True):
         Whether messages may quote cells.
     where, stratum_sql
         SQL over the columns of the table, computed on every batch: which rows are wanted, and their strata.
+    sql_columns
+        The columns that this SQL may mention: a file that lacks one has nulls there.
     stratum_column
         The column of the converted rows that holds the strata, if they are not computed.
     by_thumbs
@@ -59,6 +61,7 @@ class BuildPlan(Struct, frozen=True):
     values: bool = True
     where: str | None = None
     stratum_sql: str | None = None
+    sql_columns: tuple[str, ...] = ()
     stratum_column: str | None = None
     by_thumbs: bool = False
     by_question: bool = False
