@@ -325,7 +325,7 @@ def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[s
 
 def _names_columns(options: Mapping[str, Any]) -> bool:
     """Whether an option may name any column of the table."""
-    return any(options.get(name) is not None for name in ("where", "stratify"))
+    return any(options.get(name) is not None for name in ("where", "stratify", "map"))
 
 
 def _is_known(names: list[str], options: Mapping[str, Any]) -> bool:
@@ -489,5 +489,7 @@ def require_out(path: str) -> None:
 
 
 def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    frame[name] = pd.to_datetime(frame[name], utc=True)
+    """The frame with the column as microseconds in UTC: nanoseconds end in 2262, clocks that are wrong do not."""
+    times = [None if t is pd.NaT else t for t in frame[name].tolist()]
+    frame[name] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
     return frame

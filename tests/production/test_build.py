@@ -24,7 +24,20 @@ pytest.importorskip("duckdb")
 from agent_eval_schema import EvalSetBuild, EvalSetError, eval_set_from_inference_table, frames, validate_eval_set
 from agent_eval_schema.hashes import seeded_hashes
 from agent_eval_schema.model import COLUMNS
-from tests.production.logged import EVERYTHING, Row, at, batch, chat, chunk, feedback, logged, retrieval, table, trace
+from tests.production.logged import (
+    EVERYTHING,
+    PAYLOAD,
+    Row,
+    at,
+    batch,
+    chat,
+    chunk,
+    feedback,
+    logged,
+    retrieval,
+    table,
+    trace,
+)
 
 BUILD = eval_set_from_inference_table
 
@@ -484,6 +497,98 @@ def test_a_log_of_another_kind_with_a_mapping() -> None:
     assert (ids(build), build.rows["response"].tolist(), build.summary.family) == (["1"], ["Hello."], "mapped")
 
 
+LOGS: dict[str, tuple[Row, list[str]]] = {
+    "Bedrock, Anthropic's messages": (
+        {
+            "requestId": "1",
+            "timestamp": "2025-11-03T09:00:00Z",
+            "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi?"}]}]}},
+            "output": {"outputBodyJson": {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}},
+        },
+        ["request=input.inputBodyJson", "response=output.outputBodyJson", "request_id=requestId", "time=timestamp"],
+    ),
+    "Bedrock, Converse": (
+        {
+            "requestId": "1",
+            "timestamp": "2025-11-03T09:00:00Z",
+            "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"text": "Hi?"}]}]}},
+            "output": {"outputBodyJson": {"output": {"message": {"content": [{"text": "Hello."}]}}}},
+        },
+        [
+            *("request=input.inputBodyJson.messages.0.content.0.text", "request_id=requestId", "time=timestamp"),
+            "response=output.outputBodyJson.output.message.content.0.text",
+        ],
+    ),
+    "Vertex": (
+        {
+            "request_id": "1",
+            "logging_time": "2025-11-03 09:00:00 UTC",
+            "full_request": {"contents": [{"role": "user", "parts": [{"text": "Hi?"}]}]},
+            "full_response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}}]},
+        },
+        [
+            *("request=full_request.contents.0.parts.0.text", "request_id=request_id", "time=logging_time"),
+            "response=full_response.candidates.0.content.parts.0.text",
+        ],
+    ),
+    "SageMaker": (
+        {
+            "captureData": {
+                "endpointInput": {"data": json.dumps({"messages": [{"role": "user", "content": "Hi?"}]})},
+                "endpointOutput": {"data": json.dumps([{"generated_text": "Hello."}])},
+            },
+            "eventMetadata": {"eventId": "1", "inferenceTime": "2025-11-03T09:00:00Z"},
+        },
+        [
+            *("request=captureData.endpointInput.data", "response=captureData.endpointOutput.data.0.generated_text"),
+            *("request_id=eventMetadata.eventId", "time=eventMetadata.inferenceTime"),
+        ],
+    ),
+    "LiteLLM": (
+        {
+            "request_id": "1",
+            "startTime": "2025-11-03 09:00:00",
+            "messages": json.dumps([{"role": "user", "content": "Hi?"}]),
+            "response": json.dumps({"choices": [{"message": {"content": "Hello."}}]}),
+        },
+        ["request=messages", "response=response", "request_id=request_id", "time=startTime"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_logs_of_others_with_a_mapping(name: str) -> None:
+    logged_row, mapping = LOGS[name]
+    build = BUILD([logged_row], map=mapping)
+    found = row(build, "1")
+    said = found["request"]["messages"][-1]["content"]
+    assert said in ("Hi?", [{"type": "text", "text": "Hi?"}])
+    assert (found["response"], found["request_time"]) == ("Hello.", pd.Timestamp("2025-11-03 09:00", tz="UTC"))
+    assert build.summary.issues == {}
+
+
+def test_clocks_that_are_wrong() -> None:
+    """A year that nanoseconds do not reach is a time like others, and told."""
+    times = {"late": datetime(2999, 1, 1, tzinfo=timezone.utc), "early": datetime(1960, 1, 1, tzinfo=timezone.utc)}
+    build = BUILD(table([*(chat(i, request_time=t) for i, t in times.items()), chat("never", request_time=None)]))
+    assert row(build, "late")["request_time"].year == 2999
+    assert row(build, "early")["request_time"].year == 1960
+    assert build.rows["request_time"].isna().tolist() == [False, False, True]
+    assert build.report.counts["AE704"] == 1
+
+
+@pytest.mark.parametrize("kind", ["typed", "untyped", "pandas"])
+def test_null_everywhere(kind: str) -> None:
+    nothing: Any = pa.Table.from_pylist([{}, {}], schema=PAYLOAD)
+    if kind == "untyped":
+        nothing = pa.table({n: pa.nulls(2) for n in PAYLOAD.names})
+    elif kind == "pandas":
+        nothing = pd.DataFrame({n: [None, float("nan")] for n in PAYLOAD.names})
+    build = BUILD(nothing, sample=2, stratify="day", dedupe="question", redact="default", where="requester IS NULL")
+    assert build.summary.set_aside == {"no_request": 2}
+    assert len(set(build.set_aside["request_id"])) == 1  # a hash of what they hold
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # options and environments
 
@@ -506,6 +611,7 @@ def test_a_log_of_another_kind_with_a_mapping() -> None:
         ({"keep": "malformed"}, "keep: expected some of"),
         ({"family": "other"}, "no family 'other'"),
         ({"map": {"requst": "a"}}, "did you mean request"),
+        ({"map": {"request": "body.input"}}, "map: the table has no column for 'body.input'"),
         ({"engine": "dask"}, "engine: expected embedded or spark"),
         ({"where": " "}, "where: expected an SQL expression"),
         ({"traces": "/no/such.parquet"}, "no such file"),
