@@ -152,7 +152,8 @@ def funnel_inline(summary: Summary) -> str:
 def funnel_values(summary: Summary, *, alone: bool) -> dict[str, Any]:
     """What the template funnel.html draws; if not alone, the report on the rows comes after it."""
     most = max(summary.records, 1)
-    steps: list[tuple[str, int, list[dict[str, str]]]] = [("logged", summary.records, [])]
+    first = "logged" if summary.records == summary.logged else "records"
+    steps: list[tuple[str, int, list[dict[str, str]]]] = [(first, summary.records, [])]
     steps += [(s.name, s.left, [_removed(gone.reason, gone.rows) for gone in s.removed]) for s in shown_steps(summary)]
     return {
         "name": os.path.basename(summary.table or ""),

@@ -612,6 +612,7 @@ def test_null_everywhere(kind: str) -> None:
         ({"family": "other"}, "no family 'other'"),
         ({"map": {"requst": "a"}}, "did you mean request"),
         ({"map": {"request": "body.input"}}, "map: the table has no column for 'body.input'"),
+        ({"engine": "spark", "jobs": 2}, "jobs: on Spark its own settings say"),
         ({"engine": "dask"}, "engine: expected embedded or spark"),
         ({"where": " "}, "where: expected an SQL expression"),
         ({"traces": "/no/such.parquet"}, "no such file"),

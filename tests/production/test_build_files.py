@@ -20,7 +20,7 @@ pytest.importorskip("duckdb")
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.production.command import work_of
-from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table
+from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table, trace
 
 ROWS: list[Row] = [
     row
@@ -102,6 +102,9 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["OUT.jsonl", "--sample", "many"], "sample: expected a number of rows"),
         (["OUT.jsonl", "--redact", "nowhere:f"], "redact: cannot find"),
         (["OUT.jsonl", "--since", "soon"], "since: expected a date or time"),
+        (["OUT.jsonl", "--map", "request=body"], "map: the table has no column for 'body'"),
+        (["OUT.parquet", "--engine", "spark", "--resume"], "--resume and --jobs are of the embedded engine"),
+        (["OUT.parquet", "--engine", "spark", "--jobs", "2"], "--resume and --jobs are of the embedded engine"),
     ],
 )
 def test_what_cannot_run_is_told_and_writes_nothing(
@@ -271,6 +274,46 @@ def test_a_function_without_a_name_sees_all_rows_of_a_file(tmp_path: Path) -> No
     build = eval_set_from_inference_table(str(source), redact=lambda t: t.replace("answer", "reply"), jobs=2)
     assert build.summary.rows == len(build.rows)
     assert not build.rows["response"].str.contains("answer").any()
+
+
+def test_a_set_of_delta_tables_is_built_again_from_their_old_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables have changed since; the command of the manifest reads them as they were."""
+    deltalake = pytest.importorskip("deltalake")
+    monkeypatch.chdir(tmp_path)
+    log = {
+        "request_id": "id3",
+        "source": json.dumps({"type": "human", "id": "ana"}),
+        "timestamp": "2025-11-05T09:00:00Z",
+        "text_assessment": json.dumps({"suggested_output": "An edit."}),
+    }
+    joined = {"trace": json.dumps(trace("id4", "question 4", "answer 4"))}
+    tables = {"t": table(ROWS), "log": pa.Table.from_pylist([log]), "traces": pa.Table.from_pylist([joined])}
+    for name, rows in tables.items():
+        deltalake.write_deltalake(name, rows)
+    options = ["--labels", "log", "--traces", "traces", "--map", "session_id=requester", "--keep", "invalid"]
+    options += [
+        "--sample",
+        "0.9",
+        "--seed",
+        "2",
+        "--stratify",
+        "status_code % 7",
+        "--until",
+        "2026-01-01",
+        "--no-values",
+    ]
+    assert run(capsys, "t", "set.jsonl", *options, "--redact", "default", "--dedupe", "none")[0] == 0
+    first, told = Path("set.jsonl").read_bytes(), json.loads(Path("set.jsonl.manifest.json").read_text())
+    assert [i["path"] for i in told["inputs"]] == ["t@v0", "log@v0", "traces@v0"]
+    assert b"An edit." in first
+    for name, rows in tables.items():
+        deltalake.write_deltalake(name, rows.slice(0, 1), mode="overwrite")
+    _, *again = shlex.split(told["command"])
+    assert main(again) == 0
+    assert Path("set.jsonl").read_bytes() == first
+    assert json.loads(Path("set.jsonl.manifest.json").read_text())["summary"] == told["summary"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
