@@ -70,6 +70,8 @@ def convert_call(logged: Logged, row: int, plan: BuildPlan) -> list[Record]:
 
 
 def _convert(logged: Logged, row: int, plan: BuildPlan) -> list[Record]:
+    if row in logged.no_rows:
+        return [_set_aside(logged, row, plan, "malformed", logged.no_rows[row])]
     request = logged.requests[row]
     if logged.judgements or (request is not None and b"_assessments" in request):
         judged = _feedback_call(logged, row, plan)

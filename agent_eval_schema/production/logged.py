@@ -17,7 +17,16 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import Cells, is_json_column, is_text, read_cells, simplified, text_bytes
+from agent_eval_schema.cells import (
+    Cells,
+    is_json_column,
+    is_text,
+    original_lines,
+    read_cells,
+    reading_problems,
+    simplified,
+    text_bytes,
+)
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.production.plan import BuildPlan
@@ -31,7 +40,9 @@ Found = dict[int, list[tuple[Rule, str, str]]]
 
 
 class Logged(Struct):
-    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text."""
+    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text.
+    `unreadable` says what is wrong with a payload, `no_rows` with a line of a file that is no row: its text then stands
+    for the request."""
 
     size: int
     family: Family
@@ -51,12 +62,14 @@ class Logged(Struct):
     facts: dict[str, pa.Array]
     found: Found
     unreadable: dict[int, str]
+    no_rows: dict[int, str]
 
 
 def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
     """The facts of a batch. Columns that the table lacks are absent in every row."""
     family = find_family(plan.family)
     columns = _Columns(batch, plan, family)
+    requests, no_rows = _with_lines(batch, columns.texts("request"), plan)
     found: Found = {}
     status = _numbers(columns, "status_code", found)
     time = _times(columns, found)
@@ -74,7 +87,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
         family=family,
         ids=columns.first_of("request_id"),
         client_ids=columns.texts("client_request_id"),
-        requests=columns.texts("request"),
+        requests=requests,
         responses=columns.texts("response"),
         request_texts=columns.texts("request_text"),
         response_texts=columns.texts("response_text"),
@@ -90,7 +103,21 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
         facts=facts,
         found=found,
         unreadable=columns.unreadable,
+        no_rows=no_rows,
     )
+
+
+def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
+    """The requests, with the texts of lines that are no rows; and what is wrong with these."""
+    lines = original_lines(batch)
+    if lines is None:
+        return requests, {}
+    problems, said = reading_problems(batch), {}
+    for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
+        requests[row] = lines[row].as_py().encode()
+        messages = [message for _, _, message in problems[row]] if plan.values else []
+        said[row] = "; ".join(["the line is no row", *messages])
+    return requests, said
 
 
 def carried(batch: pa.RecordBatch, name: str) -> pa.Array:

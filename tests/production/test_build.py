@@ -577,6 +577,18 @@ def test_clocks_that_are_wrong() -> None:
     assert build.report.counts["AE704"] == 1
 
 
+def test_lines_that_are_no_rows_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    good = {**chat("a"), "request_time": None}
+    path.write_text("\n".join([json.dumps(good), '{"cut', "[1, 2]", '{"cut too', ""]))
+    for options in ({}, {"since": "2025-01-01"}, {"values": False}):
+        aside = BUILD(str(path), **options).set_aside.query("reason == 'malformed'")
+        assert aside["request"].tolist() == ['{"cut', "[1, 2]", '{"cut too']
+        assert aside["request_id"].is_unique
+        assert aside["message"].str.startswith("the line is no row").all()
+        assert ("byte" in aside["message"].iloc[0]) == options.get("values", True)
+
+
 @pytest.mark.parametrize("kind", ["typed", "untyped", "pandas"])
 def test_null_everywhere(kind: str) -> None:
     nothing: Any = pa.Table.from_pylist([{}, {}], schema=PAYLOAD)
