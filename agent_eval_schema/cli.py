@@ -246,6 +246,8 @@ def _from_inference_table(arguments: argparse.Namespace) -> int:
         options["values"] = False
     out, beside = arguments.output, {"set_aside": arguments.set_aside, "html": arguments.html}
     if arguments.engine == "spark":
+        if arguments.resume or arguments.jobs:
+            raise EvalSetError("--resume and --jobs are of the embedded engine: Spark shares and repeats work itself")
         summary = build_on_spark(arguments.table, out, options, **beside)
     else:
         how = {"resume": arguments.resume, "jobs": arguments.jobs, "screen": _screen(arguments)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalTask, diff_eval_sets, validate_eval_set
+from agent_eval_schema import EvalTask, diff_eval_sets, eval_set_from_inference_table, validate_eval_set
 from tests.conftest import SAMPLES
 from tests.test_eval_task import PROMPTS, agent
 from tests.test_html import HOSTILE, hostile_rows
@@ -208,3 +208,17 @@ def test_inline_follows_the_theme_of_the_notebook(
     assert visit.page.evaluate(CONTRAST)["poor"] == []
     # its style is its own: the rest of the notebook looks as before
     assert visit.page.evaluate("getComputedStyle(document.getElementById('other')).fontSize") == "16px"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_build(scheme: str, browser: Any, tmp_path: Path) -> None:
+    """The funnel and the report on the rows, in one page that asks for nothing and can be read."""
+    pytest.importorskip("duckdb")
+    build = eval_set_from_inference_table(SAMPLES / "payload.jsonl", sample=9, stratify="day", redact="default")
+    visit = Visit(browser, saved(tmp_path, build.to_html()), color_scheme=scheme)
+    text = visit.page.inner_text("body")
+    for said in (build.summary.funnel, "a feedback call: somebody judged another row", "2026-11-17", "9 with seed 0"):
+        assert said in text
+    assert visit.at_home
+    assert visit.trouble == []
+    assert visit.page.evaluate(CONTRAST)["poor"] == []

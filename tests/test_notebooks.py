@@ -23,7 +23,13 @@ from nbformat import NotebookNode
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "notebooks"
-NAMES = ["01_validate.ipynb", "02_from_traces.ipynb", "04_convert_ces.ipynb", "05_trajectories.ipynb"]
+NAMES = [
+    "01_validate.ipynb",
+    "02_from_traces.ipynb",
+    "03_inference_table.ipynb",
+    "04_convert_ces.ipynb",
+    "05_trajectories.ipynb",
+]
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -36,7 +36,7 @@ TESTED_ELSEWHERE = {
     "AE610": "test_traces",
     "AE611": "test_traces",
     "AE712": "production/test_streams",
-    **dict.fromkeys(("AE714", "AE715", "AE716"), "production/test_feedback"),
+    **dict.fromkeys(("AE714", "AE715", "AE716", "AE718"), "production/test_feedback"),
     "AE717": "production/test_build: feedback whose call is not in the table",
     "AE811": "test_convert",
     "AE812": "test_convert",

@@ -134,9 +134,10 @@ _IN_ORDER = f"""
 class Expressions:
     """SQL expressions of the user over the columns of a table, computed batch by batch."""
 
-    def __init__(self, expressions: Mapping[str, tuple[str, str]]) -> None:
-        """`expressions`: {name: (SQL, type)}, where the type is that of what comes out (BOOLEAN, VARCHAR)."""
-        self._expressions = dict(expressions)
+    def __init__(self, expressions: Mapping[str, tuple[str, str]], columns: Sequence[str] = ()) -> None:
+        """`expressions`: {name: (SQL, type)}, where the type is that of what comes out (BOOLEAN, VARCHAR). `columns`
+        of the table that a batch lacks are null in all its rows."""
+        self._expressions, self._columns = dict(expressions), columns
         # The expression is the user's own, but it has no business with files.
         self._connection = _connected(None, threads=1, enable_external_access=False) if expressions else None
 
@@ -159,11 +160,12 @@ class Expressions:
         """The columns that the expressions may mention, text as text: a cell of a JSON file is JSON."""
         said = " ".join(sql for sql, _ in self._expressions.values()).lower()
         kept = [i for i, n in enumerate(batch.schema.names) if n.lower() in said]
+        absent = {n: pa.nulls(batch.num_rows) for n in self._columns if n not in batch.schema.names}
         if not kept:
-            return pa.table({"__row__": np.arange(batch.num_rows)})
+            return pa.table({"__row__": np.arange(batch.num_rows), **absent})
         arrays = [simplified(batch.column(i)) for i in kept]
         texts = [as_text(a) if is_json_column(batch.schema.field(i)) else a for i, a in zip(kept, arrays, strict=True)]
-        return pa.table(dict(zip([batch.schema.names[i] for i in kept], texts, strict=True)))
+        return pa.table({**dict(zip([batch.schema.names[i] for i in kept], texts, strict=True)), **absent})
 
 
 def _array(found: Any, rows: int, sql: str) -> pa.Array:

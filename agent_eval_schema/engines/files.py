@@ -4,6 +4,7 @@
     .json            an array of objects    read element by element in a sliding window
     .csv .tsv        RFC 4180               every cell is text, a blank one is absent
     .parquet .pq     any Arrow types        one page at a time: memory does not grow with the row group
+    a folder of them any Arrow types        file by file, which may have different columns
     a Delta folder   any Arrow types        one row group at a time (engines/delta.py)
 
 Text files may be compressed (.gz, .bz2, .zst). Memory does not grow with the file.
@@ -31,21 +32,25 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.engines.csv_files import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.engines.json_array import json_batches
 from agent_eval_schema.engines.jsonl import jsonl_batches, jsonl_line_numbers
-from agent_eval_schema.engines.parquet_files import parquet_batches, parquet_columns, parquet_shares
+from agent_eval_schema.engines.parquet_files import files_of, parquet_batches, parquet_columns, parquet_shares
 from agent_eval_schema.engines.streams import COMPRESSIONS, Position, opened
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError
 
 
 def open_file(path: str) -> Source:
-    """The source for a file, by its ending, or for a Delta folder. Raises EvalSetError if there is no such thing or it
-    is not a table."""
+    """The source for a file, by its ending, for a folder of Parquet files, or for a Delta folder. Raises EvalSetError
+    if there is no such thing or it is not a table."""
     if is_delta(path):
         from agent_eval_schema.engines.delta import open_delta
 
         return open_delta(path)
-    _require_file(path)
-    read = _READERS.get(_ending(path))
+    folder = os.path.isdir(path)
+    if folder:
+        _require_parquet_in(path)
+    else:
+        _require_file(path)
+    read = _PARQUET if folder else _READERS.get(_ending(path))
     if read is None:
         known = ", ".join(_READERS)
         raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected one of {known}")
@@ -62,12 +67,16 @@ def open_file(path: str) -> Source:
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
         read_share=position.share,
         lines=partial(_lines_of, lines, path) if lines and not _is_packed(path) else None,
+        stored_bytes=sum(map(os.path.getsize, files_of(path))) if folder else None,
     )
 
 
+def _require_parquet_in(folder: str) -> None:
+    if not files_of(folder):
+        raise EvalSetError(f"{folder}: is a directory without Parquet files: give a file, or a folder of Parquet files")
+
+
 def _require_file(path: str) -> None:
-    if os.path.isdir(path):
-        raise EvalSetError(f"{path}: is a directory: give a file")
     if not os.path.exists(path):
         raise EvalSetError(f"{path}: no such file")
     try:

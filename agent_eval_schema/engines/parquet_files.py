@@ -1,16 +1,22 @@
-"""Parquet → batches, one page at a time: memory does not grow with the row group."""
+"""Parquet, a file or a folder of files → batches, one page at a time: memory does not grow with the row group.
+
+A folder is what Spark and others write: its files in the order of their names, those that begin with _ or . left out.
+Each file may have columns of its own; folders in it that are named `column=value` say that column of all their rows.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agent_eval_schema.cells import (
-    without_marks,
-)
+from agent_eval_schema.cells import without_marks
 from agent_eval_schema.engines.streams import CHUNK, Position
 from agent_eval_schema.frames import BATCH_BYTES, Share, rows_per_batch
 from agent_eval_schema.issues import EvalSetError
@@ -26,54 +32,115 @@ def _parquet(path: str) -> Iterator[pq.ParquetFile]:
         raise EvalSetError(f"{path}: cannot be read as Parquet: {error}") from error
 
 
+ENDINGS = (".parquet", ".pq")
+
+
+def files_of(path: str) -> list[str]:
+    """The files of a folder of Parquet, or the file itself. Of the folders in it only `column=value` are looked into:
+    a folder of anything is not a table because there is Parquet somewhere below."""
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = [n for n in folders if "=" in n and _counts(n)]
+        found += [os.path.join(folder, n) for n in names if _counts(n) and n.lower().endswith(ENDINGS)]
+    return sorted(found)
+
+
+def _counts(name: str) -> bool:
+    return name[:1] not in ("_", ".")
+
+
+def _said_by_folders(path: str, file: str) -> dict[str, str | None]:
+    """The columns that the names of folders say: `day=2025-11-03`."""
+    pairs = [part.partition("=") for part in os.path.relpath(file, path).split(os.sep)[:-1]]
+    return {unquote(n): None if v == _NULL else unquote(v) for n, equals, v in pairs if n and equals}
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+class _File(NamedTuple):
+    """An open file of a table: what the folders say of its rows, and how many rows are read at once."""
+
+    table: pq.ParquetFile
+    said: dict[str, str | None]
+    step: int
+
+    def batches(self, group: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches of a row group, or of all."""
+        for batch in self.table.iter_batches(batch_size=self.step, row_groups=None if group is None else [group]):
+            yield _with(without_marks(batch), self.said)
+
+
+def _files(path: str) -> Iterator[_File]:
+    for name in files_of(path):
+        with _parquet(name) as table:
+            # asked once: the metadata of a file of many groups takes longer to go through than one of them
+            step = rows_per_batch(sum(_sizes(table)) / max(table.metadata.num_rows, 1))
+            yield _File(table, _said_by_folders(path, name), step)
+
+
+def _sizes(table: pq.ParquetFile) -> list[int]:
+    """The bytes of each row group."""
+    return [table.metadata.row_group(i).total_byte_size for i in range(table.metadata.num_row_groups)]
+
+
+def _with(batch: pa.RecordBatch, said: dict[str, str | None]) -> pa.RecordBatch:
+    for name, value in said.items():
+        if name not in batch.schema.names:
+            cells = pa.array([value], pa.string()).take(pa.array(np.zeros(batch.num_rows, np.int32)))
+            batch = batch.append_column(name, cells)
+    return batch
+
+
 def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
-    with _parquet(path) as file:
-        if position is not None:
-            position.rows = file.metadata.num_rows
-        if file.metadata.num_rows == 0:
-            yield without_marks(pa.RecordBatch.from_pylist([], schema=file.schema_arrow))
-        for batch in file.iter_batches(batch_size=_step(file)):
-            yield without_marks(batch)
+    if position is not None:
+        position.rows = sum(file.table.metadata.num_rows for file in _files(path))
+    any_rows = False
+    for file in _files(path):
+        any_rows |= file.table.metadata.num_rows > 0
+        yield from file.batches()
+    if not any_rows:
+        yield _with(without_marks(pa.RecordBatch.from_pylist([], schema=file.table.schema_arrow)), file.said)
 
 
 def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Every row group is a unit, so that a worker only reads its own; a file of few groups is shared batch by batch."""
-    with _parquet(path) as file:
-        groups = file.metadata.num_row_groups
-        if groups < 4 * share.workers:
-            units = enumerate(parquet_batches(path))
-            yield from ((i, b) for i, b in units if share.has(i, BATCH_BYTES))
-            return
-        # asked once: the metadata of a file of many groups takes longer to go through than one of them
-        size, step = _bytes(file) / groups, _step(file)
-        for group in range(groups):
-            if share.has(group, size):
-                for batch in file.iter_batches(batch_size=step, row_groups=[group]):
-                    yield group, without_marks(batch)
+    """Every row group is a unit, so that a worker only reads its own; few groups are shared batch by batch."""
+    sizes = [size for file in _files(path) for size in _sizes(file.table)]
+    if len(sizes) < 4 * share.workers:
+        units = enumerate(parquet_batches(path))
+        yield from ((i, b) for i, b in units if share.has(i, BATCH_BYTES))
+        return
+    mean = sum(sizes) / len(sizes)
+    for number, group, file in _groups(path):
+        if share.has(number, mean):
+            yield from ((number, batch) for batch in file.batches(group))
 
 
-def _bytes(file: pq.ParquetFile) -> int:
-    return sum(file.metadata.row_group(i).total_byte_size for i in range(file.metadata.num_row_groups))
-
-
-def _step(file: pq.ParquetFile) -> int:
-    return rows_per_batch(_bytes(file) / max(file.metadata.num_rows, 1))
+def _groups(path: str) -> Iterator[tuple[int, int, _File]]:
+    """The row groups of all files: the number in the table, that in the file, and the file."""
+    number = 0
+    for file in _files(path):
+        for group in range(file.table.metadata.num_row_groups):
+            yield number, group, file
+            number += 1
 
 
 def parquet_columns(path: str) -> list[str]:
-    with _parquet(path) as file:
-        return list(file.schema_arrow.names)
+    """The columns of a file; of a folder, those of all its files."""
+    if not os.path.isdir(path):
+        return [n for file in _files(path) for n in file.table.schema_arrow.names]
+    return list(dict.fromkeys(n for file in _files(path) for n in [*file.table.schema_arrow.names, *file.said]))
 
 
 def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """The batches of a share, each with its row group and its number in that group: the same numbers for any number of
     workers."""
-    with _parquet(path) as file:
-        groups, step = file.metadata.num_row_groups, _step(file)
-        by_batch = groups < 4 * share.workers  # too few groups to go round
-        for group in range(groups):
-            if not by_batch and group % share.workers != share.worker:
-                continue
-            for number, batch in enumerate(file.iter_batches(batch_size=step, row_groups=[group])):
-                if not by_batch or (group + number) % share.workers == share.worker:
-                    yield group, number, without_marks(batch)
+    groups = sum(file.table.metadata.num_row_groups for file in _files(path))
+    by_batch = groups < 4 * share.workers  # too few groups to go round
+    for number, group, file in _groups(path):
+        if by_batch or number % share.workers == share.worker:
+            for place, batch in enumerate(file.batches(group)):
+                if not by_batch or (number + place) % share.workers == share.worker:
+                    yield number, place, batch

@@ -46,7 +46,7 @@ from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import ASSESSMENT_LOGS, require_assessments, trace_pairs
 from agent_eval_schema.production.stages import convert_logged, logged_rows, steps_of
-from agent_eval_schema.production.summary import Stratum, Summary, funnel_steps
+from agent_eval_schema.production.summary import Stratum, Summary, feedback_counts, funnel_steps, issue_counts
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import VERDICT, verdict
 
@@ -99,9 +99,8 @@ class SparkBuild:
     def summary(self) -> Summary:
         start = time.perf_counter()
         counts, fold = self._counts(), self._fold
-        said = dict(self._decided.results("SELECT what, rows_of FROM tallies"))
-        said["elsewhere"] = max(said["latest"] - said["attached"] - said["unknown"], 0)
-        issues = Counter({c: n for c, n in fold.counts.items() if n}) + counts["codes"]
+        said = feedback_counts(dict(self._decided.results("SELECT what, rows_of FROM tallies")))
+        issues = issue_counts(Counter(fold.counts) + counts["codes"], said)
         records = sum(counts["reason"].values())
         steps = funnel_steps(records, {r: n for r, n in counts["reason"].items() if r is not None})
         return Summary(
@@ -117,7 +116,7 @@ class SparkBuild:
             redacted=dict(sorted(counts["redacted"].items())),
             traces_joined=self._decided.joined,
             strata=self._strata(),
-            issues=dict(sorted(issues.items())),
+            issues=issues,
             sample=self._plan.sample,
             seed=self._plan.seed,
             redaction="hook" if self._hook is not None else self._plan.redact,
@@ -154,7 +153,7 @@ class SparkBuild:
         return {name: Counter({row[0]: row[1] for row in df.collect()}) for name, df in found.items()}
 
     def _strata(self) -> tuple[Stratum, ...]:
-        if self._plan.sample is None:
+        if not self._plan.stratified:
             return ()
         select = "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum"
         return tuple(Stratum(*row) for row in self._decided.results(f"{select} LIMIT {STRATA_KEPT}"))
@@ -212,10 +211,10 @@ def spark_from_inference_table(
     """
     start = time.perf_counter()
     for name, given in (("table", df), ("traces", traces), ("labels", labels)):
-        if given is not None and given != FEEDBACK and not hasattr(given, "mapInArrow"):
+        is_option = given is None or (isinstance(given, str) and given == FEEDBACK)
+        if not is_option and not hasattr(given, "mapInArrow"):
             raise EvalSetError(f"{name}: on Spark expected a DataFrame of Spark, got a {type(given).__name__}")
-    own = labels if isinstance(labels, str) or labels is None else FEEDBACK
-    plan, reason = plan_of(df.columns, joins_traces=traces is not None, labels=own, **options)
+    plan, reason = plan_of(df.columns, joins_traces=traces is not None, labels=labels, **options)
     plan = msgspec.structs.replace(plan, now=time.time_ns() // 1000)
     hook = options.get("redact") if callable(options.get("redact")) else None
     raw = _raw(df, plan)

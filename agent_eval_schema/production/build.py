@@ -28,7 +28,8 @@ import pyarrow as pa
 
 from agent_eval_schema.cells import filtered, is_hidden
 from agent_eval_schema.engines.duck import require_duckdb
-from agent_eval_schema.engines.files import frame_of, rows_where
+from agent_eval_schema.engines.files import frame_of, is_delta, rows_where
+from agent_eval_schema.engines.parquet_files import files_of, parquet_columns
 from agent_eval_schema.engines.workers import worth_workers
 from agent_eval_schema.engines.writing import require_writable, write_batches, write_text
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
@@ -49,7 +50,8 @@ from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import add_labels, add_traces
 from agent_eval_schema.production.stages import Job, convert, decided, finish
-from agent_eval_schema.production.summary import Stratum, Summary, funnel_steps
+from agent_eval_schema.production.summary import Stratum, Summary, feedback_counts, funnel_steps, issue_counts
+from agent_eval_schema.production.tables import detect_family
 from agent_eval_schema.progress import Screen, notebook, progress
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import verdict
@@ -186,20 +188,21 @@ def eval_set_from_inference_table(
     ----------
     table
         A payload table of an endpoint (legacy, AI Gateway, Unity AI Gateway), a table derived of one, or traces: a
-        pandas frame, an Arrow table, a list of dicts, or the path of a Parquet, JSONL, JSON or CSV file or of a Delta
-        folder. It is not changed.
+        pandas frame, an Arrow table, a list of dicts, or the path of a Parquet, JSONL, JSON or CSV file, of a folder of
+        Parquet files or of a Delta folder. It is not changed.
     sample, seed
         How many rows to draw: a number (500) or a fraction (0.1). They are drawn by a hash of the seed and the
         request_id, so the same rows come whatever their order, the engine or the number of processes.
     stratify
         Share a sample over strata, by largest remainder: a column of the table, `"day"`, `"served_entity"`, `"failed"`,
-        `"thumbs"` (what the feedback says), or an SQL expression over the columns of the table.
+        `"thumbs"` (what the feedback in the table says), or an SQL expression over the columns of the table.
     dedupe
         `"id"`: of rows with the same id the earliest stays (delivery is at least once). `"question"`: also only the
         latest call of those that ask the same. None: all stay.
     labels
         `"feedback"`: the feedback calls in the table become expected_response and expected_retrieved_context of the
-        rows whose ids they name. Or an assessment-log table (a frame or path), to be read in their place. None: none.
+        rows whose ids they name, and so do the judgements of people in the rows' traces. Or an assessment-log table (a
+        frame or path), to be read in place of both. None: none.
     redact
         None: nothing is replaced. `"default"`: e-mail addresses, phone numbers and card numbers. A function from text
         to text, or its name ("module:function").
@@ -250,6 +253,8 @@ def eval_set_from_inference_table(
     if engine == "spark":
         from agent_eval_schema.engines.spark_build import spark_from_inference_table
 
+        if jobs:
+            raise EvalSetError("jobs: on Spark its own settings say how many processes there are")
         return spark_from_inference_table(table, traces=traces, **options)
     if engine != "embedded":
         raise EvalSetError(f"engine: expected embedded or spark, got {engine!r}")
@@ -305,19 +310,32 @@ def build_set(
 
 
 def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[str]:
-    """The columns of a table: those of its first batch, or of all, if these do not tell what it is."""
+    """The columns of a table: of Parquet those of all files; of a table whose rows have each their own, those of the
+    first batch, or of all if these do not tell what it is, or an option may name another one."""
+    if source.kind == "parquet" and source.name is not None:
+        return parquet_columns(source.name)
     first = next(source.batches(), None)
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
     names = [f.name for f in first.schema if not is_hidden(f)]
-    if source.kind in ("jsonl", "json", "list") and options.get("family", "auto") == "auto":
-        from agent_eval_schema.production.tables import detect_family
-
-        try:
-            detect_family(names, aliases_of(options.get("map")))
-        except EvalSetError:
-            return [str(n) for n in schema_of(source.kind, source.batches()).names]
+    if source.kind in ("jsonl", "json", "list") and (_names_columns(options) or not _is_known(names, options)):
+        return [str(n) for n in schema_of(source.kind, source.batches()).names]
     return names
+
+
+def _names_columns(options: Mapping[str, Any]) -> bool:
+    """Whether an option may name any column of the table."""
+    return any(options.get(name) is not None for name in ("where", "stratify", "map"))
+
+
+def _is_known(names: list[str], options: Mapping[str, Any]) -> bool:
+    if options.get("family", "auto") != "auto":
+        return True
+    try:
+        detect_family(names, aliases_of(options.get("map")))
+    except EvalSetError:
+        return False
+    return True
 
 
 def inputs_of(source: Source, labels: Any, traces: Any) -> list[dict[str, Any]]:
@@ -331,11 +349,13 @@ def _is_option(labels: Any) -> bool:
 
 
 def input_of(path: str) -> dict[str, Any]:
-    """A file by name, size and time; a version of a Delta folder by its name, which holds the version."""
-    if os.path.isfile(path):
-        said = os.stat(path)
-        return {"path": path, "bytes": said.st_size, "modified_ns": said.st_mtime_ns}
-    return {"path": path}
+    """A file, or a folder of Parquet files, by name, size and time; a version of a Delta folder by its name, which
+    holds the version."""
+    if is_delta(path) or not os.path.exists(path):
+        return {"path": path}
+    said = [os.stat(name) for name in files_of(path)]
+    told = {"path": path, "bytes": sum(s.st_size for s in said), "modified_ns": max(s.st_mtime_ns for s in said)}
+    return {**told, "files": len(said)} if os.path.isdir(path) else told
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -379,6 +399,9 @@ class _Tally:
         self._issues.update({entry["values"]: entry["counts"] for entry in codes})
         self._work.commit_invalid(place, invalid_rows(batch))
 
+    def _strata(self, lines: list[list[Any]]) -> tuple[Stratum, ...]:
+        return tuple(Stratum(*line) for line in lines[:STRATA_KEPT]) if self._plan.stratified else ()
+
     def summary(
         self, name: str | None, reason: str, logged: int, found: dict[str, Any], hook: Hook | None, seconds: float
     ) -> Summary:
@@ -388,11 +411,9 @@ class _Tally:
             reasons["invalid"] = self._invalid
         steps = funnel_steps(records, reasons)
         assert steps[-1].left == self._rows, "a row was lost"
-        said = dict(found["feedback"])
-        said["elsewhere"] = max(said["latest"] - said["attached"] - said["unknown"], 0)
+        said = feedback_counts(dict(found["feedback"]))
         self.fold.finish()
-        issues = self._issues + Counter({c: n for c, n in self.fold.counts.items() if n})
-        sampled = self._plan.sample is not None
+        issues = issue_counts(self._issues + Counter(self.fold.counts), said)
         return Summary(
             table=name,
             family=self._plan.family,
@@ -405,8 +426,8 @@ class _Tally:
             labels=dict(sorted(self._labels.items())),
             redacted=dict(sorted(self._redacted.items())),
             traces_joined=found["joined"],
-            strata=tuple(Stratum(*line) for line in found["strata"][:STRATA_KEPT]) if sampled else (),
-            issues=dict(sorted(issues.items())),
+            strata=self._strata(found["strata"]),
+            issues=issues,
             sample=self._plan.sample,
             seed=self._plan.seed,
             redaction="hook" if hook is not None else self._plan.redact,
@@ -468,5 +489,7 @@ def require_out(path: str) -> None:
 
 
 def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    frame[name] = pd.to_datetime(frame[name], utc=True)
+    """The frame with the column as microseconds in UTC: nanoseconds end in 2262, clocks that are wrong do not."""
+    times = [None if t is pd.NaT else t for t in frame[name].tolist()]
+    frame[name] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
     return frame

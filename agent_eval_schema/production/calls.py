@@ -70,6 +70,8 @@ def convert_call(logged: Logged, row: int, plan: BuildPlan) -> list[Record]:
 
 
 def _convert(logged: Logged, row: int, plan: BuildPlan) -> list[Record]:
+    if row in logged.no_rows:
+        return [_set_aside(logged, row, plan, "malformed", logged.no_rows[row])]
     request = logged.requests[row]
     if logged.judgements or (request is not None and b"_assessments" in request):
         judged = _feedback_call(logged, row, plan)
@@ -191,6 +193,9 @@ def _feedback_call(logged: Logged, row: int, plan: BuildPlan) -> Record | None:
             return None
         entries, notes = read_feedback(asked.records, time)
         detail = "feedback on another row" if len(entries) == 1 else f"{len(entries):,} judgements of other rows"
+    left_out = [f"{path}: {message}" for _, path, message in notes]
+    if left_out:
+        detail += f"; left out: {'; '.join(left_out)}"
     record = _set_aside(logged, row, plan, "feedback", detail)
     record.feedback = entries
     record.remarks += [_remark(n) for n in notes]

@@ -17,7 +17,9 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema import __version__
+from agent_eval_schema.engines.files import is_delta
 from agent_eval_schema.engines.writing import require_place, write_text
+from agent_eval_schema.frames import open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.build import build_set, input_of, require_out
 from agent_eval_schema.production.options import FEEDBACK
@@ -66,6 +68,11 @@ def build_file(
         if path:
             require_place(path)
     _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
+    # What is read is what the manifest tells, however the tables beside change in the meantime.
+    options = {
+        **options,
+        **{n: _version_of(t) for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK},
+    }
     work = Work(work_of(out))
     try:
         build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
@@ -145,6 +152,11 @@ def manifest(table: str, out: str, options: Mapping[str, Any], summary: Summary,
         "summary": {k: v for k, v in as_plain(summary).items() if k != "seconds"},
     }
     return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+
+
+def _version_of(path: str) -> str:
+    """The name of a file, or of a Delta folder at the version that it has now."""
+    return open_source(path).name or path if is_delta(path) else path
 
 
 def _versions(*packages: str) -> dict[str, str]:

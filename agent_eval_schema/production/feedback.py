@@ -8,6 +8,7 @@
     positive without an edit          → expected_response is a copy of the response (said so)
     negative without an edit          → none
     documents rated positive          → expected_retrieved_context, by step and position
+    what the trace expects            → wins over a copy and over rated documents, not over an edited answer (said so)
 
 One row is one click, so only the latest judgement per source, step and position counts. Source: inference_tables.md.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -25,9 +26,13 @@ from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.model import Document
+from agent_eval_schema.production.times import micros_of
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import documents_of_span
+
+ANSWER_CORRECT = "answer_correct"
+"""The name under which an answer as a whole is judged."""
 
 ASSESSMENT_KEYS = ("text_assessments", "retrieval_assessments")
 
@@ -97,31 +102,46 @@ def read_assessment_row(
 
 
 def read_trace_feedback(assessments: Any, request_id: str | None, time: int | None) -> list[Feedback]:
-    """The judgements of people among a trace's assessments; those of judges are scores, not labels."""
+    """The judgements of people among a trace's assessments; those of judges are scores, not labels. Of what a person
+    judged under several names, `answer_correct` is the judgement of the answer. `time` is that of assessments which
+    do not say when they were made."""
     items = _value(assessments)
-    given = [a for a in items if isinstance(a, dict)] if isinstance(items, list) else []
-    return [f for a in given if (f := _trace_feedback(a, request_id, time)) is not None]
-
-
-def _trace_feedback(item: dict[str, Any], request_id: str | None, time: int | None) -> Feedback | None:
-    source, feedback = item.get("source"), item.get("feedback")
-    if not isinstance(feedback, dict) or item.get("valid") is False:
-        return None
-    if not isinstance(source, dict) or source.get("source_type") != "HUMAN":
-        return None
-    value = _thumb(feedback.get("value"))
-    return (
-        None
-        if value is None
-        else Feedback(
+    given = [a for a in items if _is_thumb(a)] if isinstance(items, list) else []
+    names: dict[str | None, set[Any]] = {}
+    for item in given:
+        names.setdefault(_source(item["source"]), set()).add(_name(item))
+    return [
+        Feedback(
             request_id,
-            _text(source.get("source_id")),
-            None,
-            time=time,
-            value=value,
+            source,
+            time=_made_at(item, time),
+            value=_thumb(item["feedback"].get("value")),
             rationale=_text(item.get("rationale")),
         )
-    )
+        for item in given
+        if len(names[source := _source(item["source"])]) == 1 or _name(item) == ANSWER_CORRECT
+    ]
+
+
+def _is_thumb(item: Any) -> bool:
+    """Whether an assessment is a person's yes or no (one that was overridden is marked as not valid)."""
+    if not isinstance(item, dict) or item.get("valid") is False:
+        return False
+    source, feedback = item.get("source"), item.get("feedback")
+    by_person = isinstance(source, dict) and source.get("source_type") == "HUMAN"
+    return by_person and isinstance(feedback, dict) and _thumb(feedback.get("value")) is not None
+
+
+def _name(item: dict[str, Any]) -> str | None:
+    return _text(item.get("assessment_name")) or _text(item.get("name"))
+
+
+def _made_at(item: dict[str, Any], otherwise: int | None) -> int | None:
+    """When an assessment was last changed: ISO text, or milliseconds in a dict of MLflow."""
+    for key in ("last_update_time", "last_update_time_ms", "create_time", "create_time_ms"):
+        if (given := item.get(key)) is not None and (time := micros_of(given)) is not None:
+            return time
+    return otherwise
 
 
 def _read_assessment(
@@ -161,7 +181,7 @@ def _rating(ratings: Any, path: str, notes: list[Note]) -> tuple[bool | None, st
     ratings = _value(ratings)
     if not isinstance(ratings, dict) or not ratings:
         return None, None
-    name = "answer_correct" if "answer_correct" in ratings or len(ratings) > 1 else next(iter(ratings))
+    name = ANSWER_CORRECT if ANSWER_CORRECT in ratings or len(ratings) > 1 else next(iter(ratings))
     rating = ratings.get(name)
     if not isinstance(rating, dict):
         return _thumb(rating), None
@@ -247,7 +267,13 @@ def _order(entry: Feedback) -> tuple[Any, ...]:
     return (-1 if entry.time is None else entry.time, *[(v is not None, str(v)) for v in rest])
 
 
-def labels_of(entries: Iterable[Feedback], *, response: str | None = None, chunks: Chunks | None = None) -> Labels:
+def labels_of(
+    entries: Iterable[Feedback],
+    *,
+    response: str | None = None,
+    chunks: Chunks | None = None,
+    expected: Collection[str] = (),
+) -> Labels:
     """The labels of the row that the entries judge.
 
     Parameters
@@ -258,12 +284,15 @@ def labels_of(entries: Iterable[Feedback], *, response: str | None = None, chunk
         The row's answer, which becomes expected_response where users were content with it.
     chunks
         The documents that the row's trace retrieved (`chunks_of`).
+    expected
+        The columns of ground truth that the row's trace states.
 
     Returns
     -------
     Labels
         The newest edited answer wins over any thumb. Without one, all thumbs must be up for the response to be copied;
-        where they disagree there is no expected_response, and a note.
+        where they disagree there is no expected_response, and a note. What the trace expects was written as ground
+        truth, so a copy and rated documents yield to it; an edited answer takes its place. Both are told.
     """
     current, notes = latest(entries), list[Note]()
     texts = [e for e in current if e.kind == "text"]
@@ -272,10 +301,21 @@ def labels_of(entries: Iterable[Feedback], *, response: str | None = None, chunk
     thumb = thumbs.pop() if len(thumbs) == 1 else None
     if thumbs and thumb is None:
         notes.append((rules.FEEDBACK_DISAGREES, "expected_response", "users rate the answer up and down"))
+    truth = next((n for n in ("expected_response", "expected_facts") if n in expected), None)
     copied = not edits and thumb is True and bool(response)
-    if copied:
+    if copied and truth:
+        copied = False
+        notes.append((rules.LABEL_YIELDS, "expected_response", f"users were content, but the trace states {truth}"))
+    elif copied:
         notes.append((rules.COPIED_LABEL, "expected_response", "users were content: the response is taken"))
+    elif edits and truth:
+        message = f"the edited answer is taken, the {truth} of the trace is not"
+        notes.append((rules.FEEDBACK_DISAGREES, "expected_response", message))
     context = _context([e for e in current if e.kind == "retrieval"], chunks or {}, notes)
+    if context and "expected_retrieved_context" in expected:
+        message = "users rate documents, but the trace states expected_retrieved_context"
+        notes.append((rules.LABEL_YIELDS, "expected_retrieved_context", message))
+        context = None
     return Labels(edits[-1] if edits else response if copied else None, copied, context, thumb, tuple(notes))
 
 

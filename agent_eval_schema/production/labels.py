@@ -5,6 +5,7 @@ What feedback means is feedback.py's; here each row's entries meet its response 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.decoding import SHAPES
+from agent_eval_schema.diagnose import is_type
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.model import ROW_SCHEMA
-from agent_eval_schema.production.feedback import Feedback, Labels, chunks_of, labels_of
+from agent_eval_schema.production.feedback import Feedback, Labels, chunks_of, labels_of, read_trace_feedback
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
@@ -44,21 +47,44 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labelled:
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
     log = IssueLog(batch.num_rows)
     names: list[list[str]] = [[] for _ in range(batch.num_rows)]
-    entries = batch.column("entries")
-    rated = np.flatnonzero(np.asarray(entries.is_valid())).tolist() if plan.labelled else []
+    rated = _rated(batch.column("entries"), columns["trace"], plan)
     if rated:
-        _fill(columns, {row: _labels(columns, entries, row) for row in rated}, names, log)
+        _fill(columns, {row: _labels(columns, batch, row, plan) for row in rated}, names, log)
     return Labelled(columns, log.to_arrow(), pa.array(names, pa.list_(pa.string())))
 
 
-def _labels(columns: dict[str, pa.Array], entries: pa.Array, row: int) -> Labels:
-    said = [_feedback(e) for e in entries[row].as_py()]
-    response, trace = columns["response"][row].as_py(), columns["trace"][row].as_py()
-    decoded = decode_trace(trace) if trace is not None else None
-    if response is None and isinstance(decoded, Trace):
-        response = derive(decoded).response
-    chunks = chunks_of(decoded) if isinstance(decoded, Trace) and any(e.kind == "retrieval" for e in said) else None
-    return labels_of(said, response=response, chunks=chunks)
+def _rated(entries: pa.Array, traces: pa.Array, plan: BuildPlan) -> list[int]:
+    """The rows that somebody has judged, as far as can be told without reading their traces."""
+    found = entries.is_valid()
+    if plan.trace_feedback:
+        found = pc.or_(found, pc.match_substring(traces, '"HUMAN"').fill_null(False))
+    return np.flatnonzero(np.asarray(found)).tolist() if plan.labelled else []
+
+
+def _labels(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
+    request_id, response, trace = (columns[n][row].as_py() for n in ("request_id", "response", "trace"))
+    # One row's judgements: that a record is a part of a call no longer matters.
+    said = [_feedback({**e, "request_id": request_id}) for e in batch.column("entries")[row].as_py() or ()]
+    read = decode_trace(trace) if trace is not None else None
+    if not isinstance(read, Trace):
+        return labels_of(said, response=response)
+    if plan.trace_feedback:
+        said += read_trace_feedback(bytes(read.info.assessments), request_id, _microseconds(batch["time"][row].as_py()))
+    derived = derive(read)
+    return labels_of(
+        said,
+        response=derived.response if response is None else response,
+        chunks=chunks_of(read) if any(e.kind == "retrieval" for e in said) else None,
+        expected=_expected(derived.expectations or {}),
+    )
+
+
+def _expected(expectations: Mapping[str, Any]) -> list[str]:
+    """The columns of ground truth that a trace fills: what is blank, or of another type, it does not."""
+    return [n for n, kind in _TRUTHS.items() if (value := expectations.get(n)) and is_type(kind, value)]
+
+
+_TRUTHS = {"expected_response": str, **{n: SHAPES[n].type for n in ("expected_facts", "expected_retrieved_context")}}
 
 
 def _feedback(entry: dict[str, Any]) -> Feedback:

@@ -8,19 +8,29 @@ request text or an object. What a column says is read whatever type it has.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.cells import Cells, is_json_column, is_text, read_cells, simplified, text_views
+from agent_eval_schema.cells import (
+    Cells,
+    is_json_column,
+    is_text,
+    original_lines,
+    read_cells,
+    reading_problems,
+    simplified,
+    text_views,
+)
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.tables import TRACE_PARTS, Family, find_family, place_of
+from agent_eval_schema.production.times import micros_of_number, micros_of_text
 from agent_eval_schema.rules import production as rules
 
 Bytes = list[bytes | None]
@@ -29,7 +39,9 @@ Found = dict[int, list[tuple[Rule, str, str]]]
 
 
 class Logged(Struct):
-    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text."""
+    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text.
+    `unreadable` says what is wrong with a payload, `no_rows` with a line of a file that is no row: its text then stands
+    for the request."""
 
     size: int
     family: Family
@@ -49,12 +61,14 @@ class Logged(Struct):
     facts: dict[str, pa.Array]
     found: Found
     unreadable: dict[int, str]
+    no_rows: dict[int, str]
 
 
 def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
     """The facts of a batch. Columns that the table lacks are absent in every row."""
     family = find_family(plan.family)
     columns = _Columns(batch, plan, family)
+    requests, no_rows = _with_lines(batch, columns.texts("request"), plan)
     found: Found = {}
     status = _numbers(columns, "status_code", found)
     time = _times(columns, found)
@@ -72,7 +86,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
         family=family,
         ids=columns.first_of("request_id"),
         client_ids=columns.texts("client_request_id"),
-        requests=columns.texts("request"),
+        requests=requests,
         responses=columns.texts("response"),
         request_texts=columns.texts("request_text"),
         response_texts=columns.texts("response_text"),
@@ -88,7 +102,21 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
         facts=facts,
         found=found,
         unreadable=columns.unreadable,
+        no_rows=no_rows,
     )
+
+
+def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
+    """The requests, with the texts of lines that are no rows; and what is wrong with these."""
+    lines = original_lines(batch)
+    if lines is None:
+        return requests, {}
+    problems, said = reading_problems(batch), {}
+    for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
+        requests[row] = lines[row].as_py().encode()
+        messages = [message for _, _, message in problems[row]] if plan.values else []
+        said[row] = "; ".join(["the line is no row", *messages])
+    return requests, said
 
 
 def carried(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -339,59 +367,13 @@ def _times(columns: _Columns, found: Found) -> pa.Array:
             pass  # out of the range of microseconds: cell by cell
     if array is not None and pa.types.is_integer(array.type):
         numbers: list[int | None] = array.to_pylist()
-        values = [None if n is None else _micros(n) for n in numbers]
+        values = [None if n is None else micros_of_number(n) for n in numbers]
         texts: list[Any] = numbers
     else:
         texts = columns.texts("time")
-        values = [None if t is None else _read_time(t) for t in texts]
+        values = [None if t is None else micros_of_text(t) for t in texts]
     for row, (given, value) in enumerate(zip(texts, values, strict=True)):
         if value is None and given not in (None, b"", b"null"):
             got = describe(given.decode("utf-8", "replace") if isinstance(given, bytes) else given)
             found.setdefault(row, []).append((rules.ODD_TIME, "time", f"expected a time, got {got}"))
     return pa.array(values, pa.int64()).cast(micros)
-
-
-_UNITS = ((10**11, 1_000_000), (10**14, 1_000), (10**17, 1))
-"""Below 10^11 it is seconds (until the year 5138), below 10^14 milliseconds, below 10^17 microseconds, else ns."""
-_LAST = 253_402_300_800_000_000
-"""The end of the year 9999, which Python and Spark can still write."""
-
-
-def _micros(number: int | float) -> int | None:
-    if number != number or abs(number) > 10**20:
-        return None
-    scale = next((scale for limit, scale in _UNITS if abs(number) < limit), None)
-    micros = int(number * scale) if scale else int(number) // 1000
-    return micros if 0 <= micros < _LAST else None
-
-
-def _read_time(text: bytes) -> int | None:
-    words = text.decode("utf-8", "replace").strip()
-    if _NUMBER.fullmatch(words):
-        return _micros(int(words) if words.isdecimal() else float(words))
-    match = _ISO.fullmatch(words)
-    if match is None:
-        return None
-    whole, fraction, zone = match.groups()
-    try:
-        # Python 3.10 reads neither a Z nor any number of digits of a second.
-        moment = datetime.fromisoformat(whole.replace(" ", "T") + (_zone(zone) if "T" in whole or " " in whole else ""))
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    seconds = (moment - _EPOCH).days * 86_400 + (moment - _EPOCH).seconds
-    micros = seconds * 1_000_000 + int(f"{(fraction or '')[:6]:0<6}")
-    return micros if 0 <= micros < _LAST else None
-
-
-def _zone(zone: str | None) -> str:
-    if not zone or zone in ("Z", "z", " UTC"):
-        return "+00:00"
-    return zone if ":" in zone else f"{zone[:3]}:{zone[3:] or '00'}"
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?", re.ASCII)
-_ISO = re.compile(
-    r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,12}))?( UTC|[Zz]|[+-]\d\d(?::?\d\d)?)?", re.ASCII
-)

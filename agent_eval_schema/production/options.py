@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 
+from agent_eval_schema.diagnose import names
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.reasons import REASONS
 from agent_eval_schema.production.redact import DEFAULT, Hook, find_hook
 from agent_eval_schema.production.sampling import sample_of, seed_of
-from agent_eval_schema.production.tables import Aliases, detect_family, find_family, parse_aliases
+from agent_eval_schema.production.tables import Aliases, Family, detect_family, find_family, parse_aliases, place_of
 from agent_eval_schema.visible import visible
 
 FEEDBACK = "feedback"
@@ -51,11 +52,13 @@ def plan_of(
     that has no meaning."""
     aliases = aliases_of(map)
     found, reason = detect_family(columns, aliases) if family == "auto" else (find_family(family), "as asked")
+    _require_places(aliases, found, columns)
     window = instant_of(since, "since"), instant_of(until, "until")
     if None not in window and window[0] >= window[1]:  # type: ignore[operator]
         raise EvalSetError("since must be before until: there is nothing between them")
     by_question, kept = _dedupe(dedupe)
     strata = strata_of(stratify, columns)
+    sql = f"{where or ''} {strata.get('stratum_sql', '')}".lower()
     plan = BuildPlan(
         family=found.name,
         map=aliases,
@@ -67,9 +70,11 @@ def plan_of(
         joins_traces=joins_traces,
         values=values,
         where=_sql(where, "where"),
+        sql_columns=tuple(n for n in columns if n.lower() in sql),
         by_question=by_question,
         sample=sample_of(sample),
         labelled=labels is not None,
+        trace_feedback=isinstance(labels, str) and labels == FEEDBACK,
         redact=redaction_of(redact),
         **strata,
     )
@@ -85,6 +90,15 @@ def aliases_of(given: Mapping[str, str] | Iterable[str] | None) -> Aliases:
     return parse_aliases([f"{k}={v}" for k, v in given.items()] if isinstance(given, Mapping) else given)
 
 
+def _require_places(aliases: Aliases, family: Family, columns: list[str]) -> None:
+    """A mapping that leads nowhere would set every row aside."""
+    for target, path in aliases:
+        if place_of(target, family, aliases, columns) is None:
+            raise EvalSetError(
+                f"map: the table has no column for {_said(path)} ({target}); it has {names(columns[:30])}"
+            )
+
+
 def _dedupe(given: str | None) -> tuple[bool, frozenset[str]]:
     """Whether one row per question stays, and whether repeated ids do."""
     meanings = {
@@ -98,10 +112,10 @@ def _dedupe(given: str | None) -> tuple[bool, frozenset[str]]:
 
 
 def _keep(given: Iterable[str]) -> frozenset[str]:
-    names = frozenset((given,) if isinstance(given, str) else given)
-    for name in sorted(names - set(KEEPABLE)):
+    found = frozenset((given,) if isinstance(given, str) else given)
+    for name in sorted(found - set(KEEPABLE)):
         raise EvalSetError(f"keep: expected some of {', '.join(KEEPABLE)}, got {_said(name)}")
-    return names
+    return found
 
 
 def strata_of(given: str | None, columns: list[str]) -> dict[str, Any]:

@@ -30,6 +30,8 @@ class BuildPlan(Struct, frozen=True):
         Whether messages may quote cells.
     where, stratum_sql
         SQL over the columns of the table, computed on every batch: which rows are wanted, and their strata.
+    sql_columns
+        The columns that this SQL may mention: a file that lacks one has nulls there.
     stratum_column
         The column of the converted rows that holds the strata, if they are not computed.
     by_thumbs
@@ -40,6 +42,9 @@ class BuildPlan(Struct, frozen=True):
         A number of rows, a fraction, or None: all rows.
     labelled
         Feedback becomes labels.
+    trace_feedback
+        So do the judgements of people in the traces of rows, joined ones too; not if an assessment log was given in
+        their place.
     redact
         "default" or the name of a function ("module:function"), or None: nothing is redacted.
     """
@@ -56,13 +61,20 @@ class BuildPlan(Struct, frozen=True):
     values: bool = True
     where: str | None = None
     stratum_sql: str | None = None
+    sql_columns: tuple[str, ...] = ()
     stratum_column: str | None = None
     by_thumbs: bool = False
     by_question: bool = False
     sample: int | float | None = None
     labelled: bool = True
+    trace_feedback: bool = True
     redact: str | None = None
 
     def keeps(self, reason: str) -> bool:
         """Whether the step that sets rows aside for this reason is switched off."""
         return reason in self.kept
+
+    @property
+    def stratified(self) -> bool:
+        """Whether there is a sample that is shared over strata."""
+        return self.sample is not None and bool(self.stratum_sql or self.stratum_column or self.by_thumbs)

@@ -106,7 +106,7 @@ def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _convert_share(source: Source, job: Job) -> Iterator[tuple[int, int]]:
-    work, columns = Work(job.folder), Expressions(_expressions(job.plan))
+    work, columns = Work(job.folder), Expressions(_expressions(job.plan), job.plan.sql_columns)
     for place, batch in _places(source, job):
         if not work.has(place):
             rows, stratum = convert_logged(batch, job.plan, columns.over(batch))

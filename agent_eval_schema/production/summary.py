@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from agent_eval_schema.production.reasons import REASON_NAMES
+from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 
 STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("calls", ("filtered", "feedback")),
@@ -66,9 +67,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     rows
         Rows of the evaluation set.
     feedback
-        Judgements by what became of them: `given` in all, `latest` (the last click of each kind), of which `attached`
-        to rows of the set, `elsewhere` (to a row that was set aside, or a whole batch), `unknown` (the table has no
-        such id).
+        Judgements in the table by what became of them: `given` in all; those that are `latest` (the last click of each
+        kind) are `attached` to rows of the set, `elsewhere` (on a row that was set aside, or a whole batch), or
+        `unknown` (the table has no such id: AE717). Those inside traces are not counted here.
     labels
         How many rows got which label from it: `expected_response` (`copied`: of these, the response itself),
         `expected_retrieved_context`.
@@ -77,9 +78,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     traces_joined
         Rows that got their trace from the traces table.
     strata
-        The largest strata (at most 100).
+        The largest strata (at most 100) of a sample that is shared over strata.
     issues
-        How many issues of each code the rows have, those that were set aside as invalid too.
+        How many issues of each code the rows have, those that were set aside as invalid too, and the feedback (AE717).
     sample, seed
         As asked.
     engine
@@ -144,6 +145,18 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:
+    """What became of the feedback, from what was counted in the table (decide.py)."""
+    elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
+    return {**tallies, "elsewhere": max(elsewhere, 0)}
+
+
+def issue_counts(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dict[str, int]:
+    """How many issues there are of each code: those of the rows, and of feedback that belongs to no row."""
+    found = {**of_rows, UNKNOWN_REQUEST.code: feedback["unknown"]}
+    return {code: count for code, count in sorted(found.items()) if count}
 
 
 def funnel_steps(records: int, set_aside: Mapping[str, int]) -> tuple[Step, ...]:

@@ -200,7 +200,7 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
     got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "") if columns else "no columns"
     raise EvalSetError(
         f"no known family of production tables has these columns: {got}; "
-        "say what holds what, for example map request=body.input response=body.output request_id=id"
+        "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
     )
 
 

@@ -51,6 +51,7 @@ def facts(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "Table", f"{summary.family} ({summary.family_reason})"
     said = summary.feedback
     if said.get("given"):
+        said = {**said, "replaced": said["given"] - said["latest"]}
         rest = [f"{said[k]:,} {text}" for k, text in _FEEDBACK if said.get(k)]
         yield "Feedback", f"{plural(said['given'], 'judgement')}: {', '.join(rest)}"
     labels = summary.labels
@@ -73,6 +74,7 @@ _FEEDBACK = (
     ("attached", "on rows of the set"),
     ("elsewhere", "on rows that were set aside"),
     ("unknown", "on ids that the table does not have"),
+    ("replaced", "replaced by a later one"),
 )
 
 
@@ -150,7 +152,8 @@ def funnel_inline(summary: Summary) -> str:
 def funnel_values(summary: Summary, *, alone: bool) -> dict[str, Any]:
     """What the template funnel.html draws; if not alone, the report on the rows comes after it."""
     most = max(summary.records, 1)
-    steps: list[tuple[str, int, list[dict[str, str]]]] = [("logged", summary.records, [])]
+    first = "logged" if summary.records == summary.logged else "records"
+    steps: list[tuple[str, int, list[dict[str, str]]]] = [(first, summary.records, [])]
     steps += [(s.name, s.left, [_removed(gone.reason, gone.rows) for gone in s.removed]) for s in shown_steps(summary)]
     return {
         "name": os.path.basename(summary.table or ""),

@@ -185,7 +185,7 @@ FEEDBACK_DISAGREES = Rule(
     "feedback-disagrees",
     Severity.WARNING,
     "have somebody decide; until then the answer is not taken as the expected one",
-    "Users disagree about an answer or a document.",
+    "Users disagree about an answer or a document, or an edited answer takes the place of what the trace expects.",
 )
 
 UNMATCHED_CHUNK = Rule(
@@ -203,4 +203,14 @@ UNKNOWN_REQUEST = Rule(
     Severity.WARNING,
     "widen the time window, or look for the table that holds the call",
     "Feedback names a request that is not in the table.",
+)
+
+LABEL_YIELDS = Rule(
+    "AE718",
+    "label-yields",
+    Severity.INFO,
+    "nothing to do: what somebody wrote as ground truth is better than what users were content with",
+    "Feedback would make a label, but the row's trace states the ground truth already; the trace's is taken.\n\nA "
+    "thumb only says that an answer, or a document that was found, is good; and a row may have one of "
+    "expected_response and expected_facts.",
 )

@@ -24,7 +24,20 @@ pytest.importorskip("duckdb")
 from agent_eval_schema import EvalSetBuild, EvalSetError, eval_set_from_inference_table, frames, validate_eval_set
 from agent_eval_schema.hashes import seeded_hashes
 from agent_eval_schema.model import COLUMNS
-from tests.production.logged import EVERYTHING, Row, at, batch, chat, chunk, feedback, logged, retrieval, table, trace
+from tests.production.logged import (
+    EVERYTHING,
+    PAYLOAD,
+    Row,
+    at,
+    batch,
+    chat,
+    chunk,
+    feedback,
+    logged,
+    retrieval,
+    table,
+    trace,
+)
 
 BUILD = eval_set_from_inference_table
 
@@ -240,8 +253,101 @@ def test_labels_can_be_left_out() -> None:
 
 def test_feedback_on_unknown_ids_is_counted() -> None:
     rows = [chat("a"), chat("b", status_code=500), *(feedback(i) for i in ("a", "b", "gone"))]
-    said = BUILD(table(rows)).summary.feedback
-    assert said == {"given": 3, "latest": 3, "attached": 1, "unknown": 1, "elsewhere": 1}
+    summary = BUILD(table(rows)).summary
+    assert summary.feedback == {"given": 3, "latest": 3, "attached": 1, "unknown": 1, "elsewhere": 1}
+    assert summary.issues["AE717"] == 1
+    assert "AE717" not in BUILD(table(rows), labels=None).summary.issues
+
+
+def test_feedback_that_cannot_be_read_is_told() -> None:
+    odd = {"dataframe_records": [{"request_id": "a", "text_assessments": [17], "retrieval_assessments": []}]}
+    build = BUILD(table([chat("a"), logged("fb", odd, "")]))
+    assert build.set_aside["message"].tolist() == [
+        "0 judgements of other rows; left out: request.dataframe_records[0].text_assessments[0]: "
+        "expected an assessment (an object), got the number 17"
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what traces say
+
+
+def assessed(trace: Row, *assessments: Row) -> Row:
+    return {**trace, "info": {**trace["info"], "assessments": list(assessments)}}
+
+
+def expects(name: str, value: Any) -> Row:
+    packed = {"serialization_format": "JSON_FORMAT", "value": json.dumps(value)}
+    source = {"source_type": "HUMAN", "source_id": "hr-team"}
+    return {"assessment_name": name, "source": source, "expectation": {"serialized_value": packed}, "valid": True}
+
+
+def thumb(value: Any, name: str = "answer_correct", kind: str = "HUMAN", who: str = "ana", **more: Any) -> Row:
+    source = {"source_type": kind, "source_id": who}
+    return {"assessment_name": name, "source": source, "feedback": {"value": value}, **more}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "edit", "response", "facts", "code"),
+    [
+        ("expected_facts", ["16 weeks"], None, None, ["16 weeks"], "AE718"),
+        ("expected_response", "16 weeks.", None, "16 weeks.", None, "AE718"),
+        ("expected_facts", ["16 weeks"], "18 weeks.", "18 weeks.", None, "AE715"),
+        ("expected_response", "16 weeks.", "18 weeks.", "18 weeks.", None, "AE715"),
+        ("expected_facts", [], None, "80 days.", None, "AE714"),
+        ("expected_facts", "no list", None, "80 days.", None, "AE714"),
+        ("politeness", 3, None, "80 days.", None, "AE714"),
+    ],
+)
+def test_a_row_has_one_truth(name: str, value: Any, edit: str | None, response: Any, facts: Any, code: str) -> None:
+    """What the trace expects is better than a thumb, and an edited answer better than both."""
+    rows = [chat("a", "Leave?", "80 days.", trace=assessed(ASKED, expects(name, value))), feedback("a", edit=edit)]
+    build = BUILD(table(rows))
+    found = row(build, "a")
+    assert (found["expected_response"], found["expected_facts"]) == (response, facts)
+    assert {"AE714", "AE715", "AE718"} & set(build.report.counts) == {code}
+    assert build.summary.labels.get("expected_response", 0) == (code != "AE718")
+
+
+def test_expected_documents_of_a_trace_are_better_than_rated_ones() -> None:
+    stated = assessed(ASKED, expects("expected_retrieved_context", [{"doc_uri": "u9"}]))
+    build = BUILD(table([chat("a", trace=stated), feedback("a", None, chunks=[chunk("s1", 0)])]))
+    assert row(build, "a")["expected_retrieved_context"] == [{"doc_uri": "u9", "content": None}]
+    assert build.report.counts["AE718"] == 1
+
+
+@pytest.mark.parametrize("joined", [True, False])
+@pytest.mark.parametrize(
+    ("assessments", "label"),
+    [
+        ([thumb(True)], "80 days."),
+        ([thumb("yes", "user_feedback")], "80 days."),
+        ([thumb(False)], None),
+        ([thumb(True, kind="LLM_JUDGE")], None),
+        ([thumb(True, valid=False)], None),
+        ([thumb(True, "polite"), thumb(False)], None),  # the answer as a whole is what counts
+        ([thumb(False, "polite"), thumb(True, "short")], None),  # nothing is said of the answer as a whole
+        (
+            [thumb(True, last_update_time="2025-11-03T10:00:00Z"), thumb(False, create_time_ms=1762160000000)],
+            "80 days.",
+        ),
+        ([thumb(True), thumb(False, who="ben")], None),
+        ([thumb(0.5)], None),
+    ],
+)
+def test_people_judge_in_traces_too(assessments: list[Row], label: str | None, joined: bool) -> None:
+    judged = assessed(ASKED, *assessments)
+    rows = [chat("a", "Leave?", "80 days.", trace=None if joined else judged)]
+    options: Row = {"traces": [{"trace": judged}]} if joined else {}
+    assert row(BUILD(table(rows), **options), "a")["expected_response"] == label
+    assert row(BUILD(table(rows), **options, labels=None), "a")["expected_response"] is None
+
+
+def test_the_last_click_counts_wherever_it_was_made() -> None:
+    judged = assessed(ASKED, thumb(True, last_update_time="2025-11-03T09:10:00Z"))
+    for minute, label in ((5, "80 days."), (15, None)):
+        rows = [chat("a", "Leave?", "80 days.", trace=judged), feedback("a", "negative", minute=minute)]
+        assert row(BUILD(table(rows)), "a")["expected_response"] == label
 
 
 def test_an_assessment_log_in_place_of_the_feedback() -> None:
@@ -391,6 +497,110 @@ def test_a_log_of_another_kind_with_a_mapping() -> None:
     assert (ids(build), build.rows["response"].tolist(), build.summary.family) == (["1"], ["Hello."], "mapped")
 
 
+LOGS: dict[str, tuple[Row, list[str]]] = {
+    "Bedrock, Anthropic's messages": (
+        {
+            "requestId": "1",
+            "timestamp": "2025-11-03T09:00:00Z",
+            "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi?"}]}]}},
+            "output": {"outputBodyJson": {"role": "assistant", "content": [{"type": "text", "text": "Hello."}]}},
+        },
+        ["request=input.inputBodyJson", "response=output.outputBodyJson", "request_id=requestId", "time=timestamp"],
+    ),
+    "Bedrock, Converse": (
+        {
+            "requestId": "1",
+            "timestamp": "2025-11-03T09:00:00Z",
+            "input": {"inputBodyJson": {"messages": [{"role": "user", "content": [{"text": "Hi?"}]}]}},
+            "output": {"outputBodyJson": {"output": {"message": {"content": [{"text": "Hello."}]}}}},
+        },
+        [
+            *("request=input.inputBodyJson.messages.0.content.0.text", "request_id=requestId", "time=timestamp"),
+            "response=output.outputBodyJson.output.message.content.0.text",
+        ],
+    ),
+    "Vertex": (
+        {
+            "request_id": "1",
+            "logging_time": "2025-11-03 09:00:00 UTC",
+            "full_request": {"contents": [{"role": "user", "parts": [{"text": "Hi?"}]}]},
+            "full_response": {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}}]},
+        },
+        [
+            *("request=full_request.contents.0.parts.0.text", "request_id=request_id", "time=logging_time"),
+            "response=full_response.candidates.0.content.parts.0.text",
+        ],
+    ),
+    "SageMaker": (
+        {
+            "captureData": {
+                "endpointInput": {"data": json.dumps({"messages": [{"role": "user", "content": "Hi?"}]})},
+                "endpointOutput": {"data": json.dumps([{"generated_text": "Hello."}])},
+            },
+            "eventMetadata": {"eventId": "1", "inferenceTime": "2025-11-03T09:00:00Z"},
+        },
+        [
+            *("request=captureData.endpointInput.data", "response=captureData.endpointOutput.data.0.generated_text"),
+            *("request_id=eventMetadata.eventId", "time=eventMetadata.inferenceTime"),
+        ],
+    ),
+    "LiteLLM": (
+        {
+            "request_id": "1",
+            "startTime": "2025-11-03 09:00:00",
+            "messages": json.dumps([{"role": "user", "content": "Hi?"}]),
+            "response": json.dumps({"choices": [{"message": {"content": "Hello."}}]}),
+        },
+        ["request=messages", "response=response", "request_id=request_id", "time=startTime"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_logs_of_others_with_a_mapping(name: str) -> None:
+    logged_row, mapping = LOGS[name]
+    build = BUILD([logged_row], map=mapping)
+    found = row(build, "1")
+    said = found["request"]["messages"][-1]["content"]
+    assert said in ("Hi?", [{"type": "text", "text": "Hi?"}])
+    assert (found["response"], found["request_time"]) == ("Hello.", pd.Timestamp("2025-11-03 09:00", tz="UTC"))
+    assert build.summary.issues == {}
+
+
+def test_clocks_that_are_wrong() -> None:
+    """A year that nanoseconds do not reach is a time like others, and told."""
+    times = {"late": datetime(2999, 1, 1, tzinfo=timezone.utc), "early": datetime(1960, 1, 1, tzinfo=timezone.utc)}
+    build = BUILD(table([*(chat(i, request_time=t) for i, t in times.items()), chat("never", request_time=None)]))
+    assert row(build, "late")["request_time"].year == 2999
+    assert row(build, "early")["request_time"].year == 1960
+    assert build.rows["request_time"].isna().tolist() == [False, False, True]
+    assert build.report.counts["AE704"] == 1
+
+
+def test_lines_that_are_no_rows_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    good = {**chat("a"), "request_time": None}
+    path.write_text("\n".join([json.dumps(good), '{"cut', "[1, 2]", '{"cut too', ""]))
+    for options in ({}, {"since": "2025-01-01"}, {"values": False}):
+        aside = BUILD(str(path), **options).set_aside.query("reason == 'malformed'")
+        assert aside["request"].tolist() == ['{"cut', "[1, 2]", '{"cut too']
+        assert aside["request_id"].is_unique
+        assert aside["message"].str.startswith("the line is no row").all()
+        assert ("byte" in aside["message"].iloc[0]) == options.get("values", True)
+
+
+@pytest.mark.parametrize("kind", ["typed", "untyped", "pandas"])
+def test_null_everywhere(kind: str) -> None:
+    nothing: Any = pa.Table.from_pylist([{}, {}], schema=PAYLOAD)
+    if kind == "untyped":
+        nothing = pa.table({n: pa.nulls(2) for n in PAYLOAD.names})
+    elif kind == "pandas":
+        nothing = pd.DataFrame({n: [None, float("nan")] for n in PAYLOAD.names})
+    build = BUILD(nothing, sample=2, stratify="day", dedupe="question", redact="default", where="requester IS NULL")
+    assert build.summary.set_aside == {"no_request": 2}
+    assert len(set(build.set_aside["request_id"])) == 1  # a hash of what they hold
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # options and environments
 
@@ -413,6 +623,8 @@ def test_a_log_of_another_kind_with_a_mapping() -> None:
         ({"keep": "malformed"}, "keep: expected some of"),
         ({"family": "other"}, "no family 'other'"),
         ({"map": {"requst": "a"}}, "did you mean request"),
+        ({"map": {"request": "body.input"}}, "map: the table has no column for 'body.input'"),
+        ({"engine": "spark", "jobs": 2}, "jobs: on Spark its own settings say"),
         ({"engine": "dask"}, "engine: expected embedded or spark"),
         ({"where": " "}, "where: expected an SQL expression"),
         ({"traces": "/no/such.parquet"}, "no such file"),

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,7 +20,7 @@ pytest.importorskip("duckdb")
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.production.command import work_of
-from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table
+from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table, trace
 
 ROWS: list[Row] = [
     row
@@ -102,6 +103,9 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         (["OUT.jsonl", "--sample", "many"], "sample: expected a number of rows"),
         (["OUT.jsonl", "--redact", "nowhere:f"], "redact: cannot find"),
         (["OUT.jsonl", "--since", "soon"], "since: expected a date or time"),
+        (["OUT.jsonl", "--map", "request=body"], "map: the table has no column for 'body'"),
+        (["OUT.parquet", "--engine", "spark", "--resume"], "--resume and --jobs are of the embedded engine"),
+        (["OUT.parquet", "--engine", "spark", "--jobs", "2"], "--resume and --jobs are of the embedded engine"),
     ],
 )
 def test_what_cannot_run_is_told_and_writes_nothing(
@@ -271,3 +275,116 @@ def test_a_function_without_a_name_sees_all_rows_of_a_file(tmp_path: Path) -> No
     build = eval_set_from_inference_table(str(source), redact=lambda t: t.replace("answer", "reply"), jobs=2)
     assert build.summary.rows == len(build.rows)
     assert not build.rows["response"].str.contains("answer").any()
+
+
+def test_a_set_of_delta_tables_is_built_again_from_their_old_versions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tables have changed since; the command of the manifest reads them as they were."""
+    deltalake = pytest.importorskip("deltalake")
+    monkeypatch.chdir(tmp_path)
+    log = {
+        "request_id": "id3",
+        "source": json.dumps({"type": "human", "id": "ana"}),
+        "timestamp": "2025-11-05T09:00:00Z",
+        "text_assessment": json.dumps({"suggested_output": "An edit."}),
+    }
+    joined = {"trace": json.dumps(trace("id4", "question 4", "answer 4"))}
+    tables = {"t": table(ROWS), "log": pa.Table.from_pylist([log]), "traces": pa.Table.from_pylist([joined])}
+    for name, rows in tables.items():
+        deltalake.write_deltalake(name, rows)
+    options = ["--labels", "log", "--traces", "traces", "--map", "session_id=requester", "--keep", "invalid"]
+    options += [
+        "--sample",
+        "0.9",
+        "--seed",
+        "2",
+        "--stratify",
+        "status_code % 7",
+        "--until",
+        "2026-01-01",
+        "--no-values",
+    ]
+    assert run(capsys, "t", "set.jsonl", *options, "--redact", "default", "--dedupe", "none")[0] == 0
+    first, told = Path("set.jsonl").read_bytes(), json.loads(Path("set.jsonl.manifest.json").read_text())
+    assert [i["path"] for i in told["inputs"]] == ["t@v0", "log@v0", "traces@v0"]
+    assert b"An edit." in first
+    for name, rows in tables.items():
+        deltalake.write_deltalake(name, rows.slice(0, 1), mode="overwrite")
+    _, *again = shlex.split(told["command"])
+    assert main(again) == 0
+    assert Path("set.jsonl").read_bytes() == first
+    assert json.loads(Path("set.jsonl.manifest.json").read_text())["summary"] == told["summary"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# folders of Parquet files, which differ
+
+
+def without(rows: list[Row], *names: str) -> list[Row]:
+    return [{k: v for k, v in row.items() if k not in names} for row in rows]
+
+
+def folder_of_parquet(folder: Path) -> Path:
+    """The rows in three files as Spark writes them: one lacks columns, another has other types for some."""
+    folder.mkdir()
+    first, second, third = ROWS[:200], ROWS[200:400], ROWS[400:]
+    pq.write_table(table(first), folder / "part-0.parquet", row_group_size=30)
+    lacking = pa.Table.from_pylist(without(second, "requester", "served_entity_id", "logging_error_codes"))
+    pq.write_table(lacking, folder / "part-1.parquet", row_group_size=50)
+    other = [{**r, "status_code": str(r["status_code"]), "request_time": r["request_time"].isoformat()} for r in third]
+    pq.write_table(pa.Table.from_pylist(without(other, "logging_error_codes")), folder / "part-2.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / "_temporary").mkdir()
+    (folder / "_temporary" / "x.parquet").write_text("half a file")
+    return folder
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_folder_of_files_that_differ(jobs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = folder_of_parquet(tmp_path / "t"), tmp_path / "set.parquet"
+    whole, same = parquet(tmp_path / "t.parquet", ROWS), tmp_path / "same.parquet"
+    assert run(capsys, source, out, "--jobs", jobs, "--sample", 200, "--dedupe", "question")[0] == 0
+    assert run(capsys, whole, same, "--sample", 200, "--dedupe", "question")[0] == 0
+    found, expected = (pq.read_table(p).drop_columns(["served_entity"]).to_pylist() for p in (out, same))
+    assert found == expected
+    told = json.loads((tmp_path / "set.parquet.manifest.json").read_text())["inputs"]
+    assert (told[0]["files"], told[0]["bytes"]) == (3, sum(p.stat().st_size for p in source.glob("*.parquet")))
+
+
+def test_sql_over_a_column_that_one_file_lacks(tmp_path: Path) -> None:
+    source = str(folder_of_parquet(tmp_path / "t"))
+    build = eval_set_from_inference_table(source, where="requester = 'svc'", labels=None)
+    assert build.summary.set_aside["filtered"] == sum(r["response"] != "" for r in ROWS[200:400]) + sum(
+        "predictions" in (r["response"] or "") for r in ROWS[200:400]
+    )
+    strata = eval_set_from_inference_table(source, sample=30, stratify="requester").summary.strata
+    assert {s.stratum for s in strata} == {"svc", ""}
+
+
+def test_folders_that_say_a_column(tmp_path: Path) -> None:
+    for day in ("2025-11-03", "2025-11-04"):
+        folder = tmp_path / "t" / f"day_logged={day}"
+        folder.mkdir(parents=True)
+        pq.write_table(table([chat(f"a-{day}")]), folder / "part-0.parquet")
+    build = eval_set_from_inference_table(str(tmp_path / "t"), where="day_logged = '2025-11-04'")
+    assert build.rows["request_id"].tolist() == ["a-2025-11-04"]
+    assert validate_eval_set(str(tmp_path / "t")).row_count == 2
+
+
+def test_another_file_in_the_folder_is_another_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = folder_of_parquet(tmp_path / "t"), tmp_path / "set.parquet"
+    killed(source, out)
+    pq.write_table(table(ROWS[:5]), source / "part-3.parquet")
+    code, _, err = run(capsys, source, out, "--resume")
+    assert code == 2
+    assert "other data" in err
+
+
+def test_columns_that_only_later_lines_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.jsonl"
+    lines = [{**r, "request_time": None} for r in [*without([chat("a")], "requester"), chat("b", requester="ana")]]
+    path.write_text("".join(json.dumps(r) + "\n" for r in lines))
+    monkeypatch.setattr("agent_eval_schema.frames.MAX_BATCH_ROWS", 1)
+    build = eval_set_from_inference_table(str(path), where="requester = 'ana'", stratify="requester", sample=5)
+    assert build.rows["request_id"].tolist() == ["b"]

@@ -164,7 +164,9 @@ def test_families_are_told_apart_by_their_signs() -> None:
 
 
 def test_an_unknown_table_says_what_to_do() -> None:
-    with pytest.raises(EvalSetError, match=r"columns: a, b; say what holds what, for example map request="):
+    with pytest.raises(
+        EvalSetError, match=r"columns: a, b; name the family, or say what holds what, for example map request="
+    ):
         detect_family(["a", "b"])
     with pytest.raises(EvalSetError, match="no family 'x': use one of"):
         find_family("x")
