@@ -680,7 +680,7 @@ def _add_from_inference_table(commands: argparse._SubParsersAction[argparse.Argu
     command = _add(
         commands, "from-inference-table", _from_inference_table, "turn a table of logged calls into an evaluation set"
     )
-    command.add_argument("table", metavar="TABLE", help="a payload table: Parquet, JSONL, CSV or a Delta folder")
+    command.add_argument("table", metavar="TABLE", help="payload table: Parquet (file or folder), JSONL, CSV, Delta")
     command.add_argument("output", metavar="OUT", help="rows: .parquet, .jsonl, or a new Delta folder (no ending)")
     command.add_argument("--since", metavar="TIME", help="logged at this time or later: 2025-11-03, 2025-11-03T09:00Z")
     command.add_argument("--until", metavar="TIME", help="logged before this time (UTC if it has no zone)")
