@@ -97,12 +97,12 @@ def test_a_batch_has_the_scores_of_its_rows(
         assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
 
 
+@pytest.mark.parametrize("writing", WRITINGS)
 @given(rows=rows)
-def test_a_slice_of_a_batch_has_the_scores_of_its_rows(rows: list[tuple[Trajectory, Trajectory]]) -> None:
-    for writing in WRITINGS:
-        whole = batch_of(rows, writing)
-        for metric, scores in scored(whole.slice(1)).items():
-            assert scores == pytest.approx(scored(whole)[metric][1:], nan_ok=True, abs=0)
+def test_a_slice_of_a_batch_has_the_scores_of_its_rows(writing: str, rows: list[tuple[Trajectory, Trajectory]]) -> None:
+    whole = batch_of(rows, writing)
+    for metric, scores in scored(whole.slice(1)).items():
+        assert scores == pytest.approx(scored(whole)[metric][1:], nan_ok=True, abs=0)
 
 
 def test_no_call_of_equal_texts_is_numbered() -> None:
