@@ -13,17 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema.issues import IssueLog
-from agent_eval_schema.metrics import trajectory_columns as columns
+from agent_eval_schema.metrics import call_numbers
+from agent_eval_schema.metrics import trajectory_cells as cells
+from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
-from agent_eval_schema.metrics.trajectory_columns import (
-    ABSENT,
-    GIVEN,
-    PREDICTED,
-    REFERENCE,
-    UNREADABLE,
-    read_pair,
-    score_pair,
-)
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, read_pair, score_pair
 from agent_eval_schema.model import ToolCall
 
 Trajectory = list[ToolCall] | None
@@ -45,6 +39,14 @@ def as_other_text(calls: Trajectory) -> str | None:
     return json.dumps(spelt, indent=1)
 
 
+def as_mixed_text(calls: Trajectory) -> str | None:
+    """Every other call spelt in another way, so that equal calls of one trajectory differ as text."""
+    if calls is None:
+        return None
+    texts = [(as_text if i % 2 else as_other_text)([call]) for i, call in enumerate(calls)]
+    return f"[{', '.join(str(text).strip()[1:-1] for text in texts)}]"
+
+
 def as_structs(calls: Trajectory) -> Any:
     plain = [(c.tool_name, json.dumps(c.tool_input or {})) for c in calls or ()]
     return None if calls is None else [{"tool_name": n, "tool_input": i} for n, i in plain]
@@ -53,6 +55,7 @@ def as_structs(calls: Trajectory) -> Any:
 WRITINGS = {
     "text": (as_text, pa.string(), as_text, pa.string()),
     "two spellings": (as_text, pa.string(), as_other_text, pa.large_string()),
+    "mixed spellings": (as_mixed_text, pa.string(), as_mixed_text, pa.string()),
     "structs": (as_structs, CALLS, as_structs, CALLS),
     "structs and text": (as_structs, pa.large_list(CALLS.value_type), as_text, pa.string()),
 }
@@ -94,12 +97,12 @@ def test_a_batch_has_the_scores_of_its_rows(
         assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
 
 
+@pytest.mark.parametrize("writing", WRITINGS)
 @given(rows=rows)
-def test_a_slice_of_a_batch_has_the_scores_of_its_rows(rows: list[tuple[Trajectory, Trajectory]]) -> None:
-    for writing in WRITINGS:
-        whole = batch_of(rows, writing)
-        for metric, scores in scored(whole.slice(1)).items():
-            assert scores == pytest.approx(scored(whole)[metric][1:], nan_ok=True, abs=0)
+def test_a_slice_of_a_batch_has_the_scores_of_its_rows(writing: str, rows: list[tuple[Trajectory, Trajectory]]) -> None:
+    whole = batch_of(rows, writing)
+    for metric, scores in scored(whole.slice(1)).items():
+        assert scores == pytest.approx(scored(whole)[metric][1:], nan_ok=True, abs=0)
 
 
 def test_no_call_of_equal_texts_is_numbered() -> None:
@@ -116,11 +119,50 @@ def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def counting(decode: Any) -> Any:
         return lambda text: (seen.append(bytes(text).decode()), decode(text))[1]
 
-    monkeypatch.setattr(columns, "_split", counting(columns._split))
-    monkeypatch.setattr(columns, "_trajectory", counting(columns._trajectory))
+    monkeypatch.setattr(cells, "_calls", counting(cells._calls))
+    monkeypatch.setattr(cells, "_count", counting(cells._count))
     reference, predicted = [ToolCall("a", {"x": 1})], [ToolCall("b")]
     read_pair(batch_of([(predicted, reference)] * 50 + [(reference, reference)] * 50), IssueLog(100))
     assert sorted(seen) == sorted([as_text(predicted), as_text(reference)])
+
+
+def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bytes] = []
+    decode = call_numbers._value_keys
+    monkeypatch.setattr(call_numbers, "_value_keys", lambda texts: (seen.extend(texts), decode(texts))[1])
+    one, other, third = ToolCall("a", {"x": 1}), ToolCall("a", {"x": 2}), ToolCall("b", {"x": 3})
+    found = scored(batch_of([([one, third], [third, one]), ([one, other, third], [one, other])]))
+    assert (found["trajectory_any_order_match"], seen) == ([1, 1], [])
+    found = scored(batch_of([([one, third], [other, third])]))
+    assert (found["trajectory_precision"], sorted(seen)) == ([0.5], [b'{"x": 1}\0', b'{"x": 2}\0'])
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
+def test_one_value_in_two_spellings_is_one_call(writing: str) -> None:
+    """Where a text matches, another one of the same value still counts: in its order, and one to one."""
+    one, spelt = ToolCall("a", {"x": 1, "y": 2}), ToolCall("a", {"y": 2.0, "x": 1.0})
+    pairs = [([one, spelt], [spelt, one]), ([one, one, spelt], [one, spelt, spelt]), ([one, spelt], [one])]
+    found = scored(batch_of([*pairs], writing), one_to_one=True)
+    assert [found[m] for m in TRAJECTORY_METRICS] == [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0.5], [1, 1, 1]]
+    assert scored(batch_of([*pairs], writing))["trajectory_precision"] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "1" * 400 + ".0", "1" * 5000])
+@pytest.mark.parametrize("nested", ['{"x": %s}', '{"x": [{"y": %s}]}'])
+def test_a_number_out_of_range_costs_the_row(number: str, nested: str) -> None:
+    """Whether the reference is the same text or another one."""
+    cell = f'[{{"tool_name": "a", "tool_input": {nested % number}}}]'
+    batch = pa.record_batch({PREDICTED: [cell, cell], REFERENCE: [cell, '[{"tool_name": "a"}]']})
+    pair = read_pair(batch, IssueLog(2))
+    assert pair.predicted.states.tolist() == [UNREADABLE, UNREADABLE]
+
+
+def test_no_input_is_an_empty_one_in_any_spelling() -> None:
+    inputs = ("", ', "tool_input": null', ', "tool_input": {}', ', "tool_input": { }')
+    spellings = [f'{{"tool_name": "a"{given}}}' for given in inputs]
+    pairs = [(f"[{p}]", f"[{r}]") for p in spellings for r in spellings]
+    batch = pa.record_batch({PREDICTED: [p for p, _ in pairs], REFERENCE: [r for _, r in pairs]})
+    assert scored(batch)["trajectory_exact_match"] == [1] * 16
 
 
 @pytest.mark.parametrize(

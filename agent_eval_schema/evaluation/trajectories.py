@@ -22,14 +22,11 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError, IssueLog, Severity
 from agent_eval_schema.metrics import trajectory
+from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE, Numbers
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.metrics.trajectory_columns import (
-    ABSENT,
-    GIVEN,
     PREDICTED,
     REFERENCE,
-    UNREADABLE,
-    Numbers,
     Pair,
     read_pair,
     score_pair,
