@@ -62,6 +62,7 @@ def executed(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> Notebook
         monkeypatch.setenv(variable, str(home))
     monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # the kernel starts in the notebooks' folder
     notebook = committed(name)
+    monkeypatch.setenv("COLUMNS", "80")  # the width of what is printed
     monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")  # a package of mlflow's, without ipywidgets
     client = NotebookClient(
         notebook, timeout=300, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": FOLDER}}
