@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -459,6 +460,7 @@ def agent_of(mlflow: Any) -> Callable[[str], str]:
 
     @mlflow.trace(span_type="TOOL")
     def book(day: int) -> str:
+        time.sleep(0.005)  # mlflow counts whole milliseconds
         return f"booked day {day}"
 
     @mlflow.trace(span_type="CHAT_MODEL")
