@@ -23,13 +23,13 @@ from agent_eval_schema.production.feedback import (
     read_trace_feedback,
 )
 from agent_eval_schema.production.logged import Logged
-from agent_eval_schema.production.payloads import Answer, Asked, Broken, Remark, Tokens
+from agent_eval_schema.production.payloads import Answer, Asked, Broken, Remark
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.quoting import error_text
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.traces.decode import FAILED_CODES, Trace, decode_trace
-from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.derive import Tokens, derive
 
 OVERSIZE = (b"MAX_REQUEST_SIZE_EXCEEDED", b"MAX_RESPONSE_SIZE_EXCEEDED")
 

@@ -23,11 +23,11 @@ from agent_eval_schema.model import Role
 from agent_eval_schema.production import streams
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
+from agent_eval_schema.traces.derive import Tokens, Usage, counts_of, usage_of
 
 Remark = tuple[Rule, str, str, str]
 """A rule, the column, the path and the message."""
 
-Tokens = tuple[int | None, int | None, int | None]
 
 WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 """Keys under which a model server takes records."""
@@ -309,14 +309,6 @@ class _Choice(Struct, gc=False):
     message: _Said
 
 
-class _Usage(Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
-
-
 class _Output(Struct, gc=False):
     trace: Raw = _NONE
     databricks_request_id: str | None = None
@@ -328,7 +320,7 @@ class _Reply(Struct, gc=False):
     choices: list[_Choice] | None = None
     messages: list[_Said] | None = None
     output: list[_Said] | None = None
-    usage: _Usage | None = None
+    usage: Usage | None = None
     databricks_output: _Output | None = None
 
 
@@ -338,7 +330,7 @@ class _Sliced(Struct, gc=False):
 
 _reply = msgspec.json.Decoder(_Reply).decode
 _sliced = msgspec.json.Decoder(_Sliced).decode
-_usage = msgspec.json.Decoder(_Usage).decode
+_usage = msgspec.json.Decoder(Usage).decode
 
 
 def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answer | Broken:
@@ -354,7 +346,7 @@ def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False
     trace = _trace_text(output.trace) if output else None
     if said is None or (trace is None and _has_calls(reply)):
         return _other_response(text, is_payload, wrapped)
-    tokens = _counts(reply.usage) if reply.usage else None
+    tokens = _storable(counts_of(reply.usage)) if reply.usage else None
     return Answer(said, trace, tokens, request_id=output.databricks_request_id if output else None)
 
 
@@ -489,20 +481,15 @@ def _trace_text(raw: Raw) -> bytes | None:
 
 def read_usage(usage: Any) -> Tokens | None:
     """Input, output and total tokens of a usage object in either vocabulary."""
-    if not isinstance(usage, dict):
+    return _storable(usage_of(usage))
+
+
+def _storable(tokens: Tokens | None) -> Tokens | None:
+    """The counts that fit a column: not below zero, in 64 bits."""
+    if tokens is None:
         return None
-    kept = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
-    return _counts(msgspec.convert(kept, _Usage))
-
-
-def _counts(usage: _Usage) -> Tokens | None:
-    given = usage.input_tokens if usage.input_tokens is not None else usage.prompt_tokens
-    made = usage.output_tokens if usage.output_tokens is not None else usage.completion_tokens
-    total = usage.total_tokens
-    if total is None and given is not None and made is not None:
-        total = given + made
-    counts = tuple([n if n is not None and 0 <= n < 1 << 63 else None for n in (given, made, total)])
-    return None if counts == (None, None, None) else counts  # type: ignore[return-value]
+    given, made, total = [n if n is not None and 0 <= n < 1 << 63 else None for n in tokens]
+    return None if given is made is total is None else (given, made, total)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

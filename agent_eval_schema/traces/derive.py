@@ -368,7 +368,7 @@ def _asked_calls(outputs: Raw) -> list[tuple[str, dict[str, Any] | None]]:
 # token counts
 
 
-class _Usage(Struct, gc=False):
+class Usage(Struct, gc=False):
     """Token counts as mlflow names them, and as OpenAI does."""
 
     input_tokens: int | None = None
@@ -379,10 +379,10 @@ class _Usage(Struct, gc=False):
 
 
 class _Output(Struct, gc=False):
-    usage: _Usage | None = None
+    usage: Usage | None = None
 
 
-_usage = msgspec.json.Decoder(_Usage, strict=False).decode
+_usage = msgspec.json.Decoder(Usage, strict=False).decode
 _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 
@@ -411,9 +411,9 @@ def _stated(raw: Raw) -> Tokens | None:
     if raw is NOTHING:
         return None
     try:
-        return _counts(_usage(text_of(raw) or ""))
+        return counts_of(_usage(text_of(raw) or ""))
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _stated_in(value_of(raw))
+        return usage_of(value_of(raw))
 
 
 def _stated_in_output(raw: Raw) -> Tokens | None:
@@ -423,19 +423,20 @@ def _stated_in_output(raw: Raw) -> Tokens | None:
         usage = _output(text_of(raw) or "").usage
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = value_of(raw)
-        return _stated_in(value.get("usage")) if isinstance(value, dict) else None
-    return _counts(usage) if usage else None
+        return usage_of(value.get("usage")) if isinstance(value, dict) else None
+    return counts_of(usage) if usage else None
 
 
-def _stated_in(usage: Any) -> Tokens | None:
+def usage_of(usage: Any) -> Tokens | None:
     """The counts among whatever else stands in a usage that is not of the usual types."""
     if not isinstance(usage, dict):
         return None
     kept = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
-    return _counts(msgspec.convert(kept, _Usage))
+    return counts_of(msgspec.convert(kept, Usage))
 
 
-def _counts(usage: _Usage) -> Tokens | None:
+def counts_of(usage: Usage) -> Tokens | None:
+    """The counts in either vocabulary; the total is their sum where it is not stated."""
     given = usage.input_tokens if usage.input_tokens is not None else usage.prompt_tokens
     made = usage.output_tokens if usage.output_tokens is not None else usage.completion_tokens
     total = usage.total_tokens
