@@ -56,20 +56,30 @@ def conforms(text: bytes) -> bool:
     for stored in (False, True):
         try:
             value = decoder(stored).decode(text)
+            checker(stored)(value)
         except (msgspec.DecodeError, ValueError, RecursionError):
             continue
         if stored and value.create_time is None and value.update_time is None:
             return False
         written = bytearray(len(text))  # of that size it need not grow
         _encoder.encode_into(value, written)
-        # rfind looks at fewer bytes than `in`: it leaps by the length of what it looks for
-        return _colons(text) == _colons(written) and text.rfind(b"\\u003") < 0
+        return _colons(text) == _colons(written) and not _hides_colons(text)
     return False
 
 
 def _colons(text: bytes | bytearray) -> int:
     """As `text.count(b":")`, which stops at each of many."""
-    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == ord(":")))
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == _COLON))
+
+
+def _hides_colons(text: bytes) -> bool:
+    """Whether one stands there as an escape."""
+    # rfind looks at fewer bytes than `in`: it leaps by the length of what it looks for
+    return b"\\" in text and text.rfind(b"\\u003") >= 0 and _HIDDEN_COLON.search(text) is not None
+
+
+_COLON = np.array(ord(":"), np.uint8)
+_HIDDEN_COLON = re.compile(rb"\\u003[aA]")
 
 
 def value_conforms(value: Any) -> bool:
@@ -114,14 +124,7 @@ def _free() -> Any:
 
 @lru_cache(maxsize=256)
 def _struct(name: str, stored: bool) -> type[Struct]:
-    message = schema.message(name)
-    kept = {n: f for n, f in message.fields.items() if stored or not f.output_only}
-    fields: list[Any] = [_field(name, n, f, stored) for n, f in kept.items() if f.oneof]
-    chosen = len(fields)
-    fields += [_field(name, n, f, stored) for n, f in kept.items() if not f.oneof]
-    group = next(iter(message.oneofs.values()), ())
-    is_checked = chosen > 1 and not any(message.fields[n].output_only for n in group)
-    names = {f.proto_name: f for f in kept.values() if f.resource_format and not f.repeated}
+    fields: list[Any] = [_field(name, n, f, stored) for n, f in _kept(name, stored).items()]
     return defstruct(
         name.replace(".", ""),
         fields,
@@ -130,32 +133,85 @@ def _struct(name: str, stored: bool) -> type[Struct]:
         omit_defaults=True,
         kw_only=True,
         gc=False,
-        namespace=_checks([f[0] for f in fields[:chosen]] if is_checked else [], names),
     )
 
 
-def _checks(one_of: list[str], resources: dict[str, schema.Field]) -> dict[str, Any]:
-    """The `__post_init__` of a message: one of these fields is set, and names are bare or resources of their kind.
+def _kept(name: str, stored: bool) -> dict[str, schema.Field]:
+    return {n: f for n, f in schema.message(name).fields.items() if stored or not f.output_only}
 
-    It runs on every object, and calls from there cost more than the work; hence, as for namedtuples, the source of a
-    function for each message. A file has few names, each of them often: the good ones are kept.
+
+@lru_cache(maxsize=2)
+def checker(stored: bool) -> Callable[[Any], None]:
+    """What a decoder cannot say, as a function of a decoded evaluation that raises ValueError: exactly one field of a
+    oneof is set, and names are bare or resources of their kind.
+
+    A call for each message costs more than looking at it; hence, as for namedtuples, the source of one function that
+    goes through the whole tree.
     """
-    lines = ["def __post_init__(self):"]
-    if one_of:  # as a chain of jumps: a sum of truth values takes three times as long
-        for i, name in enumerate(one_of):
-            others = " or ".join(f"self.{other} is not None" for other in one_of[i + 1 :]) or "False"
-            lines += [f"    {'elif' if i else 'if'} self.{name} is not None:", f"        if {others}: {_NOT_ONE}"]
-        lines.append(f"    else: {_NOT_ONE}")
-    given: dict[str, Any] = {}
-    for name, field in resources.items():
-        lines.append(f"    if self.{name} not in good_{name}:")
-        lines.append(f"        check_{name}(self.{name})")
-        good: set[str | None] = {None}
-        given |= {f"good_{name}": good, f"check_{name}": _keeper(field, good)}
-    if len(lines) == 1:
-        return {}
-    exec("\n".join(lines), given)  # names of fields only, from the table that comes with the package
-    return {"__post_init__": given["__post_init__"]}
+    source = _Source(stored)
+    lines = ["def check(v):", *source.checks(schema.EVALUATION, "v")]
+    exec("\n".join(lines), source.given)  # names of fields only, from the table that comes with the package
+    check: Callable[[Any], None] = source.given["check"]
+    return check
+
+
+class _Source:
+    """Lines of Python that check a message held by a variable, and what they refer to by name (`given`)."""
+
+    def __init__(self, stored: bool) -> None:
+        self.stored = stored
+        self.given: dict[str, Any] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    def checks(self, name: str, value: str) -> list[str]:
+        """The lines for a message, indented by one; none if there is nothing to check in it or below it."""
+        kept, chosen = _kept(name, self.stored), _chosen(name, self.stored)
+        lines = self._choice(name, chosen, value) if chosen else []
+        for json_name, field in kept.items():
+            if json_name not in chosen:
+                lines += self._below(name, field, value)
+            if field.resource_format and not field.repeated:
+                lines.append(self._name(field, value))
+        return [f" {line}" for line in lines]
+
+    def _choice(self, name: str, chosen: dict[str, schema.Field], value: str) -> list[str]:
+        """A chain of jumps: a sum of truth values takes three times as long."""
+        fields, lines = list(chosen.values()), list[str]()
+        for i, field in enumerate(fields):
+            others = " or ".join(f"{value}.{other.proto_name} is not None" for other in fields[i + 1 :])
+            lines.append(f"{'elif' if i else 'if'} {value}.{field.proto_name} is not None:")
+            below = self._below(name, field, value)
+            lines += [f" {line}" for line in ([f"if {others}: {_NOT_ONE}"] if others else ["pass"]) + below]
+        return [*lines, f"else: {_NOT_ONE}"]
+
+    def _below(self, name: str, field: schema.Field, value: str) -> list[str]:
+        """The lines for what is in a field of the message."""
+        kind = field.map_value or field.type
+        if kind not in schema.messages() or _is_left_out(name, field):
+            return []
+        inner = f"{value}_"
+        lines = self.checks(kind, inner)
+        if not lines:
+            return []
+        if field.repeated or field.map_value:
+            values = ".values()" if field.map_value else ""
+            return [f"for {inner} in ({value}.{field.proto_name} or {{}}){values}:", *lines]
+        return [f"{inner} = {value}.{field.proto_name}", f"if {inner} is not None:", *lines]
+
+    def _name(self, field: schema.Field, value: str) -> str:
+        """A file has few names, each of them often: the good ones are kept."""
+        number = self._numbers.setdefault(field.resource_format, len(self._numbers))
+        good: set[str | None] = self.given.setdefault(f"good{number}", {None})
+        self.given.setdefault(f"check{number}", _keeper(field, good))
+        return f"if {value}.{field.proto_name} not in good{number}: check{number}({value}.{field.proto_name})"
+
+
+def _chosen(name: str, stored: bool) -> dict[str, schema.Field]:
+    """The fields of the message's oneof if one of them must be set, which can't be told if the server sets another."""
+    message = schema.message(name)
+    group = next(iter(message.oneofs.values()), ())
+    found = {n: f for n, f in _kept(name, stored).items() if f.oneof}
+    return found if len(found) > 1 and not any(message.fields[n].output_only for n in group) else {}
 
 
 _NOT_ONE = "raise ValueError('not exactly one is set')"
@@ -181,9 +237,14 @@ def _field(message: str, name: str, field: schema.Field, stored: bool) -> Any:
     return (field.proto_name, kind) if field.required else (field.proto_name, kind and kind | None, None)
 
 
+def _is_left_out(message: str, field: schema.Field) -> bool:
+    """A Span in a Span; an error: seldom, so it is left to the second look."""
+    return field.message == message or field.type == schema.STATUS
+
+
 def _type(message: str, name: str, field: schema.Field, stored: bool) -> Any:
-    if field.message == message or field.type == schema.STATUS:
-        return None  # a Span in a Span; an error: seldom, so it is left to the second look
+    if _is_left_out(message, field):
+        return None
     kind: Any = _single(field, stored)
     if field.type == "map":
         return dict[str, kind]
