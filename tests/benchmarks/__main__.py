@@ -132,8 +132,8 @@ def folder(keep: Path | None) -> Iterator[Path]:
 
 def traces(bench: Bench) -> list[Line]:
     path = bench.file("traces.parquet")
-    best = fastest(path, "validate", "validate_on_one_core", "orjson_loads", "mlflow_extraction")
-    whole, one_core, parser, mlflow = (per_row(result) for result in best.values())
+    best = fastest(path, "validate", "validate_on_one_core", "orjson_loads", "mlflow_extraction", "read_and_decode")
+    whole, one_core, parser, mlflow, least = (per_row(result) for result in best.values())
     return [
         checked(best["validate"]),
         Line("validate_eval_set", f"{whole * 1e6:.0f} µs a trace"),
@@ -142,6 +142,7 @@ def traces(bench: Bench) -> list[Line]:
         at_most("validate_eval_set / orjson.loads", whole / parser, 1.5, " ×"),
         Line("the same on one core", f"{one_core / parser:.2f} ×"),
         at_least("mlflow's extraction / validate_eval_set", mlflow / whole, 15, " ×"),
+        Line("mlflow's extraction / bare reading and decoding", f"{mlflow / least:.3g} ×"),
     ]
 
 
