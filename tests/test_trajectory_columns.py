@@ -119,8 +119,8 @@ def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def counting(decode: Any) -> Any:
         return lambda text: (seen.append(bytes(text).decode()), decode(text))[1]
 
+    monkeypatch.setattr(cells, "_items", counting(cells._items))
     monkeypatch.setattr(cells, "_calls", counting(cells._calls))
-    monkeypatch.setattr(cells, "_count", counting(cells._count))
     reference, predicted = [ToolCall("a", {"x": 1})], [ToolCall("b")]
     read_pair(batch_of([(predicted, reference)] * 50 + [(reference, reference)] * 50), IssueLog(100))
     assert sorted(seen) == sorted([as_text(predicted), as_text(reference)])
