@@ -83,7 +83,7 @@ def ended(texts: Sequence[Any]) -> pa.Array:
 def listed(texts: pa.Array) -> bytes:
     """Such an array (that is not empty) as one JSON list."""
     at = offsets(texts)
-    return b"[%b]" % texts.buffers()[2][int(at[0]) : int(at[-1]) - 1].to_pybytes()
+    return b"".join([b"[", texts.buffers()[2][int(at[0]) : int(at[-1]) - 1], b"]"])
 
 
 def offsets(texts: pa.Array) -> Numbers:

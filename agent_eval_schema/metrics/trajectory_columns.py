@@ -61,12 +61,10 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
     coded, to_read = _coded([column.texts for column in texts.values()])
     at = {name: np.full(batch.num_rows, -1) for name in columns} | dict(zip(texts, coded, strict=True))
     same = (at[PREDICTED] == at[REFERENCE]) & (at[PREDICTED] >= 0)
-    used, wanted = np.zeros((2, sum(map(len, to_read)) + 1), bool)
+    wanted = np.zeros(sum(map(len, to_read)) + 1, bool)  # the last one is for -1, the absent cells
     for places in coded:
-        used[places] = True
         wanted[places[~same | names]] = True
-    used[-1] = wanted[-1] = False  # -1: the absent cells
-    parts = [of_texts(to_read, (used & ~wanted)[:-1], wanted[:-1], tools)]
+    parts = [of_texts(to_read, wanted[:-1], tools)]
     unreadable = np.append(parts[0].states == UNREADABLE, False)
     for name, column in columns.items():
         rows = np.flatnonzero(unreadable[at[name]]) if isinstance(column, Texts) else np.arange(batch.num_rows)
@@ -86,18 +84,24 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
 
 def _coded(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
     """The places of the cells of each column among the texts to read (-1: absent), and these texts. What is equal in a
-    row has one place; what is equal in several rows, too, if there is much of it: to find it takes time."""
-    if not columns:
-        return [], []
-    if any(map(_repeats, columns)):
-        encoded = pa.concat_arrays(columns).dictionary_encode()
-        places = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
-        return np.split(places, len(columns)), [encoded.dictionary]
-    found = [np.where(np.asarray(column.is_valid()), np.arange(len(column)), -1) for column in columns]
-    for first, other, column in zip(found, found[1:], columns[1:], strict=False):
-        same = np.asarray(pc.equal(columns[0], column).fill_null(False))
-        other[:] = np.where(same, first, other + len(first) * (other >= 0))
-    return found, columns
+    row is read once; what is equal in several rows, too, if there is much of it: to find it takes time."""
+    if not any(map(_repeats, columns)):
+        return _coded_by_row(columns)
+    encoded = pa.concat_arrays(columns).dictionary_encode()
+    places = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
+    return np.split(places, len(columns)), [encoded.dictionary]
+
+
+def _coded_by_row(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
+    found: list[Numbers] = []
+    to_read: list[pa.Array] = []
+    for column in columns:
+        same = np.asarray(pc.equal(columns[0], column).fill_null(False)) & (len(found) > 0)
+        read = np.asarray(column.is_valid()) & ~same
+        places = np.where(read, np.cumsum(read) - 1 + sum(map(len, to_read)), -1)
+        found.append(np.where(same, found[0], places) if found else places)
+        to_read.append(column.filter(pa.array(read)))
+    return found, to_read
 
 
 SAMPLE = 512
