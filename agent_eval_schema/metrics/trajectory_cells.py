@@ -148,7 +148,7 @@ def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
     states = np.where(unread | (lengths < 0), UNREADABLE, GIVEN)
     lengths = np.maximum(lengths, 0)
     encoded = pa.chunked_array(texts, pa.large_binary()).dictionary_encode().combine_chunks()
-    called = _tools_of(encoded.dictionary, tools)[np.asarray(encoded.indices)]
+    called = _at(encoded, _tools_of(encoded.dictionary, tools))
     states[np.repeat(np.flatnonzero(wanted), lengths[wanted])[called < 0]] = UNREADABLE
     return Calls(encoded, called, lengths, states, wanted)
 
@@ -164,12 +164,11 @@ _Read = tuple[list[int], list[Raw]]
 
 def _read_all(read: Callable[[list[bytes]], _Read], cells: list[bytes], texts: list[pa.Array]) -> list[int]:
     """How many calls the cells have, -1 where one cannot be read; the texts that are wanted are added to `texts`."""
-    lengths: list[int] = []
     found = _or_none(read, cells)
-    for counts, calls in [found] if found else [_or_none(read, [cell]) or ([-1], []) for cell in cells]:
-        lengths += counts
-        texts += [ended(calls)] if calls else []
-    return lengths
+    apart = [found] if found else [_or_none(read, [cell]) or ([-1], []) for cell in cells]
+    if calls := [call for _, some in apart for call in some]:
+        texts.append(ended(calls))
+    return [length for lengths, _ in apart for length in lengths]
 
 
 def _count(cells: list[bytes]) -> _Read:
@@ -241,19 +240,17 @@ def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: I
     log.failed.update(int(rows[i]) for i in apart.failed)
     found = [() if value is FAILED else value for value in values]
     calls = list(chain.from_iterable(found))
-    texts = [_call_text(call.tool_name, jsontext.encode(call.tool_input or {})) for call in calls]
+    texts = _call_texts(
+        _bytes([jsontext.encode(call.tool_name) for call in calls]),
+        _bytes([jsontext.encode(call.tool_input or {}) for call in calls]),
+    )
     return Calls(
-        ended(texts).dictionary_encode(),
+        texts.dictionary_encode(),
         np.array([tools[call.tool_name] for call in calls], np.int64),
         np.fromiter(map(len, found), np.int64, len(found)),
         np.array([UNREADABLE if value is FAILED else GIVEN for value in values]),
         np.ones(len(found), bool),
     )
-
-
-def _call_text(tool: str, given: bytes) -> bytes:
-    """A call as JSON, spelt as Python's json module does: most texts are."""
-    return b'{"tool_name": %b, "tool_input": %b}' % (jsontext.encode(tool), given)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -271,15 +268,39 @@ def _is_of_calls(kind: pa.DataType) -> bool:
 
 def _of_structs(array: pa.Array, tools: Tools) -> Calls:
     calls = array.flatten()
-    names, inputs = (pc.struct_field(calls, field).to_pylist() for field in ("tool_name", "tool_input"))
-    texts = {text: _input_text(text) for text in set(inputs)}
+    names, inputs = (
+        pc.struct_field(calls, field).cast(pa.large_string()).fill_null("").dictionary_encode()
+        for field in ("tool_name", "tool_input")
+    )
+    read = [_input_text(text) for text in inputs.dictionary.to_pylist()]
+    called = _at(names, np.array([tools[name] for name in names.dictionary.to_pylist()], np.int64))
+    bad = (called < 0) | _at(inputs, np.array([text is None for text in read], bool))
     lengths = np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
     states = np.where(np.asarray(array.is_null()).astype(bool), ABSENT, GIVEN)
-    called = np.array([tools[name or ""] for name in names], np.int64)
-    bad = (called < 0) | np.array([texts[text] is None for text in inputs], bool)
     states[np.repeat(np.arange(len(array)), lengths)[bad]] = UNREADABLE
-    spelt = [_call_text(name or "", texts[text] or b"{}") for name, text in zip(names, inputs, strict=True)]
-    return Calls(ended(spelt).dictionary_encode(), called, lengths, states, np.ones(len(array), bool))
+    texts = _call_texts(
+        _bytes([jsontext.encode(name) for name in names.dictionary.to_pylist()]).take(names.indices),
+        _bytes([text or b"{}" for text in read]).take(inputs.indices),
+    )
+    return Calls(texts.dictionary_encode(), called, lengths, states, np.ones(len(array), bool))
+
+
+def _at(encoded: pa.DictionaryArray, values: Numbers) -> Numbers:
+    """Of each cell, what `values` says of the dictionary's."""
+    found: Numbers = values[np.asarray(encoded.indices)]
+    return found
+
+
+def _bytes(values: list[bytes]) -> pa.Array:
+    return pa.array(values, pa.large_binary())
+
+
+def _call_texts(names: pa.Array, inputs: pa.Array) -> pa.Array:
+    """Calls as JSON as `ended` makes them, spelt as Python's json module does: most texts are."""
+    parts = (b'{"tool_name": ', names, b', "tool_input": ', inputs, b"},", b"")
+    return pc.binary_join_element_wise(
+        *(pa.scalar(part, pa.large_binary()) if isinstance(part, bytes) else part for part in parts)
+    )
 
 
 def _input_text(text: str | None) -> bytes | None:
