@@ -164,11 +164,13 @@ _Read = tuple[list[int], list[Raw]]
 
 def _read_all(read: Callable[[list[bytes]], _Read], cells: list[bytes], texts: list[pa.Array]) -> list[int]:
     """How many calls the cells have, -1 where one cannot be read; the texts that are wanted are added to `texts`."""
-    found = _or_none(read, cells)
-    apart = [found] if found else [_or_none(read, [cell]) or ([-1], []) for cell in cells]
-    if calls := [call for _, some in apart for call in some]:
-        texts.append(ended(calls))
-    return [length for lengths, _ in apart for length in lengths]
+    found: _Read | None = _or_none(read, cells)
+    if not found:
+        lengths, calls = zip(*(_or_none(read, [cell]) or ([-1], []) for cell in cells), strict=True)
+        found = list(chain.from_iterable(lengths)), list(chain.from_iterable(calls))
+    if found[1]:
+        texts.append(ended(found[1]))
+    return found[0]
 
 
 def _count(cells: list[bytes]) -> _Read:
