@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_eval_schema.cells import Cells
+from agent_eval_schema.decoding import FAILED, decode_column
 from agent_eval_schema.issues import IssueLog
-from agent_eval_schema.metrics import call_numbers
+from agent_eval_schema.metrics import call_numbers, trajectory_columns
 from agent_eval_schema.metrics import trajectory_cells as cells
 from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
@@ -119,22 +121,44 @@ def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def counting(decode: Any) -> Any:
         return lambda text: (seen.append(bytes(text).decode()), decode(text))[1]
 
+    monkeypatch.setattr(cells, "_items", counting(cells._items))
     monkeypatch.setattr(cells, "_calls", counting(cells._calls))
-    monkeypatch.setattr(cells, "_count", counting(cells._count))
-    reference, predicted = [ToolCall("a", {"x": 1})], [ToolCall("b")]
-    read_pair(batch_of([(predicted, reference)] * 50 + [(reference, reference)] * 50), IssueLog(100))
-    assert sorted(seen) == sorted([as_text(predicted), as_text(reference)])
+    reference, predicted, other = ([ToolCall(name, {"x": 1})] for name in "abc")
+    read_pair(batch_of([(predicted, reference)] * 50 + [(other, other)] * 50), IssueLog(100))
+    texts = [str(as_text(calls)) for calls in (predicted, reference)]
+    assert seen == [as_text(other), *texts, f"[{texts[0][1:-1]},{texts[1][1:-1]}]"]
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+@given(rows=rows)
+def test_looking_for_texts_in_several_rows_changes_no_score(
+    repeats: bool, rows: list[tuple[Trajectory, Trajectory]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trajectory_columns, "_repeats", lambda _: repeats)
+        patch.setattr(cells, "FEW", 3)
+        found = scored(batch_of(rows))
+    for metric in TRAJECTORY_METRICS:
+        expected = [math.nan if p is None or r is None else score_trajectory(metric, p, r) for p, r in rows]
+        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+def test_texts_in_several_rows_are_looked_for_where_there_are_many() -> None:
+    texts = [f'[{{"tool_name": "a", "tool_input": {{"x": {i}}}}}]' for i in range(8_000)]
+    some = [texts, texts[:4_000] * 2, [*texts[:7_990], *texts[:10]]]
+    assert [trajectory_columns._repeats(pa.array(t)) for t in some] == [False, True, False]
 
 
 def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
     decode = call_numbers._value_keys
-    monkeypatch.setattr(call_numbers, "_value_keys", lambda texts: (seen.extend(texts), decode(texts))[1])
+    monkeypatch.setattr(call_numbers, "_value_keys", lambda texts: (seen.extend(texts.to_pylist()), decode(texts))[1])
     one, other, third = ToolCall("a", {"x": 1}), ToolCall("a", {"x": 2}), ToolCall("b", {"x": 3})
     found = scored(batch_of([([one, third], [third, one]), ([one, other, third], [one, other])]))
     assert (found["trajectory_any_order_match"], seen) == ([1, 1], [])
     found = scored(batch_of([([one, third], [other, third])]))
-    assert (found["trajectory_precision"], sorted(seen)) == ([0.5], [b'{"x": 1}\0', b'{"x": 2}\0'])
+    texts = [str(as_text([call]))[1:-1].encode() + b"," for call in (one, other)]
+    assert (found["trajectory_precision"], sorted(seen)) == ([0.5], texts)
 
 
 @pytest.mark.parametrize("writing", WRITINGS)
@@ -147,7 +171,7 @@ def test_one_value_in_two_spellings_is_one_call(writing: str) -> None:
     assert scored(batch_of([*pairs], writing))["trajectory_precision"] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1E+400", "1" * 400 + ".0", "1" * 5000])
+@pytest.mark.parametrize("number", ["1e999", "-1E+400", "1" * 400 + ".0", "1" * 5000, "1" * 250 + "e99"])
 @pytest.mark.parametrize("nested", ['{"x": %s}', '{"x": [{"y": %s}]}'])
 def test_a_number_out_of_range_costs_the_row(number: str, nested: str) -> None:
     """Whether the reference is the same text or another one."""
@@ -155,6 +179,69 @@ def test_a_number_out_of_range_costs_the_row(number: str, nested: str) -> None:
     batch = pa.record_batch({PREDICTED: [cell, cell], REFERENCE: [cell, '[{"tool_name": "a"}]']})
     pair = read_pair(batch, IssueLog(2))
     assert pair.predicted.states.tolist() == [UNREADABLE, UNREADABLE]
+
+
+huge = st.one_of(
+    st.integers(309, 9_999).map(lambda n: f"1e{n}"),
+    st.integers(309, 9_999).map(lambda n: f"3.5E+0{n}"),
+    st.integers(310, 700).map(lambda n: "7" * n),
+    st.tuples(st.integers(215, 300), st.integers(95, 99)).map(lambda n: f"{'9' * n[0]}.0e{n[1]}"),
+)
+
+
+@given(
+    number=huge, before=st.text("1e+ x", max_size=70), after=st.text("1e+ x", max_size=70), piece=st.integers(1, 300)
+)
+def test_a_number_out_of_range_is_suspected_wherever_it_stands(
+    number: str, before: str, after: str, piece: int
+) -> None:
+    column = pa.array([f'["{before}"]', f'["{before}", {number}, "{after}"]', f'["{after}"]'], pa.large_string())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "PIECE", piece)
+        assert 0 in cells._out_of_range(column.slice(1))
+
+
+def test_a_text_that_looks_like_a_large_number_costs_nothing() -> None:
+    given = '[{"tool_name": "a", "tool_input": {"id": "3e512", "n": "%s", "x": 1e-999}}]' % ("1" * 400)
+    batch = pa.record_batch({PREDICTED: [given, given], REFERENCE: [given, '[{"tool_name": "a"}]']})
+    pair = read_pair(batch, IssueLog(2))
+    assert pair.predicted.states.tolist() == [GIVEN, GIVEN]
+
+
+characters = st.sampled_from([*'{}[],:"\\1-. \n\x01\x00é\ufeff'])
+words = st.sampled_from(["e9", "e999", "null", "nul", "{}", '"a"', '"x": 1', '"tool_name"', '{"tool_name": "b"}'])
+escapes = st.sampled_from(["\\ud800", "\\u00e9", "\\x"])
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> str:
+    """The text of a trajectory in which some places were overwritten."""
+    text = as_mixed_text(draw(st.lists(st.builds(ToolCall, st.sampled_from(["a", "ü", " "]), some_inputs), max_size=3)))
+    assert text is not None
+    for _ in range(draw(st.integers(0, 2))):
+        start = draw(st.integers(0, len(text)))
+        text = text[:start] + draw(characters | words | escapes) + text[start + draw(st.integers(0, 3)) :]
+    return text
+
+
+@given(texts=st.lists(damaged(), min_size=1, max_size=5), same=st.booleans())
+def test_what_is_not_looked_into_is_as_good_as_what_is(texts: list[str], same: bool) -> None:
+    """A cell is read the quick way if and only if a decoder of everything in it can read it."""
+    other = '[{"tool_name": "other"}]'
+    batch = pa.record_batch({PREDICTED: texts, REFERENCE: texts if same else [other] * len(texts)})
+    pair = read_pair(batch, IssueLog(len(texts)))
+    values = decode_column(PREDICTED, Cells(texts, False), IssueLog(len(texts)))
+    assert pair.predicted.states.tolist() == [UNREADABLE if value is FAILED else GIVEN for value in values]
+    assert pair.predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
+
+
+def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> None:
+    """Texts are decoded as one list: what is no call must not lend its neighbour a bracket."""
+    texts = ['[{"tool_name": "a"}, 1]', '[{"tool_name": "a"}]', "[[]]", '[{"tool_name": "a"}, {"tool_name": "b"}]']
+    batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "b"}]'] * 4})
+    pair = read_pair(batch, IssueLog(4), names=True)
+    assert pair.predicted.states.tolist() == [UNREADABLE, GIVEN, UNREADABLE, GIVEN]
+    assert [pair.names[tool] for tool in pair.tools[pair.predicted.ids]] == ["a", "a", "b"]
 
 
 def test_no_input_is_an_empty_one_in_any_spelling() -> None:

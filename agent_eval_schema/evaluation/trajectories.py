@@ -148,7 +148,7 @@ def _is_ready(batch: pa.RecordBatch) -> bool:
 def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
     """Whether each predicted trajectory calls the tool; NaN where there is none."""
     predicted = pair.predicted
-    is_tool = np.array([name == tool for name in pair.names], bool)
+    is_tool = np.array([name == tool for name in pair.names], bool)[pair.tools]
     rows = np.repeat(np.arange(predicted.size), predicted.lengths)
     hits = is_tool[predicted.ids] if len(predicted.ids) else np.zeros(0, bool)
     used = np.bincount(rows, weights=hits, minlength=predicted.size) > 0

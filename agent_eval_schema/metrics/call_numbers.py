@@ -1,12 +1,14 @@
 """Calls → numbers, for a batch at once: the two trajectories of a row have the same number where they have equal calls.
 
-    tool    input, as text      number
-    dial    {"user": 7}         0           the same tool and the same text: the same call, nothing is decoded
-    dial    {"user": 8}         1           the same tool and another text: only if both stand in the trajectories of
-    dial    {"user": 7.0}       2 → 0       a row (`contested`) they are decoded; what is equal as JSON is one number
-    find    {"user": 7}         3           another tool: another call, whatever its input
+    call, as text                                       number
+    {"tool_name": "dial", "tool_input": {"user": 7}}    0         the same text: the same call, nothing is decoded
+    {"tool_name": "dial", "tool_input": {"user": 8}}    1         the same tool and another text: only if both stand in
+    {"tool_name": "dial", "tool_input": {"user": 7.0}}  2 → 0     the trajectories of a row (`contested`) the inputs are
+                                                                  decoded; what is equal as JSON is one number
+    {"tool_name": "find", "tool_input": {"user": 7}}    3         another tool: another call, whatever its input
 
-Inputs are JSON texts that were found to be objects (or null: no input, which is `{}`), each with a NUL at its end.
+The texts were found to be calls whose inputs are objects (or null: no input, which is `{}`). They have a comma at their
+ends, so that many of them are decoded as one list.
 """
 
 from __future__ import annotations
@@ -62,30 +64,31 @@ class Trajectories(Struct):
 
 
 class Numbered(Struct):
-    """What each number stands for: `tools` are places in `names`, `inputs` places in `texts`."""
+    """What each number stands for: the number of its tool, and its text."""
 
     tools: Numbers
-    names: list[str]
-    inputs: Numbers
     texts: pa.Array
 
 
 def ended(texts: Sequence[Any]) -> pa.Array:
-    """Bytes as one array, each with the NUL (which no JSON text holds) that ends it."""
-    joined = b"\0".join([*texts, b""])
-    ends = np.flatnonzero(np.frombuffer(joined, np.uint8) == 0) + 1
-    offsets = pa.py_buffer(np.concatenate([np.zeros(1, np.int64), ends]))
-    return pa.Array.from_buffers(pa.large_binary(), len(texts), [None, offsets, pa.py_buffer(joined)], null_count=0)
+    """JSON texts as one array of bytes, each with a comma at its end."""
+    joined = bytearray(b"\0").join([*texts, b""])
+    data = np.frombuffer(joined, np.uint8)
+    ends = np.flatnonzero(data == 0) + 1  # no JSON text holds a NUL
+    data[ends - 1] = ord(",")
+    starts = pa.py_buffer(np.concatenate([np.zeros(1, np.int64), ends]))
+    return pa.Array.from_buffers(pa.large_binary(), len(ends), [None, starts, pa.py_buffer(joined)], null_count=0)
 
 
-def numbered(tools: pa.DictionaryArray, inputs: pa.DictionaryArray) -> tuple[Numbers, Numbered]:
-    """A number for each call, the same for the same tool and the same text."""
-    several = max(len(tools.dictionary), 1)
-    places, tool_places = (np.asarray(encoded.indices).astype(np.int64) for encoded in (inputs, tools))
-    pairs = pa.array(places * several + tool_places).dictionary_encode()
-    distinct = np.asarray(pairs.dictionary)
-    names = tools.dictionary.to_pylist()
-    return np.asarray(pairs.indices), Numbered(distinct % several, names, distinct // several, inputs.dictionary)
+def listed(texts: pa.Array) -> bytes:
+    """Such an array (that is not empty) as one JSON list."""
+    at = offsets(texts)
+    return b"".join([b"[", texts.buffers()[2][int(at[0]) : int(at[-1]) - 1], b"]"])
+
+
+def offsets(texts: pa.Array) -> Numbers:
+    """Where each text of an array begins in its data, and the last one ends."""
+    return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -97,8 +100,9 @@ def settled(predicted: Trajectories, reference: Trajectories, calls: Numbered) -
     those for which it makes a difference to the scores of these rows."""
     doubtful = contested(predicted, reference, calls.tools)
     instead = np.append(np.arange(len(calls.tools)), -1)
-    texts = calls.texts.take(pa.array(calls.inputs[doubtful])).to_pylist()
-    keys = zip(calls.tools[doubtful].tolist(), _value_keys(texts), strict=True)
+    if not len(doubtful):
+        return instead
+    keys = zip(calls.tools[doubtful].tolist(), _value_keys(calls.texts.take(pa.array(doubtful))), strict=True)
     first: dict[tuple[int, bytes], int] = {}
     instead[doubtful] = list(map(first.setdefault, keys, doubtful.tolist()))
     return instead
@@ -111,24 +115,28 @@ def contested(predicted: Trajectories, reference: Trajectories, tools: Numbers) 
     The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`.
     """
     ids = np.concatenate([predicted.ids, reference.ids])
-    group = np.concatenate([predicted.rows, reference.rows]) * max(len(tools), 1) + tools[ids]
-    apart = np.concatenate(_between(predicted, reference))
-    groups = np.unique(group[apart])
-    if not len(groups):
-        return np.empty(0, np.int64)
-    place = np.minimum(np.searchsorted(groups, group), len(groups) - 1)
-    held = groups[place] == group
-    ids, place, is_predicted = ids[held], place[held], np.flatnonzero(held) < len(predicted.ids)
+    rows = np.concatenate([predicted.rows, reference.rows])
+    is_predicted = np.arange(len(ids)) < len(predicted.ids)
+    groups, place = distinct(rows * max(len(tools), 1) + tools[ids])
+    one = np.empty(len(groups), np.int64)
+    one[place] = ids  # any of its calls
 
     def having(some: Numbers) -> Numbers:
         found = np.zeros(len(groups), bool)
         found[place[some]] = True
         return found
 
-    one = np.empty(len(groups), np.int64)
-    one[place] = ids  # any of its calls
-    doubtful = having(is_predicted) & having(~is_predicted) & having(one[place] != ids)
-    return np.unique(ids[doubtful[place]])
+    apart = np.concatenate(_between(predicted, reference))
+    doubtful = having(apart) & having(is_predicted) & having(~is_predicted) & having(one[place] != ids)
+    found = np.zeros(len(tools), bool)
+    found[ids[doubtful[place]]] = True
+    return np.flatnonzero(found)
+
+
+def distinct(values: Numbers) -> tuple[Numbers, Numbers]:
+    """The distinct values, and the place of each value among them; nothing is sorted, unlike in np.unique."""
+    encoded = pa.array(values).dictionary_encode()
+    return np.asarray(encoded.dictionary), np.asarray(encoded.indices)
 
 
 def _between(one: Trajectories, other: Trajectories) -> tuple[Numbers, Numbers]:
@@ -158,20 +166,25 @@ def _middle(all_: Trajectories, head: Numbers, tail: Numbers) -> Numbers:
     return found
 
 
-def _value_keys(texts: list[bytes]) -> list[bytes]:
-    """For each input a text that two of them share if they are equal as JSON values."""
-    try:  # each is one JSON value, so they can be read as one list
-        values = _decode_inputs(b"[" + b"".join(texts)[:-1].replace(b"\0", b",") + b"]")
-        return [sorted_json(value or {}) for value in values]
+def _value_keys(texts: pa.Array) -> list[bytes]:
+    """For each call a text that two of them share if their inputs are equal as JSON values."""
+    try:
+        return [sorted_json(call.tool_input or {}) for call in decode_inputs(listed(texts))]
     except BROKEN:
-        return [_value_key(text) for text in texts]
+        return [_value_key(text) for text in texts.to_pylist()]
 
 
 def _value_key(text: bytes) -> bytes:
     try:
-        return sorted_json(decode_input(text[:-1]) or {})
+        return sorted_json(decode_inputs(b"[%b]" % text[:-1])[0].tool_input or {})
     except BROKEN:  # nested so deep that it can be read, but not be written: equal to itself
         return text
+
+
+class _Call(Struct, gc=False):
+    """What is wanted of a call that was found to be one."""
+
+    tool_input: dict[str, Any] | None = None
 
 
 def _finite(text: str) -> int | float:
@@ -184,7 +197,8 @@ def _finite(text: str) -> int | float:
 decode_input = msgspec.json.Decoder(dict[str, Any] | None, float_hook=_finite).decode
 """The input of a call, whole numbers as such."""
 
-_decode_inputs = msgspec.json.Decoder(list[dict[str, Any] | None], float_hook=_finite).decode
+decode_inputs = msgspec.json.Decoder(list[_Call], float_hook=_finite).decode
+"""The inputs of calls, likewise."""
 
 BROKEN = (msgspec.MsgspecError, RecursionError, ValueError)
 """What decoding raises for a text that cannot be read."""

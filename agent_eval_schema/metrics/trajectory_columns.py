@@ -2,17 +2,18 @@
 
     cells    '[{"tool_name": "a", …}, …]'   ──equal as text──▶  scores 1, no call is compared
                     │ otherwise                                  ids      0 0 1 │ 2 0 │ …
-                    └──▶ tools, texts of inputs ──number──▶      lengths  3     │ 2   │ …
+                    └──▶ texts of calls ──number──▶              lengths  3     │ 2   │ …
 
-A text is only read once however often it stands in the batch (trajectory_cells.py), and an input is only decoded where
-its text does not say enough (call_numbers.py). The metrics are those of trajectory.py, which is the definition; this
-is how a million rows are scored.
+A text is only read once where texts stand in many rows of the batch (trajectory_cells.py), and an input is only decoded
+where its text does not say enough (call_numbers.py). The metrics are those of trajectory.py, which is the definition;
+this is how a million rows are scored.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema.issues import IssueLog
@@ -23,10 +24,10 @@ from agent_eval_schema.metrics.call_numbers import (
     Numbered,
     Numbers,
     Trajectories,
-    numbered,
+    distinct,
     settled,
 )
-from agent_eval_schema.metrics.trajectory_cells import Calls, Texts, joined, looked_at_again, of_texts, opened
+from agent_eval_schema.metrics.trajectory_cells import Calls, Texts, Tools, joined, looked_at_again, of_texts, opened
 from agent_eval_schema.rules.tools import EMPTY_TRAJECTORY
 
 PREDICTED, REFERENCE = "predicted_trajectory", "reference_trajectory"
@@ -34,7 +35,7 @@ PREDICTED, REFERENCE = "predicted_trajectory", "reference_trajectory"
 
 class Pair(Struct):
     """The two columns, numbered together, the rows whose trajectories are equal as text (their calls may be without
-    numbers), and the tool of each number.
+    numbers), the tool of each number, and the names of the tools.
 
     Numbers say which calls of a row's two trajectories are equal; across rows only what is equal as text has the same.
     """
@@ -42,6 +43,7 @@ class Pair(Struct):
     predicted: Trajectories
     reference: Trajectories
     same: Numbers
+    tools: Numbers
     names: list[str]
 
 
@@ -53,22 +55,23 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
     """The trajectories of a batch with the canonical columns (either may be missing). What cannot be read, and what is
     empty, is logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted.
     """
-    columns = {name: opened(batch, name, log) for name in (PREDICTED, REFERENCE)}
+    tools = Tools()
+    columns = {name: opened(batch, name, tools, log) for name in (PREDICTED, REFERENCE)}
     texts = {name: column for name, column in columns.items() if isinstance(column, Texts)}
-    coded, distinct = _coded([column.texts for column in texts.values()])
+    coded, to_read = _coded([column.texts for column in texts.values()])
     at = {name: np.full(batch.num_rows, -1) for name in columns} | dict(zip(texts, coded, strict=True))
     same = (at[PREDICTED] == at[REFERENCE]) & (at[PREDICTED] >= 0)
-    wanted = np.zeros(len(distinct) + 1, bool)  # the last one is for -1, the absent cells
+    wanted = np.zeros(sum(map(len, to_read)) + 1, bool)  # the last one is for -1, the absent cells
     for places in coded:
         wanted[places[~same | names]] = True
-    parts = [of_texts(distinct, wanted[:-1])]
+    parts = [of_texts(to_read, wanted[:-1], tools)]
     unreadable = np.append(parts[0].states == UNREADABLE, False)
     for name, column in columns.items():
         rows = np.flatnonzero(unreadable[at[name]]) if isinstance(column, Texts) else np.arange(batch.num_rows)
         if column is None or not len(rows):
             continue
         at[name][rows] = sum(part.size for part in parts) + np.arange(len(rows))
-        parts.append(looked_at_again(rows, name, column, log) if isinstance(column, Texts) else column)
+        parts.append(looked_at_again(rows, name, column, tools, log) if isinstance(column, Texts) else column)
         same[rows] = False
     values, calls = _numbered(joined(parts))
     predicted, reference = (_spread(values, places) for places in at.values())
@@ -76,23 +79,50 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
         for row in np.flatnonzero((found.states == GIVEN) & (found.lengths == 0)).tolist():
             log.add(EMPTY_TRAJECTORY, row, name, "expected at least one call, got an empty list")
     _settle(predicted, reference, np.flatnonzero(~same), calls)
-    return Pair(predicted, reference, same, [calls.names[tool] for tool in calls.tools.tolist()])
+    return Pair(predicted, reference, same, calls.tools, list(tools))
 
 
-def _coded(columns: list[pa.Array]) -> tuple[list[Numbers], pa.Array]:
-    """The distinct texts of all columns, and for each column the places of its cells among them (-1: absent)."""
-    if not columns:
-        return [], pa.array([], pa.large_string())
+def _coded(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
+    """The places of the cells of each column among the texts to read (-1: absent), and these texts. What is equal in a
+    row is read once; what is equal in several rows, too, if there is much of it: to find it takes time."""
+    if not any(map(_repeats, columns)):
+        return _coded_by_row(columns)
     encoded = pa.concat_arrays(columns).dictionary_encode()
     places = np.asarray(encoded.indices.fill_null(-1)).astype(np.int64)
-    return np.split(places, np.cumsum([len(c) for c in columns])[:-1]), encoded.dictionary
+    return np.split(places, len(columns)), [encoded.dictionary]
+
+
+def _coded_by_row(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
+    found: list[Numbers] = []
+    to_read: list[pa.Array] = []
+    for column in columns:
+        same = np.asarray(pc.equal(columns[0], column).fill_null(False)) & (len(found) > 0)
+        read = np.asarray(column.is_valid()) & ~same
+        places = np.where(read, np.cumsum(read) - 1 + sum(map(len, to_read)), -1)
+        found.append(np.where(same, found[0], places) if found else places)
+        to_read.append(column.filter(pa.array(read)))
+    return found, to_read
+
+
+SAMPLE = 512
+
+
+def _repeats(texts: pa.Array) -> bool:
+    """Whether there are many that stand in several rows: a look at some. (Where every text stands twice in a large
+    batch, one in thirty does in the sample.)"""
+    chosen = np.random.default_rng(0).permutation(len(texts))[:SAMPLE]
+    some = texts.take(pa.array(np.sort(chosen))).drop_null()
+    return len(some.unique()) < 0.98 * len(some)
 
 
 def _numbered(read: Calls) -> tuple[Trajectories, Numbered]:
     """The trajectories with numbers for the calls that are here, and -1 for the others."""
+    numbers = np.asarray(read.texts.indices)
     ids = np.full(int(read.lengths.sum()), -1)
-    ids[np.repeat(read.here, read.lengths)], calls = numbered(read.tools, read.inputs)
-    return Trajectories(ids, read.lengths, read.states), calls
+    ids[np.repeat(read.here, read.lengths)] = numbers
+    tools = np.full(len(read.texts.dictionary), -1)
+    tools[numbers] = read.tools
+    return Trajectories(ids, read.lengths, read.states), Numbered(tools, read.texts.dictionary)
 
 
 def _spread(values: Trajectories, at: Numbers) -> Trajectories:
@@ -151,10 +181,10 @@ def _compare(predicted: Trajectories, reference: Trajectories, one_to_one: bool)
     base = max(predicted.ids.max(initial=0), reference.ids.max(initial=0)) + 1
     # A call of a row as one number; then how often each stands on either side.
     keys = np.concatenate([np.repeat(rows, p) * base + predicted.ids, np.repeat(rows, r) * base + reference.ids])
-    distinct, place = np.unique(keys, return_inverse=True)
-    row = distinct // base
-    in_p = np.bincount(place[: len(predicted.ids)], minlength=len(distinct))
-    in_r = np.bincount(place[len(predicted.ids) :], minlength=len(distinct))
+    called, place = distinct(keys)
+    row = called // base
+    in_p = np.bincount(place[: len(predicted.ids)], minlength=len(called))
+    in_r = np.bincount(place[len(predicted.ids) :], minlength=len(called))
 
     def total(counts: Numbers) -> Numbers:
         return np.bincount(row, weights=counts, minlength=predicted.size)
