@@ -89,7 +89,7 @@ class EvalTask:
         ----------
         runnable
             A function or coroutine function of the prompt, an object with `.query(input=)`, a LangChain or LangGraph
-            runnable, an mlflow pyfunc model. It returns a text, `{"response", "predicted_trajectory"}`, LangChain's
+            runnable (or its `.ainvoke`), an mlflow pyfunc model, ChatAgent or ResponsesAgent. It returns a text, `{"response", "predicted_trajectory"}`, LangChain's
             `intermediate_steps` or messages, or a chat object; a trajectory that it does not return is taken from the
             mlflow trace of the call, if there is one. Its outputs take the place of those in the data.
         max_workers
@@ -99,7 +99,8 @@ class EvalTask:
         journal
             A file that keeps finished rows: run again with it, and only the others are called.
         make_input
-            What the runnable is called with, made of the prompt; by default by its own schema.
+            What the runnable is called with, made of the prompt, such as `lambda prompt: {"question": prompt}`; by
+            default by its own schema.
 
         Returns
         -------
@@ -109,7 +110,8 @@ class EvalTask:
         Raises
         ------
         EvalSetError
-            There is no prompt, the runnable is none, the journal belongs to other prompts, a package is missing.
+            There is no prompt, the runnable is none or takes nobody knows what, the journal belongs to other prompts, a
+            package is missing.
         """
         if max_workers < 1 or (timeout is not None and timeout <= 0):
             raise EvalSetError(f"expected workers and seconds above 0, got {max_workers} and {timeout}")
