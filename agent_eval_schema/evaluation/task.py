@@ -89,9 +89,10 @@ class EvalTask:
         ----------
         runnable
             A function or coroutine function of the prompt, an object with `.query(input=)`, a LangChain or LangGraph
-            runnable (or its `.ainvoke`), an mlflow pyfunc model, ChatAgent or ResponsesAgent. It returns a text, `{"response", "predicted_trajectory"}`, LangChain's
-            `intermediate_steps` or messages, or a chat object; a trajectory that it does not return is taken from the
-            mlflow trace of the call, if there is one. Its outputs take the place of those in the data.
+            runnable (or its `.ainvoke`), an mlflow pyfunc model, ChatAgent or ResponsesAgent. It returns a text,
+            `{"response", "predicted_trajectory"}`, LangChain's `intermediate_steps` or messages, or a chat object; a
+            trajectory that it does not return is taken from the mlflow trace of the call, if there is one. Its outputs
+            take the place of those in the data.
         max_workers
             Calls at a time, of the agent and of a judge.
         timeout
