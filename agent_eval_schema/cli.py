@@ -308,7 +308,8 @@ def _score(arguments: argparse.Namespace) -> int:
         write_text(arguments.html, result.to_html())
         _note(f"the result as a page written to {arguments.html}", arguments)
     if arguments.write_scores:
-        result.to_parquet(arguments.write_scores)
+        as_text = arguments.write_scores.lower().endswith((".csv", ".jsonl", ".ndjson"))
+        (result.save if as_text else result.to_parquet)(arguments.write_scores)
         _note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
     for metric, mean in too_low.items():
         _note(f"{metric}: the mean {mean:.3g} is below {lowest[metric]:g}", arguments)
@@ -605,7 +606,11 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the summary (text)")
     command.add_argument("--html", metavar="PATH", help="write the result as a page to look at")
-    command.add_argument("--write-scores", metavar="PATH", help="write all rows with their scores (Parquet)")
+    command.add_argument(
+        "--write-scores",
+        metavar="PATH",
+        help="write all rows with their scores (Parquet, or by its ending CSV or JSONL)",
+    )
     command.add_argument(
         "--min", metavar="METRIC=MEAN", type=_bound, action="append", default=[], help="exit code 1 if a mean is lower"
     )
