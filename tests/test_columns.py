@@ -250,3 +250,43 @@ def test_columns_keep_the_order_in_which_they_come_up() -> None:
     rows = [{"prompt": "a", "z": 1, "b": 2}, {"prompt": "b", "a": 3, "z": 4}]
     assert open_source(rows).take(np.ones(2, bool)) == rows
     assert next(open_source(rows).batches()).schema.names == ["prompt", "z", "b", "a"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# logs of calls
+
+
+LOGGED = {"databricks_request_id": "1", "request": "{}", "response": "{}"}
+
+
+def test_a_payload_table_says_what_it_is(samples: Path) -> None:
+    path = samples / "payload.jsonl"
+    report = validate_eval_set(path)
+    [said] = report.issues.query("code == 'AE111'").to_dict("records")
+    assert said["message"].startswith("expected an evaluation set, got a payload table of the AI Gateway")
+    assert f"`agent-eval-schema from-inference-table {path} OUT`" in said["hint"]
+    assert report.issues.query("code == 'AE103'")["column"].tolist() == ["sampling_fraction"]
+    assert "requester" not in report.to_text()  # which is no misspelt request
+
+
+@pytest.mark.parametrize(
+    ("row", "is_log"),
+    [
+        ({**LOGGED, "timestamp_ms": 1}, True),
+        ({**LOGGED, "request_raw": "{}"}, True),
+        ({"request": "{}", "response": "{}", "invocation_id": "1", "event_time": "2026-11-16"}, True),
+        ({"request_id": "1", "text_assessment": {}, "retrieval_assessment": {}}, True),
+        ({"request": "Hi", "response": "Hello", "event_time": "2026-11-16"}, False),
+        ({**LOGGED, "timestamp_ms": 1, "expected_response": "Hello"}, False),
+        ({**LOGGED}, False),
+        ({"request_id": "1", "request": "Hi", "response": "Hello", "trace": None, "status": "OK"}, False),
+    ],
+)
+def test_which_tables_are_logs(row: dict[str, Any], is_log: bool) -> None:
+    assert (validate_eval_set([row]).counts.get("AE111", 0) == 1) is is_log
+
+
+def test_a_log_can_be_checked_without_a_word(samples: Path) -> None:
+    report = validate_eval_set(samples / "payload.jsonl", ignore="AE111")
+    assert "AE111" not in report.counts
+    assert report.counts["AE103"] == 10

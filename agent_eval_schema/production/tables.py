@@ -10,6 +10,8 @@ a table lacks is absent in all its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -62,6 +64,11 @@ class Family(Struct, frozen=True):
     columns: dict[str, tuple[str, ...]]
     payloads: bool = True
     own_trace: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every column that a table of the family may have, as far as it is read."""
+        return frozenset({*chain.from_iterable(self.signs), *chain.from_iterable(self.columns.values())})
 
 
 _PAYLOAD = {
@@ -202,6 +209,29 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
         f"no known family of production tables has these columns: {got}; "
         "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
     )
+
+
+_OF_EVALUATION = frozenset(
+    {
+        *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "retrieved_context"),
+        *("expectations", "predicted_trajectory", "reference_trajectory"),
+    }
+)
+"""Columns that no endpoint logs: a table with one of them is an evaluation set, whatever it carries along."""
+
+
+@lru_cache(maxsize=16)
+def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
+    """The family of logs that is mistaken for an evaluation set, as it has a column `request` too, and the reason in
+    words; None if the table is no such log. `event_time`, a sign of the Unity AI Gateway, may be anybody's."""
+    known = set(columns) - {"event_time"}
+    if known & _OF_EVALUATION:
+        return None
+    for family in FAMILIES:
+        signs = [[n for n in group if n in known] for group in family.signs]
+        if not family.own_trace and all(signs):
+            return family, f"the columns {names(group[0] for group in signs)}"
+    return None
 
 
 def parse_aliases(texts: Iterable[str]) -> Aliases:
