@@ -382,6 +382,24 @@ def test_rows_without_a_trace_get_theirs_from_a_table_of_traces() -> None:
     assert build.summary.traces_joined == 1
 
 
+@pytest.mark.parametrize("lost", ["request", "response", "both"])
+def test_a_row_too_large_to_be_logged_is_told_by_its_trace(lost: str) -> None:
+    whole = chat("a", "Leave?", "80 days.")
+    cells = {n: None for n in ("request", "response") if lost in (n, "both")}
+    large = {**whole, **cells, "logging_error_codes": [f"MAX_{n.upper()}_SIZE_EXCEEDED" for n in cells]}
+    unknown = {**large, "databricks_request_id": "b"}
+    alone = BUILD(table([large]))
+    assert alone.summary.set_aside == {"oversize": 1}
+    build = BUILD(table([large, unknown, chat("c")]), traces=[{"trace": ASKED}])
+    told = row(build, "a")
+    assert (told["request"], told["response"]) == (row(BUILD(table([whole])), "a")["request"], "80 days.")
+    assert (build.summary.traces_joined, build.summary.set_aside) == (1, {"invalid": 1})
+    [why] = build.set_aside["message"]
+    assert why.startswith("AE2")
+    assert "AE711" in why
+    assert "SIZE_EXCEEDED" in why
+
+
 def test_feedback_on_documents_of_a_joined_trace() -> None:
     rows = [chat("a", "Leave?", "80 days."), feedback("a", None, chunks=[chunk("s1", 0)])]
     build = BUILD(table(rows), traces=[{"trace": ASKED}])
