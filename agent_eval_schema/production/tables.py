@@ -184,6 +184,15 @@ MAPPED = Family("mapped", "a table whose columns you name (map)", (), {}, payloa
 Aliases = tuple[tuple[str, str], ...]
 
 
+_OF_EVALUATION = frozenset(
+    {
+        *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "retrieved_context"),
+        *("expectations", "predicted_trajectory", "reference_trajectory"),
+    }
+)
+"""Columns that no endpoint logs: a table with one of them is an evaluation set, whatever it carries along."""
+
+
 def find_family(name: str) -> Family:
     """The family of that name. Raises EvalSetError if there is none."""
     for family in (*FAMILIES, MAPPED):
@@ -204,20 +213,16 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
             return family, f"the columns {names(dict.fromkeys(found))}"
     if any(target in ("request", "response", "trace") for target, _ in aliases):
         return MAPPED, f"no known family; the mapping names {names(t for t, _ in aliases)}"
+    if known & _OF_EVALUATION:
+        raise EvalSetError(
+            f"this is an evaluation set already, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
+            "check it with `agent-eval-schema validate`, or name the family if it is a log of calls"
+        )
     got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "") if columns else "no columns"
     raise EvalSetError(
         f"no known family of production tables has these columns: {got}; "
         "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
     )
-
-
-_OF_EVALUATION = frozenset(
-    {
-        *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "retrieved_context"),
-        *("expectations", "predicted_trajectory", "reference_trajectory"),
-    }
-)
-"""Columns that no endpoint logs: a table with one of them is an evaluation set, whatever it carries along."""
 
 
 @lru_cache(maxsize=16)

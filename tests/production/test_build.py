@@ -659,6 +659,15 @@ def test_a_table_of_no_known_family_is_told() -> None:
         BUILD(pd.DataFrame({"a": [1]}))
 
 
+def test_an_evaluation_set_is_no_table_of_calls() -> None:
+    with pytest.raises(
+        EvalSetError, match="an evaluation set already, by the columns expected_response: check it with"
+    ):
+        BUILD(pd.DataFrame({"request": ["Hi"], "response": ["Hello"], "expected_response": ["Hello"]}))
+    carried = table([chat("a")]).append_column("expected_response", pa.array(["carried along"]))
+    assert len(BUILD(carried).rows) == 1
+
+
 def test_an_empty_table_gives_an_empty_set() -> None:
     build = BUILD(table([]))
     assert (len(build.rows), len(build.set_aside), build.summary.funnel) == (0, 0, "0 logged → 0 rows")
