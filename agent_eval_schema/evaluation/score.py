@@ -189,7 +189,7 @@ def measure_rows(
 
     def parts() -> Iterator[pd.DataFrame]:
         frames = [table] if table is not None else (frame_of([batch]) for batch in source.batches())
-        yield from _numbered(_beside(frame, scores, names) for frame, scores in zip(frames, kept, strict=True))
+        yield from _numbered(beside(frame, scores, names) for frame, scores in zip(frames, kept, strict=True))
 
     return EvalResult(
         metrics=tuple(tallies),
@@ -203,10 +203,11 @@ def measure_rows(
     )
 
 
-def _beside(frame: pd.DataFrame, scores: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """A part with its scores; a column that no row of the part has is None there."""
-    none = np.full(len(frame), None)
-    return frame.assign(**{name: scores[name].to_numpy() if name in scores else none for name in names})
+def beside(frame: pd.DataFrame, scores: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """The rows with these columns of their scores; one that the scores lack is None. Columns keep their types."""
+    none = pd.Series([None] * len(frame), frame.index, dtype="object")
+    columns = {name: scores[name].set_axis(frame.index) if name in scores else none for name in names}
+    return frame.assign(**columns)
 
 
 def measure(

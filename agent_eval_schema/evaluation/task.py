@@ -26,7 +26,7 @@ from agent_eval_schema.evaluation.outputs import encode_plain, read_output
 from agent_eval_schema.evaluation.result import FAILURE, LATENCY, RUN_COLUMNS, EvalResult
 from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.runner import Outcome, run_all
-from agent_eval_schema.evaluation.score import measure, measure_rows, score_rows
+from agent_eval_schema.evaluation.score import beside, measure, measure_rows, score_rows
 from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.frames import open_source
@@ -141,7 +141,7 @@ class EvalTask:
         unscored = Counter[tuple[str, str]]()
         scores = measure(self.metrics, self._options, given, max_workers, unscored, _failed(answers))
         tallies |= {name_of(metric): Tally(scores[f"{name_of(metric)}/score"]) for metric in self.metrics}
-        table = given.frame.assign(**{str(name): scores[name].to_numpy() for name in scores.columns})
+        table = beside(given.frame, scores, map(str, scores.columns))
         findings = Findings(left_out)
         findings.add(given.log, 0)
         return EvalResult(
