@@ -308,7 +308,8 @@ def _score(arguments: argparse.Namespace) -> int:
         write_text(arguments.html, result.to_html())
         _note(f"the result as a page written to {arguments.html}", arguments)
     if arguments.write_scores:
-        result.to_parquet(arguments.write_scores)
+        as_text = arguments.write_scores.lower().endswith((".csv", ".jsonl", ".ndjson"))
+        (result.save if as_text else result.to_parquet)(arguments.write_scores)
         _note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
     for metric, mean in too_low.items():
         _note(f"{metric}: the mean {mean:.3g} is below {lowest[metric]:g}", arguments)
@@ -605,7 +606,11 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
     command.add_argument("--output", choices=["text", "json"], default="text", help="form of the summary (text)")
     command.add_argument("--html", metavar="PATH", help="write the result as a page to look at")
-    command.add_argument("--write-scores", metavar="PATH", help="write all rows with their scores (Parquet)")
+    command.add_argument(
+        "--write-scores",
+        metavar="PATH",
+        help="write all rows with their scores (Parquet, or by its ending CSV or JSONL)",
+    )
     command.add_argument(
         "--min", metavar="METRIC=MEAN", type=_bound, action="append", default=[], help="exit code 1 if a mean is lower"
     )
@@ -680,23 +685,61 @@ def _add_from_inference_table(commands: argparse._SubParsersAction[argparse.Argu
     command = _add(
         commands, "from-inference-table", _from_inference_table, "turn a table of logged calls into an evaluation set"
     )
-    command.add_argument("table", metavar="TABLE", help="payload table: Parquet (file or folder), JSONL, CSV, Delta")
-    command.add_argument("output", metavar="OUT", help="rows: .parquet, .jsonl, or a new Delta folder (no ending)")
+    command.add_argument("table", metavar="TABLE", help="the logged calls: Parquet (file or folder), JSONL, CSV, Delta")
+    command.add_argument(
+        "output",
+        metavar="OUT",
+        help="rows: .parquet, .jsonl, .csv or a new Delta folder (no ending); how they were made: OUT.manifest.json",
+    )
     command.add_argument("--since", metavar="TIME", help="logged at this time or later: 2025-11-03, 2025-11-03T09:00Z")
     command.add_argument("--until", metavar="TIME", help="logged before this time (UTC if it has no zone)")
-    command.add_argument("--sample", metavar="N", help="so many rows, or a fraction such as 0.1")
-    command.add_argument("--seed", metavar="N", type=int, help="of the sample (0)")
+    command.add_argument("--sample", metavar="N", help="draw so many rows, or a fraction such as 0.1 (all rows)")
+    command.add_argument("--seed", metavar="N", type=int, help="of the sample: the same seed draws the same rows (0)")
     command.add_argument(
-        "--stratify", metavar="COL", help="share the sample: a column, day, served_entity, failed, thumbs, or SQL"
+        "--stratify",
+        metavar="COL",
+        help="share the sample over the values of a column, day, served_entity, failed, thumbs, or SQL",
     )
-    command.add_argument("--dedupe", choices=["id", "question", "none"], help="one row per id (default), per question")
-    command.add_argument("--labels", metavar="TABLE", help="feedback (default), none, or an assessment-log table")
-    command.add_argument("--redact", metavar="HOW", help="default (e-mail, phone, card), none, or MODULE:FUNCTION")
-    command.add_argument("--traces", metavar="TABLE", help="traces, for the rows that came without one")
-    command.add_argument("--where", metavar="SQL", help="which rows, in SQL over the columns of the table")
-    command.add_argument("--family", metavar="F", help="the kind of table (found by its columns)")
-    command.add_argument("--map", metavar="WHAT=COL", action="append", default=[], help="request=body.input")
-    command.add_argument("--keep", metavar="REASON", action="append", default=[], help="do not set aside: status")
+    command.add_argument(
+        "--dedupe",
+        choices=["id", "question", "none"],
+        help="one row per request id (default); also one per distinct question, the latest; or every row",
+    )
+    command.add_argument(
+        "--labels",
+        metavar="TABLE",
+        help="where ground truth is taken from: feedback (in the table, default), none, or an assessment-log table",
+    )
+    command.add_argument(
+        "--redact",
+        metavar="HOW",
+        help="replace in texts: default (e-mail, phone and card numbers) or MODULE:FUNCTION; none is as without it",
+    )
+    command.add_argument(
+        "--traces", metavar="TABLE", help="traces, for the rows that came without one or were too large to be logged"
+    )
+    command.add_argument("--where", metavar="SQL", help="which rows: \"served_entity_id = 'a'\"")
+    command.add_argument(
+        "--family",
+        metavar="F",
+        help="the kind of table, if its columns do not tell: assessment_logs, request_logs, ai_gateway, legacy, "
+        "unity_ai_gateway, search_traces, archived_traces, mapped",
+    )
+    command.add_argument(
+        "--map",
+        metavar="WHAT=COL",
+        action="append",
+        default=[],
+        help="which column (or key in it) holds what, for other logs: request=body.input; may be given again",
+    )
+    command.add_argument(
+        "--keep",
+        metavar="REASON",
+        action="append",
+        default=[],
+        help="do not set rows aside for this reason: outside_window, status, partial, repeated, duplicate_question or "
+        "invalid; may be given again",
+    )
     command.add_argument("--set-aside", metavar="PATH", help="write what was set aside, each row with its reason")
     command.add_argument("--resume", action="store_true", help="go on where a killed run has stopped")
     command.add_argument("--engine", choices=["embedded", "spark"], default="embedded", help="where it runs (embedded)")

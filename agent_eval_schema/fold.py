@@ -7,6 +7,7 @@ compare rows (rules/dataset.py) run here, on hashes.
 from __future__ import annotations
 
 import json
+import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from agent_eval_schema.hashes import FirstSeen
 from agent_eval_schema.issues import Issue, Rule
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.production.tables import payload_table
 from agent_eval_schema.quoting import quoted, quoting
 from agent_eval_schema.rows import misspelt_columns
 from agent_eval_schema.rules import RULES, columns, dataset
@@ -217,7 +219,8 @@ class Fold:
             self._log(columns.DUPLICATE_COLUMN, None, None, name, message)
         for wrong, right in self.source.renamed:
             self._log(columns.REPAIRED_COLUMN, None, None, right, f"renamed from `{wrong}`")
-        names = [n for n in self.columns if n not in COLUMNS]
+        logged = self._look_at_payloads()
+        names = [n for n in self.columns if n not in COLUMNS and n not in logged]
         misspelt = misspelt_columns(tuple(self.columns))
         for name in names:
             if name not in misspelt:
@@ -227,6 +230,18 @@ class Fold:
                 self._log(columns.MISSPELT_COLUMN, None, None, name, f"unknown column `{name}` is ignored", hint)
         if self.outputs == "generated":
             self._look_at_ignored()
+
+    def _look_at_payloads(self) -> frozenset[str]:
+        """Say of a log of calls that it is one; the columns that it has as such, of which no more is to be said."""
+        found = payload_table(tuple(self.columns))
+        if found is None or columns.PAYLOAD_TABLE.code not in self.codes:
+            return frozenset()
+        family, reason = found
+        message = f"expected an evaluation set, got {family.summary}: {reason}"
+        made = f"agent-eval-schema from-inference-table {shlex.quote(self.source.name or 'TABLE')} OUT"
+        hint = f"make an evaluation set of it: `{made}`, or eval_set_from_inference_table(table)"
+        self._log(columns.PAYLOAD_TABLE, None, None, None, message, hint)
+        return family.names
 
     def _absorbed(self, meant: str) -> bool:
         """Rows that lack what the misspelt column holds say so themselves, with the same hint."""

@@ -142,8 +142,8 @@ def open_source(data: Any) -> Source:
         from agent_eval_schema.engines.files import open_file
 
         return unfolded(open_file(os.fspath(data)))
-    if isinstance(data, Mapping) and (conversations := unfolded(_from_list([data]))).in_order:
-        return conversations
+    if isinstance(data, Mapping) and (rows := unfolded(_from_list([data]), alone=True)).in_order:
+        return rows
     if isinstance(data, pd.DataFrame):
         return _from_pandas(data)
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pyspark.sql"):
@@ -159,8 +159,8 @@ def open_source(data: Any) -> Source:
     if isinstance(data, list | tuple):
         return unfolded(_from_list(list(data)))
     raise EvalSetError(
-        f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts or "
-        "a path"
+        f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts, a dict "
+        "of columns (lists of one length, among them prompt, request or a trajectory) or a path"
     )
 
 
@@ -361,8 +361,11 @@ def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
         if given is None:
             problems[i] = [(None, reading.NOT_A_ROW.code, f"expected an object with columns, got {describe(row)}")]
         objects.append(given or {})
-    keys = {column_name(key): key for row in reversed(objects) for key in reversed(list(row))}
-    columns = {n: encode_cells([row.get(k) for row in objects], n, problems) for n, k in reversed(keys.items())}
+    keys: dict[str, Any] = {}  # in the order in which they come up; of two labels that read the same the first
+    for row in objects:
+        for key in row:
+            keys.setdefault(column_name(key), key)
+    columns = {n: encode_cells([row.get(k) for row in objects], n, problems) for n, k in keys.items()}
     return make_batch(columns, problems, len(rows))
 
 

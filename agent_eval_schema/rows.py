@@ -14,6 +14,7 @@ from agent_eval_schema.diagnose import match_names
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.plan import Plan
+from agent_eval_schema.production.tables import payload_table
 from agent_eval_schema.traces.derive import Derived
 
 BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
@@ -56,7 +57,8 @@ class Rows:
 @lru_cache(maxsize=64)
 def misspelt_columns(names: tuple[str, ...]) -> dict[str, str]:
     """Columns that are nearly one of ours: {as written: as meant}."""
-    unknown = [n for n in names if n not in COLUMNS]
+    logged = payload_table(names)
+    unknown = [n for n in names if n not in COLUMNS and (logged is None or n not in logged[0].names)]
     # 0.85 tells `expected_respones` from `trace_id` and `request_time`, which are names of their own.
     found = {n: match_names([n], COLUMNS, cutoff=0.85) for n in unknown}
     return {wrong: meant[wrong] for wrong, meant in found.items() if meant}

@@ -482,7 +482,7 @@ def test_a_file_name_that_is_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFix
     assert not UNSAFE.search(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("data", [None, 5, {}, {"request": ["a"]}, iter([GOOD]), b"a.jsonl", np.array([1]), Silent()])
+@pytest.mark.parametrize("data", [None, 5, {}, {"request": "a"}, iter([GOOD]), b"a.jsonl", np.array([1]), Silent()])
 def test_what_is_no_table_is_told(data: Any) -> None:
     with pytest.raises(EvalSetError, match="as a table"):
         validate_eval_set(data)

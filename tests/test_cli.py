@@ -187,3 +187,13 @@ def test_a_repair_shows_cells_so_it_does_not_go_without_values(
     code, _, said = run(capsys, "validate", samples / "broken.jsonl", option, "--no-values")
     assert (code, said.count("\n")) == (2, 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_help_of_a_build_names_every_family_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    from agent_eval_schema.production.options import KEEPABLE
+    from agent_eval_schema.production.tables import FAMILIES
+
+    with pytest.raises(SystemExit):
+        main(["from-inference-table", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert [n for n in (*(f.name for f in FAMILIES), *KEEPABLE) if n not in said] == []

@@ -1,6 +1,8 @@
 """The columns of databricks.md: what a cell may hold, what is said of other cells, and what counts as absent."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import validate_eval_set
+from agent_eval_schema.frames import open_source
 
 ROW = {"request": "Hi", "response": "Hello"}
 DOC = {"doc_uri": "a.md", "content": "text"}
@@ -209,3 +212,81 @@ def test_a_frame_with_two_columns_of_a_name_is_an_error_of_the_data_set() -> Non
 def test_numbers_as_ids_are_taken_as_text_with_a_warning() -> None:
     report = validate_eval_set(pd.DataFrame({"request_id": [1, 2], "request": ["a", "b"], "response": ["c", "d"]}))
     assert (report.counts, list(report.rows["request_id"])) == ({"AE106": 2}, ["1", "2"])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# a table that is one object, a list a column
+
+
+BY_COLUMNS = {"prompt": ["a", "b"], "reference_trajectory": [[CALL, CALL], None], "note": [1, None]}
+
+
+@pytest.mark.parametrize("table", [BY_COLUMNS, {n: dict(enumerate(c)) for n, c in BY_COLUMNS.items()}])
+def test_a_table_by_columns(tmp_path: Path, table: Any) -> None:
+    path = tmp_path / "eval_dataset.json"
+    path.write_text(json.dumps(table))  # which writes the numbers of rows as text, as pandas does
+    for data in (json.loads(path.read_text()), path):
+        report = validate_eval_set(data, outputs="generated")
+        assert report.format == "vertex"
+        assert report.rows["reference_trajectory"].tolist() == [[CALL, CALL], None]
+        assert report.rows["note"].tolist() == [1, None]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"predicted_trajectory": [CALL, CALL], "reference_trajectory": [CALL, CALL]},
+        {"prompt": "a", "reference_trajectory": [CALL]},
+        {"prompt": ["a", "b"], "note": [1]},
+    ],
+)
+def test_one_row_is_no_table_by_columns(tmp_path: Path, row: Any) -> None:
+    path = tmp_path / "row.json"
+    path.write_text(json.dumps(row))
+    assert validate_eval_set(path).row_count == 1
+
+
+def test_columns_keep_the_order_in_which_they_come_up() -> None:
+    rows = [{"prompt": "a", "z": 1, "b": 2}, {"prompt": "b", "a": 3, "z": 4}]
+    assert open_source(rows).take(np.ones(2, bool)) == rows
+    assert next(open_source(rows).batches()).schema.names == ["prompt", "z", "b", "a"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# logs of calls
+
+
+LOGGED = {"databricks_request_id": "1", "request": "{}", "response": "{}"}
+
+
+def test_a_payload_table_says_what_it_is(samples: Path) -> None:
+    path = samples / "payload.jsonl"
+    report = validate_eval_set(path)
+    [said] = report.issues.query("code == 'AE111'").to_dict("records")
+    assert said["message"].startswith("expected an evaluation set, got a payload table of the AI Gateway")
+    assert f"`agent-eval-schema from-inference-table {path} OUT`" in said["hint"]
+    assert report.issues.query("code == 'AE103'")["column"].tolist() == ["sampling_fraction"]
+    assert "requester" not in report.to_text()  # which is no misspelt request
+
+
+@pytest.mark.parametrize(
+    ("row", "is_log"),
+    [
+        ({**LOGGED, "timestamp_ms": 1}, True),
+        ({**LOGGED, "request_raw": "{}"}, True),
+        ({"request": "{}", "response": "{}", "invocation_id": "1", "event_time": "2026-11-16"}, True),
+        ({"request_id": "1", "text_assessment": {}, "retrieval_assessment": {}}, True),
+        ({"request": "Hi", "response": "Hello", "event_time": "2026-11-16"}, False),
+        ({**LOGGED, "timestamp_ms": 1, "expected_response": "Hello"}, False),
+        ({**LOGGED}, False),
+        ({"request_id": "1", "request": "Hi", "response": "Hello", "trace": None, "status": "OK"}, False),
+    ],
+)
+def test_which_tables_are_logs(row: dict[str, Any], is_log: bool) -> None:
+    assert (validate_eval_set([row]).counts.get("AE111", 0) == 1) is is_log
+
+
+def test_a_log_can_be_checked_without_a_word(samples: Path) -> None:
+    report = validate_eval_set(samples / "payload.jsonl", ignore="AE111")
+    assert "AE111" not in report.counts
+    assert report.counts["AE103"] == 10

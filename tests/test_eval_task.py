@@ -11,7 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, TrajectorySingleToolUse, eval_set_from_traces
+from agent_eval_schema import (
+    CustomMetric,
+    EvalSetError,
+    EvalTask,
+    TrajectorySingleToolUse,
+    convert_eval_set,
+    eval_set_from_traces,
+    score_trajectories,
+)
+from agent_eval_schema.evaluation.given import given_parts
+from agent_eval_schema.frames import open_source
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 
@@ -90,6 +100,7 @@ def test_the_columns_and_keys_of_a_run(every_input: Any) -> None:
     assert keys[:4] == ["latency_in_seconds/mean", "latency_in_seconds/std", "failure/mean", "failure/std"]
     assert found.summary_metrics["failure/mean"] == pytest.approx(1 / 3)
     assert found.summary_metrics["trajectory_exact_match/mean"] == 0.5
+    assert found.reasons == {(name, "the call failed"): 1 for name in found.metrics}
 
 
 def test_the_std_of_one_row_is_nan() -> None:
@@ -213,6 +224,67 @@ def test_a_reference_that_cannot_be_read_is_told() -> None:
         ("trajectory_recall", "reference_trajectory cannot be read"): 1,
         ("trajectory_recall", "reference_trajectory is empty"): 1,
     }
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the data's side
+
+
+def test_a_file_is_scored_as_it_streams_by(tmp_path: Path) -> None:
+    rows = [{"response": str(i % 3), "reference": "0", "prompt": f"p{i}"} for i in range(20_000)]
+    path = KINDS["parquet"](rows, tmp_path)
+    called: list[str] = []
+
+    def note(row: Row) -> dict[str, Any]:
+        called.append(row["prompt"])
+        last = {"note": "the last"} if row["prompt"] == "p19999" else {}
+        return {"own": int(row["response"]), **last}
+
+    parts = list(given_parts(open_source(path), "auto", ["response", "reference"]))
+    assert len(parts) > 1
+    found = EvalTask(path, ["exact_match", CustomMetric("own", note)]).evaluate()
+    table = found.metrics_table
+    assert called == [row["prompt"] for row in rows]  # once a row, in order, though the table is read again
+    assert table["prompt"].tolist() == called
+    assert table["own/score"].tolist() == [i % 3 for i in range(20_000)]
+    assert table["own/note"].tolist() == [None] * 19_999 + ["the last"]
+    assert table.index.tolist() == list(range(20_000))
+    assert found.summary_metrics["exact_match/mean"] == pytest.approx(6_667 / 20_000)
+
+
+def test_trajectories_by_themselves_are_scored_as_score_trajectories_does(every_input: Any) -> None:
+    rows = [*SEED, {"predicted_trajectory": "no JSON", "reference_trajectory": [WARM]}, {"reference_trajectory": []}]
+    data = every_input(rows)
+    alone, direct = EvalTask(data, ["trajectory_recall"]).evaluate(), score_trajectories(data, ["trajectory_recall"])
+    beside = EvalTask(data, ["trajectory_recall", "exact_match"]).evaluate()
+    for found in (alone, beside):
+        assert found.tallies["trajectory_recall"].counts == direct.tallies["trajectory_recall"].counts
+        assert {k: v for k, v in found.reasons.items() if k[0] == "trajectory_recall"} == direct.reasons
+        assert found.issue_counts == direct.issue_counts
+
+
+def test_only_what_metrics_read_is_judged() -> None:
+    rows = [{"prompt": "a", "response": "x", "expected_response": "x", "expected_facts": 7, "predicted_trajectory": 7}]
+    assert EvalTask(rows, ["exact_match"]).evaluate().issue_counts == {}
+    assert EvalTask(rows, ["exact_match", TrajectorySingleToolUse("t")]).evaluate().issue_counts == {"AE501": 1}
+
+
+@pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])
+def test_turns_of_ces_are_rows(name: str) -> None:
+    turns = convert_eval_set(SAMPLES / name, target="databricks").data
+    found = EvalTask(SAMPLES / name, ["exact_match", "trajectory_recall"]).evaluate(lambda _: "12 days")
+    assert found.row_count == len(turns)
+    assert found.metrics_table["failure"].tolist() == [0] * len(turns)
+    assert found.tallies["exact_match"].scored == turns["expected_response"].notna().sum() > 0
+    assert found.name == str(SAMPLES / name)
+
+
+def test_invalid_evaluations_of_ces_are_told() -> None:
+    found = EvalTask(SAMPLES / "golden_broken.csv", ["exact_match"]).evaluate()
+    assert found.issues["code"].unique().tolist() == ["AE814"]
+    assert found.issues["row"].isna().all()
+    with pytest.raises(EvalSetError, match="invalid evaluations were left out"):
+        EvalTask(SAMPLES / "golden_broken.csv", ["exact_match"]).evaluate(agent)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

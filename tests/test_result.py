@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, EvalTask, score_trajectories
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.alignment import aligned
 from agent_eval_schema.evaluation.comparison import paired_test
@@ -157,6 +158,15 @@ def test_a_comparison_by_hand() -> None:
     changed = found.rows.query("metric == 'trajectory_recall'")
     assert changed[["row", "old", "new", "difference"]].to_numpy().tolist() == [[0, 0, 1, 1], [1, 0.5, 1, 0.5]]
     assert "+0.75" in str(found)
+
+
+def test_rows_that_ask_different_things_are_not_compared_by_position() -> None:
+    rows = [{**SEED[i % 2], "prompt": p} for i, p in enumerate(["a", "b", None])]
+    assert len(result(rows).compare(result(rows)).lines) == 5
+    with pytest.raises(EvalSetError, match="row 0 has another prompt in the other result: say with key="):
+        result(rows).compare(result(rows[::-1]))
+    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: say with key="):
+        result(rows).compare(result(rows[:2]))
 
 
 def test_rows_are_matched_by_a_key() -> None:
@@ -313,6 +323,24 @@ def test_parquet(tmp_path: Path) -> None:
     assert json.loads(read["predicted_trajectory"][1]) == found.metrics_table["predicted_trajectory"][1]
     again = score_trajectories(tmp_path / "result.parquet", ["trajectory_recall"])
     assert again.summary_metrics["trajectory_recall/mean"] == found.summary_metrics["trajectory_recall/mean"]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.jsonl", "table.parquet"])
+def test_a_saved_table_can_be_scored_again(tmp_path: Path, name: str) -> None:
+    found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
+    found.save(tmp_path / name)
+    again = EvalTask(tmp_path / name, [CustomMetric("seen", lambda row: float(row["trajectory_recall/score"] or -1))])
+    scores = again.evaluate().metrics_table["seen/score"].tolist()
+    assert scores == [-1 if math.isnan(s) else s for s in found.metrics_table["trajectory_recall/score"]]
+    once_more = score_trajectories(tmp_path / name, ["trajectory_recall"])
+    assert once_more.summary_metrics["trajectory_recall/mean"] == found.summary_metrics["trajectory_recall/mean"]
+
+
+def test_latency_is_drawn_in_units_that_can_be_read() -> None:
+    page = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_html()
+    assert re.search(r"median [\d.]+ [mµ]?s, p90", page)
+    assert "e-05" not in page
+    assert "1 rows" not in page
 
 
 def test_save_by_the_ending(tmp_path: Path) -> None:

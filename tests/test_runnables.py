@@ -6,7 +6,7 @@ import asyncio
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -68,8 +68,26 @@ def test_make_input() -> None:
 
 @pytest.mark.parametrize("thing", [7, "agent", {"a": 1}, object()])
 def test_what_cannot_be_run(thing: Any) -> None:
-    with pytest.raises(EvalSetError, match=r"cannot run .*: expected a function, or an object with .query"):
+    with pytest.raises(EvalSetError, match=r"cannot run .*: expected a function, an object with .query"):
         calling(thing)
+
+
+def test_a_class_is_not_its_object() -> None:
+    class Agent:
+        def query(self, *, input: str) -> str:
+            return input
+
+    with pytest.raises(EvalSetError, match=r"cannot run the class Agent: give an object of it, such as Agent\(\)"):
+        calling(Agent)
+
+
+def test_an_answer_in_pieces() -> None:
+    def agent(prompt: str) -> Iterator[str]:
+        yield prompt
+
+    found = asked(agent)
+    assert found.failed
+    assert "got a generator: give a function that reads it to its end" in str(found.error)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -161,6 +179,76 @@ def test_a_graph_with_a_state_of_its_own() -> None:
     assert found == Answer("you said hello")
 
 
+def _one_node(state: Any, node: Any, **options: Any) -> Any:
+    graphs = pytest.importorskip("langgraph.graph")
+    graph = graphs.StateGraph(state)
+    graph.add_node("answer", node)
+    graph.add_edge(graphs.START, "answer")
+    return graph.compile(**options)
+
+
+class Asked(TypedDict):
+    question: str
+    answer: str
+
+
+class Booked(TypedDict):
+    city: str
+    day: str
+
+
+def test_the_key_of_a_prompt_in_a_state() -> None:
+    graph = _one_node(Asked, lambda state: {"answer": f"you said {state['question']}"})
+    assert asked(graph) == Answer("you said hello")
+    with pytest.raises(EvalSetError, match=r'keys city, day: .*make_input=lambda prompt: \{"city": prompt\}'):
+        calling(_one_node(Booked, lambda _: {"day": "Monday"}))
+
+
+def test_what_is_only_async_is_awaited(model: Any) -> None:
+    tools = pytest.importorskip("langchain_core.tools")
+    runnables = pytest.importorskip("langchain_core.runnables")
+    prebuilt = pytest.importorskip("langgraph.prebuilt")
+
+    async def answer(_: Any) -> dict[str, str]:
+        return {"answer": "yes"}
+
+    async def search(q: str) -> str:
+        """Search."""
+        return f"found {q}"
+
+    agent = prebuilt.create_react_agent(model, [tools.StructuredTool.from_function(coroutine=search)])
+    chain = runnables.RunnableLambda(answer) | (lambda given: given["answer"])
+    for runnable, expected in (
+        (_one_node(Asked, answer), Answer("yes")),
+        (chain, Answer("yes")),
+        (agent, Answer("Done", [SEARCH])),
+    ):
+        call = calling(runnable)
+        assert asyncio.iscoroutinefunction(call)
+        assert read_output(asyncio.run(call("hello"))) == expected
+
+
+def test_a_bound_method_is_called_as_its_runnable(model: Any) -> None:
+    graph = _agent(model)
+    assert asked(graph.invoke) == Answer("Done", [SEARCH])
+    call = calling(graph.ainvoke)
+    assert read_output(asyncio.run(call("hello"))) == Answer("Done", [SEARCH])
+
+
+def test_rows_are_no_conversation() -> None:
+    graphs = pytest.importorskip("langgraph.graph")
+    memory = pytest.importorskip("langgraph.checkpoint.memory")
+
+    def node(state: Any) -> dict[str, Any]:
+        return {"messages": [{"role": "assistant", "content": f"{len(state['messages'])} messages"}]}
+
+    graph = _one_node(graphs.MessagesState, node, checkpointer=memory.MemorySaver())
+    call = calling(graph)
+    assert [read_output(call("hello")).response for _ in range(2)] == ["1 messages", "1 messages"]
+    one = calling(graph.with_config({"configurable": {"thread_id": "one"}}))
+    assert [read_output(one("hello")).response for _ in range(2)] == ["1 messages", "3 messages"]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # mlflow
 
@@ -196,8 +284,22 @@ def test_a_pyfunc_responses_agent(tracking_store: str, tmp_path: Path) -> None: 
             text = self.create_text_output_item(f"you said {request.input[-1].content}", "1")
             return responses.ResponsesAgentResponse(output=[call, text])
 
+    assert asked(Agent()) == Answer("you said hello", [SEARCH])
     mlflow.pyfunc.save_model(str(tmp_path / "agent"), python_model=Agent())
     assert asked(mlflow.pyfunc.load_model(str(tmp_path / "agent"))) == Answer("you said hello", [SEARCH])
+
+
+def test_a_chat_agent_of_mlflow(tracking_store: str) -> None:  # noqa: ARG001
+    import mlflow
+
+    agents = pytest.importorskip("mlflow.types.agent")
+
+    class Agent(mlflow.pyfunc.ChatAgent):  # type: ignore[misc, name-defined]
+        def predict(self, messages: Any, context: Any = None, custom_inputs: Any = None) -> Any:  # noqa: ARG002
+            said = agents.ChatAgentMessage(role="assistant", content=f"you said {messages[-1].content}", id="1")
+            return agents.ChatAgentResponse(messages=[said])
+
+    assert asked(Agent()).response == "you said hello"
 
 
 def test_the_trajectory_of_a_trace(tracking_store: str) -> None:  # noqa: ARG001

@@ -17,6 +17,7 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.evaluation.tally import Tally
+from agent_eval_schema.frames import is_absent
 from agent_eval_schema.issues import EvalSetError
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ def compare(old: EvalResult, new: EvalResult, key: str | None) -> Comparison:
     """`EvalResult.compare`."""
     from agent_eval_schema.evaluation.result import column_of
 
+    if key is None:
+        _require_same_rows(old.metrics_table, new.metrics_table)
     tables = [_keyed(result.metrics_table, key) for result in (old, new)]
     shared = tables[0].index.intersection(tables[1].index, sort=False)
     if not len(shared):
@@ -85,6 +88,29 @@ def compare(old: EvalResult, new: EvalResult, key: str | None) -> Comparison:
     rows = pd.concat(changed, ignore_index=True) if changed else pd.DataFrame()
     only = [t.index.difference(shared, sort=False).tolist() for t in tables]
     return Comparison(lines, rows, *only)
+
+
+ASKED = ("request_id", "prompt", "request", "inputs")
+"""Columns that say which row is which, or what it asks: where they differ, a position says nothing."""
+
+
+def _require_same_rows(old: pd.DataFrame, new: pd.DataFrame) -> None:
+    """Rows are only compared by their position if the two tables have the same rows, as far as can be seen."""
+    if len(old) != len(new):
+        raise EvalSetError(f"the results have {len(old):,} and {len(new):,} rows: {_GIVE_KEY}")
+    for name in ASKED:
+        if name in old.columns and name in new.columns:
+            pairs = zip(old[name].tolist(), new[name].tolist(), strict=True)
+            row = next((i for i, (a, b) in enumerate(pairs) if not _is_same(a, b)), None)
+            if row is not None:
+                raise EvalSetError(f"row {row} has another {name} in the other result: {_GIVE_KEY}")
+
+
+_GIVE_KEY = "say with key= which column tells which row is which, such as key='request_id'"
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return (is_absent(one) and is_absent(other)) or bool(one == other)
 
 
 def _keyed(table: pd.DataFrame, key: str | None) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from agent_eval_schema.issues import Issue, IssueLog
 from agent_eval_schema.rules import RULES
@@ -12,11 +13,12 @@ KEPT = 10_000
 
 
 class Findings:
-    """The issues of a run, in the order of the rows: `counts` of all, `kept` the first of them."""
+    """The issues of a run, first those of the data as a whole, then in the order of the rows: `counts` of all, `kept`
+    the first of them."""
 
-    def __init__(self) -> None:
-        self.counts: Counter[str] = Counter()
-        self.kept: list[Issue] = []
+    def __init__(self, of_the_whole: Iterable[Issue] = ()) -> None:
+        self.kept = list(of_the_whole)
+        self.counts = Counter(issue.code for issue in self.kept)
 
     def add(self, log: IssueLog, start: int) -> None:
         """Take in the log of a batch whose first row is row `start`."""

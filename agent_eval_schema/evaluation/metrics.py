@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from agent_eval_schema.evaluation.runner import said
 from agent_eval_schema.evaluation.trajectories import (
+    FAILED_CALL,
     SINGLE_TOOL_USE,
     TrajectoryMetric,
     TrajectorySingleToolUse,
@@ -38,14 +39,19 @@ Row = dict[str, Any]
 
 class Table(Struct):
     """What there is to measure: the rows as they will stand in the result, and the columns that metrics read, as plain
-    values (None where absent)."""
+    values (None where absent). Of rows on which the agent `failed` there are no outputs."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
+    failed: frozenset[int] = frozenset()
 
     @property
     def size(self) -> int:
         return len(self.frame)
+
+    def why_lacking(self, row: int, column: str) -> str:
+        """Why a metric that reads the column has no score on a row that does not have it."""
+        return FAILED_CALL if row in self.failed and column in OUTPUTS else f"the row lacks {column}"
 
     def rows(self) -> Iterable[Row]:
         """The rows as dicts: the table's cells, absent ones None, and what metrics read under its own name."""
@@ -54,6 +60,10 @@ class Table(Struct):
         cells = [[None if is_absent(v) else v for v in self.frame.iloc[:, i].tolist()] for i in range(len(columns))]
         for line in zip(*cells, *extra.values(), strict=True) if cells or extra else ((),) * self.size:
             yield dict(zip((*columns, *extra), line, strict=True))
+
+
+OUTPUTS = ("response", "predicted_trajectory")
+"""The columns that an agent fills."""
 
 
 class Measured(Struct):
@@ -111,9 +121,9 @@ def measure_row_metric(metric: RowMetric, table: Table) -> Measured:
     """The scores of a metric of ROW_METRICS."""
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
     scores, unscored = [], Counter[str]()
-    for cells in zip(*columns, strict=True):
+    for row, cells in enumerate(zip(*columns, strict=True)):
         lacking = [name for name, cell in zip(metric.reads, cells, strict=True) if cell is None]
-        score, why = (math.nan, f"the row lacks {lacking[0]}") if lacking else _scored(metric, cells)
+        score, why = (math.nan, table.why_lacking(row, lacking[0])) if lacking else _scored(metric, cells)
         scores.append(score)
         if math.isnan(score):
             unscored[why] += 1

@@ -11,7 +11,7 @@ Objects of pydantic are read as what they dump, a frame or list of one row as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -40,6 +40,8 @@ class Answer(Struct):
 
 def read_output(value: Any) -> Answer:
     """The answer in what a runnable returned; never raises."""
+    if isinstance(value, Generator | AsyncGenerator):
+        return _no_answer("a generator: give a function that reads it to its end, and returns all of the answer")
     try:
         plain = _alone(_plain(value))
         for reads, read in _FORMS:

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.engines.writing import replacing, require_place, write_text
+from agent_eval_schema.engines.writing import write_text
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.tally import RESAMPLES, Tally
 from agent_eval_schema.issues import EvalSetError, Severity
@@ -186,7 +186,8 @@ class EvalResult:
         """What became better and what worse in `other`, row by row, with a paired test.
 
         `key` is a column that says which row is which (such as request_id); by default rows are compared by their
-        position. See comparison.py for the test.
+        position. See comparison.py for the test. Raises EvalSetError if rows at one position ask different things, or
+        the key does not tell rows apart.
         """
         from agent_eval_schema.evaluation.comparison import compare
 
@@ -219,19 +220,21 @@ class EvalResult:
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table, a part at a time; cells with objects are JSON text."""
-        from agent_eval_schema.evaluation.parquet import write_parts
+        from agent_eval_schema.evaluation.table_files import write_parquet
 
-        require_place(str(path))
-        with replacing(str(path)) as temporary:
-            write_parts(temporary, self.iter_parts())
+        write_parquet(str(path), self.iter_parts())
 
     def save(self, path: str | Path) -> None:
-        """Write the result by the ending of the path: a page (.html), JSON (.json), the table (.parquet), or text."""
-        if Path(path).suffix.lower() in (".parquet", ".pq"):
-            self.to_parquet(path)
+        """Write the result by the ending of the path: a page (.html), JSON (.json), the table (.parquet, .csv, .jsonl),
+        or text."""
+        ending = Path(path).suffix.lower()
+        if ending in (".parquet", ".pq", ".csv", ".jsonl", ".ndjson"):
+            from agent_eval_schema.evaluation.table_files import write_table
+
+            write_table(str(path), self.iter_parts())
             return
         forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
-        write_text(str(path), forms.get(Path(path).suffix.lower(), self.to_text)())
+        write_text(str(path), forms.get(ending, self.to_text)())
 
     def log_to_mlflow(self) -> str:
         """Log the summary as metrics, and page, JSON and table as artifacts, to the active mlflow run (a new one if

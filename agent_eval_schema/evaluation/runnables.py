@@ -1,49 +1,59 @@
 """What can be run: a table of kinds, each with how it is called with a prompt.
 
 object with .query(input=)            as documented: Reasoning Engine's own template
-LangChain, LangGraph (.invoke)        {"messages": [...]}, {"input": ...}, or the prompt, by the runnable's own schema
+LangChain, LangGraph (.invoke)        {"messages": [...]}, {"input": ...}, or the prompt, by the runnable's own schema;
+                                      the same for its bound method, graph.ainvoke
+ChatAgent, ResponsesAgent of mlflow   messages, before the agent is logged as a model
 mlflow pyfunc model (.predict)        by the model's signature
 function, async function, callable    with the prompt
+
+A LangChain runnable with a part that is only async (a node, a tool of an MCP server) is awaited. Every call of a graph
+with a checkpointer is a conversation of its own.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from agent_eval_schema.chat import user_message
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.visible import visible
+
+
+def _as_it_is(_: Any) -> Callable[[Any], Any]:
+    return lambda prompt: prompt
 
 
 class _Kind(NamedTuple):
+    """Something that can be run: how it is known, what is called, and what makes a prompt what that is called with."""
+
     is_one: Callable[[Any], bool]
-    call: Callable[[Any], Callable[[Any], Any]]
+    method: Callable[[Any], Callable[[Any], Any]]
+    make_input: Callable[[Any], Callable[[Any], Any]] = _as_it_is
 
 
 def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
     """The function that calls a runnable with a prompt (a coroutine function if the runnable is one).
 
     `make_input` makes of a prompt what the runnable is called with, where the kinds below guess wrong. Raises
-    EvalSetError for something that cannot be run.
+    EvalSetError for something that cannot be run, or whose input cannot be guessed.
     """
+    if isinstance(runnable, type) and any(hasattr(runnable, name) for name in _METHODS):
+        name = visible(runnable.__name__)
+        raise EvalSetError(f"cannot run the class {name}: give an object of it, such as {name}()")
     kind = next((kind for kind in _KINDS if kind.is_one(runnable)), None)
     if kind is None:
-        known = "a function, or an object with .query(input=), .invoke or .predict"
+        known = "a function, an object with .query(input=) or .invoke, or a model that mlflow loaded"
         raise EvalSetError(f"cannot run {describe(runnable)}: expected {known}")
-    return _composed(_method(runnable), make_input) if make_input else kind.call(runnable)
+    return _composed(kind.method(runnable), make_input or kind.make_input(runnable))
 
 
-def _method(runnable: Any) -> Callable[[Any], Any]:
-    """The method that a runnable is run by."""
-    if callable(getattr(runnable, "query", None)):
-        return _keyword(runnable.query, "input")
-    for name in ("invoke", "predict"):
-        if callable(getattr(runnable, name, None)) and not inspect.isfunction(runnable):
-            found: Callable[[Any], Any] = getattr(runnable, name)
-            return found
-    return runnable  # type: ignore[no-any-return]
+_METHODS = ("query", "invoke", "predict")
+"""What an object is run by, if it is no function."""
 
 
 def _composed(run: Callable[[Any], Any], make_input: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -74,20 +84,67 @@ def _is_langchain(runnable: Any) -> bool:
     return callable(getattr(runnable, "invoke", None))
 
 
-def _langchain(runnable: Any) -> Callable[[Any], Any]:
+def _is_bound(runnable: Any) -> bool:
+    """`graph.invoke` or `graph.ainvoke`, which lets a user choose between the two."""
+    return inspect.ismethod(runnable) and runnable.__name__ in ("invoke", "ainvoke") and _is_theirs(runnable.__self__)
+
+
+def _is_theirs(value: Any) -> bool:
+    return any(cls.__module__.partition(".")[0].startswith(("langchain", "langgraph")) for cls in type(value).__mro__)
+
+
+def _invoke(runnable: Any) -> Callable[[Any], Any]:
+    return _with_memory(runnable, runnable.ainvoke if _is_only_async(runnable) else runnable.invoke)
+
+
+def _is_only_async(part: Any) -> bool:
+    """Whether there is something in a runnable that only a coroutine can call."""
+    if not _is_theirs(part):
+        return False
+    waits = callable(getattr(part, "afunc", None)) or callable(getattr(part, "coroutine", None))
+    if waits and not callable(getattr(part, "func", None)):
+        return True
+    nodes, tools = (getattr(part, name, None) for name in ("nodes", "tools_by_name"))
+    held = [getattr(part, "bound", None), *(getattr(part, "steps", None) or ())]
+    held += [*(nodes if isinstance(nodes, dict) else {}).values(), *(tools if isinstance(tools, dict) else {}).values()]
+    return any(map(_is_only_async, held))
+
+
+def _with_memory(runnable: Any, run: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A graph with a checkpointer wants to know the conversation: rows are no continuation of one another. One that was
+    configured with a thread_id stays in that."""
+    configured = (getattr(runnable, "config", None) or {}).get("configurable") or {}
+    if getattr(runnable, "checkpointer", None) in (None, False) or "thread_id" in configured:
+        return run
+
+    def config() -> dict[str, Any]:
+        return {"configurable": {"thread_id": uuid.uuid4().hex}}
+
+    if inspect.iscoroutinefunction(run):
+
+        async def call_async(given: Any) -> Any:
+            return await run(given, config=config())
+
+        return call_async
+    return lambda given: run(given, config=config())
+
+
+def _langchain_input(runnable: Any) -> Callable[[Any], Any]:
     keys = getattr(runnable, "input_keys", None)
     if isinstance(keys, list) and keys:  # an AgentExecutor, a Chain
-        return _composed(runnable.invoke, lambda prompt: {keys[0]: prompt})
-    return _composed(runnable.invoke, _by_schema(_input_schema(runnable)))
+        return lambda prompt: {keys[0]: prompt}
+    return _by_schema(_input_schema(runnable))
 
 
 def _input_schema(runnable: Any) -> dict[str, Any]:
-    """The JSON Schema that a runnable gives of its input; nothing if it has none."""
+    """The JSON Schema that a runnable gives of its input; nothing if it has none. A graph whose state pydantic cannot
+    write, such as a TypedDict before Python 3.12, still knows its keys."""
     ask = getattr(runnable, "get_input_jsonschema", None)
     try:
         found: dict[str, Any] = ask() if callable(ask) else {}
-    except Exception:  # types that pydantic cannot write
-        return {}
+    except Exception:
+        state = getattr(getattr(runnable, "builder", None), "input_schema", None)
+        found = {"type": "object", "properties": dict(getattr(state, "__annotations__", {}))}
     return found
 
 
@@ -96,9 +153,26 @@ def _by_schema(schema: dict[str, Any]) -> Callable[[Any], Any]:
     if "messages" in properties:
         return lambda prompt: {"messages": messages_of(prompt)}
     names = [n for n in schema.get("required") or properties if n in properties]
-    if schema.get("type") == "object" and len(names) == 1:
-        return lambda prompt: {names[0]: prompt}
-    return lambda prompt: prompt
+    if schema.get("type") != "object" or not names:
+        return lambda prompt: prompt
+    key = _key_of(names)
+    return lambda prompt: {key: prompt}
+
+
+_USUAL = ("input", "question", "query", "prompt", "request")
+"""What the key of a prompt is called, where there are others beside it."""
+
+
+def _key_of(names: Sequence[str]) -> str:
+    """The key under which a runnable takes its prompt."""
+    found = names[0] if len(names) == 1 else next((name for name in _USUAL if name in names), None)
+    if found is None:
+        keys, example = ", ".join(map(visible, names)), visible(names[0])
+        raise EvalSetError(
+            f"the runnable takes an object with the keys {keys}: say which is the prompt, such as "
+            f'make_input=lambda prompt: {{"{example}": prompt}}'
+        )
+    return found
 
 
 def messages_of(prompt: Any) -> Any:
@@ -112,26 +186,43 @@ def messages_of(prompt: Any) -> Any:
 # mlflow
 
 
+_AGENTS = {"ChatAgent": "messages", "ResponsesAgent": "input"}
+"""The base classes of mlflow's agents, and where their requests have the messages."""
+
+
+def _agent_key(runnable: Any) -> str | None:
+    classes = (cls for cls in type(runnable).__mro__ if cls.__module__.startswith("mlflow."))
+    return next((_AGENTS[cls.__name__] for cls in classes if cls.__name__ in _AGENTS), None)
+
+
+def _agent_input(runnable: Any) -> Callable[[Any], Any]:
+    key = _agent_key(runnable)
+    return lambda prompt: {key: messages_of(prompt)}
+
+
 def _is_pyfunc(runnable: Any) -> bool:
     return callable(getattr(runnable, "predict", None)) and hasattr(runnable, "metadata")
 
 
-def _pyfunc(model: Any) -> Callable[[Any], Any]:
+def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
     signature = getattr(model.metadata, "signature", None)
     inputs = getattr(signature, "inputs", None)
     names = [n for n in (inputs.input_names() if inputs is not None else ()) if isinstance(n, str)]
     if "messages" in names:  # a ChatModel, a ChatAgent
-        return _composed(model.predict, lambda prompt: {"messages": messages_of(prompt)})
+        return lambda prompt: {"messages": messages_of(prompt)}
     if "input" in names and len(names) > 1:  # a ResponsesAgent
-        return _composed(model.predict, lambda prompt: {"input": messages_of(prompt)})
-    if names:
-        return _composed(model.predict, lambda prompt: [{names[0]: prompt}])
-    return _composed(model.predict, lambda prompt: [prompt])
+        return lambda prompt: {"input": messages_of(prompt)}
+    if not names:
+        return lambda prompt: [prompt]
+    key = _key_of(names)
+    return lambda prompt: [{key: prompt}]
 
 
 _KINDS = (
     _Kind(lambda r: callable(getattr(r, "query", None)), lambda r: _keyword(r.query, "input")),
-    _Kind(_is_langchain, _langchain),
-    _Kind(_is_pyfunc, _pyfunc),
+    _Kind(_is_langchain, _invoke, _langchain_input),
+    _Kind(_is_bound, lambda r: _with_memory(r.__self__, r), lambda r: _langchain_input(r.__self__)),
+    _Kind(lambda r: _agent_key(r) is not None, lambda r: r.predict, _agent_input),
+    _Kind(_is_pyfunc, lambda r: r.predict, _pyfunc_input),
     _Kind(callable, lambda r: r),
 )

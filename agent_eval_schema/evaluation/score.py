@@ -1,4 +1,8 @@
-"""`score_trajectories`: trajectory scores of data that has its predictions already, streamed."""
+"""Scores of data that has its predictions already, streamed.
+
+score_trajectories, EvalTask with nothing but trajectory metrics ──▶ score_rows      whole batches at once
+EvalTask with others too ──given_parts──▶ measure_rows                               metric by metric
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,38 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from agent_eval_schema.engines.files import frame_of
 from agent_eval_schema.engines.remote import open_dataset
 from agent_eval_schema.evaluation.findings import Findings
+from agent_eval_schema.evaluation.given import Given, columns_read, given_parts, of_turns, whole_frame
+from agent_eval_schema.evaluation.metrics import (
+    ROW_METRICS,
+    CustomMetric,
+    Measured,
+    Metric,
+    PointwiseMetric,
+    Table,
+    measure_custom,
+    measure_row_metric,
+    name_of,
+)
 from agent_eval_schema.evaluation.result import EvalResult, column_of
 from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.trajectories import (
     SINGLE_TOOL_USE,
-    ScoredBatch,
     TrajectoryMetric,
     TrajectoryOptions,
     TrajectorySingleToolUse,
+    mark_unreadable,
+    reasons,
+    score_numbers,
     score_source,
 )
 from agent_eval_schema.frames import Source
+from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
+from agent_eval_schema.metrics.trajectory_columns import read_pair
 from agent_eval_schema.progress import Screen, notebook, progress
 
 
@@ -82,9 +101,14 @@ def score_dataset(
     if tool_name is not None:
         chosen.append(TrajectorySingleToolUse(tool_name))
     options = TrajectoryOptions(tuple(chosen), duplicates, empty)
-    source = open_dataset(data)
+    return score_rows(open_dataset(data), options, format, screen)
+
+
+def score_rows(data: Source, options: TrajectoryOptions, format: str, screen: Screen | None) -> EvalResult:
+    """The trajectory scores of a source. Of a file nothing a row is kept: its table is read, and scored, again."""
+    source, format, left_out = of_turns(data, format)
     tallies = {name: Tally() for name in options.names}
-    findings, unscored = Findings(), Counter[tuple[str, str]]()
+    findings, unscored = Findings(left_out), Counter[tuple[str, str]]()
     kept: list[dict[str, Any]] | None = None if source.name else []
     rows = 0
     with progress(source, screen) as so_far:
@@ -100,7 +124,8 @@ def score_dataset(
 
     def parts() -> Iterator[pd.DataFrame]:
         if kept is None:
-            yield from _parts(score_source(source, format, options))
+            scored = score_source(source, format, options)
+            yield from _numbered(_with_scores(frame_of([part.batch]), part.scores) for part in scored)
             return
         scores = {n: np.concatenate([k[n] for k in kept]) if kept else np.empty(0) for n in options.names}
         yield _with_scores(whole_frame(source, rows), scores)
@@ -110,31 +135,122 @@ def score_dataset(
         tallies=tallies,
         row_count=rows,
         parts=parts,
-        options={"duplicates": duplicates, "empty": empty},
+        options=options.said,
         unscored=unscored,
         findings=findings,
         name=source.name,
     )
 
 
-def whole_frame(source: Source, rows: int) -> pd.DataFrame:
-    """All rows of a source as a frame, with the cells in which they came."""
-    given = source.take(np.ones(rows, bool))
-    if isinstance(given, pd.DataFrame):
-        return given.reset_index(drop=True)
-    if isinstance(given, pa.Table | pa.RecordBatch):
-        return frame_of(given.to_batches() if isinstance(given, pa.Table) else [given])
-    return frame_of(source.batches())
+def _with_scores(frame: pd.DataFrame, scores: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
+    return frame.assign(**{column_of(name): values for name, values in scores.items()})
 
 
-def _parts(batches: Iterable[ScoredBatch]) -> Iterator[pd.DataFrame]:
+def _numbered(parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    """The parts of a table with the places of their rows as index."""
     start = 0
-    for found in batches:
-        frame = _with_scores(frame_of([found.batch]), found.scores)
+    for frame in parts:
         frame.index = pd.RangeIndex(start, start + len(frame))
         start += len(frame)
         yield frame
 
 
-def _with_scores(frame: pd.DataFrame, scores: dict[str, np.ndarray[Any, Any]]) -> pd.DataFrame:
-    return frame.assign(**{column_of(name): values for name, values in scores.items()})
+# ---------------------------------------------------------------------------------------------------------------------
+# metrics of any kind
+
+
+def measure_rows(
+    data: Source,
+    metrics: tuple[Metric, ...],
+    options: TrajectoryOptions,
+    format: str,
+    max_workers: int,
+    screen: Screen | None,
+) -> EvalResult:
+    """The scores of a source by any metrics, `options` by those that compare trajectories. Of a file the scores are
+    kept, and what a metric gives beside them, as it may be slow or have a price; the rows are read again."""
+    source, format, left_out = of_turns(data, format)
+    tallies = {name_of(metric): Tally() for metric in metrics}
+    findings, unscored = Findings(left_out), Counter[tuple[str, str]]()
+    kept: list[pd.DataFrame] = []
+    table: pd.DataFrame | None = None
+    rows = 0
+    with progress(source, screen) as so_far:
+        for given in given_parts(source, format, columns_read(metrics), trajectories=bool(options.metrics)):
+            scores = measure(metrics, options, given, max_workers, unscored)
+            for name, tally in tallies.items():
+                tally.add(scores[f"{name}/score"].to_numpy())
+            findings.add(given.log, rows)
+            rows += len(scores)
+            so_far.add(len(scores))
+            kept.append(scores)
+            table = given.frame if source.name is None else None
+    names = list(dict.fromkeys(name for scores in kept for name in scores.columns))
+
+    def parts() -> Iterator[pd.DataFrame]:
+        frames = [table] if table is not None else (frame_of([batch]) for batch in source.batches())
+        yield from _numbered(beside(frame, scores, names) for frame, scores in zip(frames, kept, strict=True))
+
+    return EvalResult(
+        metrics=tuple(tallies),
+        tallies=tallies,
+        row_count=rows,
+        parts=parts,
+        options=options.said,
+        unscored=unscored,
+        findings=findings,
+        name=source.name,
+    )
+
+
+def beside(frame: pd.DataFrame, scores: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """The rows with these columns of their scores; one that the scores lack is None. Columns keep their types."""
+    none = pd.Series([None] * len(frame), frame.index, dtype="object")
+    columns = {name: scores[name].set_axis(frame.index) if name in scores else none for name in names}
+    return frame.assign(**columns)
+
+
+def measure(
+    metrics: tuple[Metric, ...],
+    options: TrajectoryOptions,
+    given: Given,
+    max_workers: int,
+    unscored: Counter[tuple[str, str]],
+    failed: frozenset[int] = frozenset(),
+) -> pd.DataFrame:
+    """The columns that metrics give for some rows, `<metric>/score` as numbers; why rows have no score is added to
+    `unscored`. On the rows `failed` an agent was run and failed."""
+    table = Table(given.frame, given.values, failed)
+    by_numbers = _measure_trajectories(options, given, failed) if options.metrics else {}
+    columns: dict[str, pd.Series[Any]] = {}
+    for metric in metrics:
+        name = name_of(metric)
+        measured = by_numbers.get(name) or _measured(metric, table, max_workers)
+        for part, values in measured.columns.items():
+            columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object")
+        unscored.update({(name, why): rows for why, rows in measured.unscored.items()})
+    return pd.DataFrame(columns, index=pd.RangeIndex(table.size))
+
+
+def _measured(metric: Metric, table: Table, max_workers: int) -> Measured:
+    if isinstance(metric, CustomMetric):
+        return measure_custom(metric, table)
+    if isinstance(metric, PointwiseMetric):
+        from agent_eval_schema.integrations.pointwise import measure_pointwise
+
+        return measure_pointwise(metric, table, max_workers)
+    return measure_row_metric(ROW_METRICS[name_of(metric)], table)
+
+
+def _measure_trajectories(options: TrajectoryOptions, given: Given, failed: frozenset[int]) -> dict[str, Measured]:
+    """All trajectory metrics at once. What is wrong with cells was said by the check, what an agent returned is read
+    already."""
+    pair = read_pair(given.trajectories, IssueLog(len(given.frame)), names=options.names_tools)
+    mark_unreadable(pair, given.log)
+    scores = score_numbers(pair, options)
+    mask = np.isin(np.arange(len(given.frame)), list(failed))
+    why = reasons(pair, options, scores, mask)
+    return {
+        name: Measured({"score": scores[name].tolist()}, Counter({r: n for (m, r), n in why.items() if m == name}))
+        for name in options.names
+    }

@@ -1,10 +1,9 @@
 """EvalTask: a data set and metrics; `evaluate` runs an agent on it, or scores what is there.
 
-    dataset ──check──▶ columns that metrics read ─┐
-    runnable ──run_rows──▶ what it answered ──────┴──▶ Table ──each metric──▶ EvalResult
+    dataset ──given_parts──▶ columns that metrics read ─┐
+    runnable ──run_all──▶ what it answered ────────────────┴──▶ measure ──▶ EvalResult
 
-What columns are called where: `prompt` or the canonical request; `reference` or expected_response; response,
-predicted_trajectory, reference_trajectory, retrieved_context, expected_retrieved_context as they are.
+Without a runnable the data is scored as it streams by (score.py).
 """
 
 from __future__ import annotations
@@ -17,45 +16,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from msgspec import Struct
 
-from agent_eval_schema.check import check_source
 from agent_eval_schema.engines.remote import open_dataset
 from agent_eval_schema.evaluation.findings import Findings
+from agent_eval_schema.evaluation.given import Given, columns_read, given_parts, of_turns
 from agent_eval_schema.evaluation.journal import Finished, Journal, journal_at
-from agent_eval_schema.evaluation.metrics import (
-    ROW_METRICS,
-    CustomMetric,
-    Measured,
-    Metric,
-    PointwiseMetric,
-    Table,
-    measure_custom,
-    measure_row_metric,
-    name_of,
-    require_metrics,
-    trajectory_metrics,
-)
+from agent_eval_schema.evaluation.metrics import OUTPUTS, Metric, name_of, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.outputs import encode_plain, read_output
 from agent_eval_schema.evaluation.result import FAILURE, LATENCY, RUN_COLUMNS, EvalResult
 from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.runner import Outcome, run_all
-from agent_eval_schema.evaluation.score import whole_frame
+from agent_eval_schema.evaluation.score import beside, measure, measure_rows, score_rows
 from agent_eval_schema.evaluation.tally import Tally
-from agent_eval_schema.evaluation.trajectories import TrajectoryOptions, mark_unreadable, reasons, score_numbers
-from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.frames import Source, is_absent, open_source
-from agent_eval_schema.issues import EvalSetError, IssueLog
+from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
+from agent_eval_schema.frames import open_source
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, read_pair
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED
 from agent_eval_schema.progress import Screen, notebook, progress
-from agent_eval_schema.report import Report
-
-READ = (PREDICTED, REFERENCE, "response", "retrieved_context", "expected_retrieved_context")
-"""The canonical columns that metrics read under their own names."""
-
-_CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
-"""Whether a request is there and well formed is not asked here: a prompt may stand in its place."""
 
 
 class EvalTask:
@@ -66,7 +44,8 @@ class EvalTask:
     dataset
         A pandas frame, an Arrow table, a list of dicts, a path (JSONL, JSON, CSV, Parquet), the URL of a file (`gs://`,
         `s3://`, `abfss://`, with the driver of fsspec installed) or of a BigQuery table (`bq://project.dataset.table`),
-        in any form that `validate_eval_set` knows. It is read into memory.
+        in any form that `validate_eval_set` knows; files of CES are their turns. A file is read into memory to run an
+        agent on it; scored without one, it streams by, and only its scores are kept.
     metrics
         Names (`"trajectory_exact_match"`, `"rouge_l_sum"`, `"document_recall"` …) and metrics with options
         (`TrajectorySingleToolUse`, `CustomMetric`, `PointwiseMetric`).
@@ -110,9 +89,10 @@ class EvalTask:
         ----------
         runnable
             A function or coroutine function of the prompt, an object with `.query(input=)`, a LangChain or LangGraph
-            runnable, an mlflow pyfunc model. It returns a text, `{"response", "predicted_trajectory"}`, LangChain's
-            `intermediate_steps` or messages, or a chat object; a trajectory that it does not return is taken from the
-            mlflow trace of the call, if there is one. Its outputs take the place of those in the data.
+            runnable (or its `.ainvoke`), an mlflow pyfunc model, ChatAgent or ResponsesAgent. It returns a text,
+            `{"response", "predicted_trajectory"}`, LangChain's `intermediate_steps` or messages, or a chat object; a
+            trajectory that it does not return is taken from the mlflow trace of the call, if there is one. Its outputs
+            take the place of those in the data.
         max_workers
             Calls at a time, of the agent and of a judge.
         timeout
@@ -120,7 +100,8 @@ class EvalTask:
         journal
             A file that keeps finished rows: run again with it, and only the others are called.
         make_input
-            What the runnable is called with, made of the prompt; by default by its own schema.
+            What the runnable is called with, made of the prompt, such as `lambda prompt: {"question": prompt}`; by
+            default by its own schema.
 
         Returns
         -------
@@ -130,81 +111,58 @@ class EvalTask:
         Raises
         ------
         EvalSetError
-            There is no prompt, the runnable is none, the journal belongs to other prompts, a package is missing.
+            There is no prompt, the runnable is none or takes nobody knows what, the journal belongs to other prompts, a
+            package is missing.
         """
         if max_workers < 1 or (timeout is not None and timeout <= 0):
             raise EvalSetError(f"expected workers and seconds above 0, got {max_workers} and {timeout}")
-        call = calling(runnable, make_input) if runnable is not None else None
-        prepared = _prepare(self._source, self._format, ran=call is not None)
-        if call is not None:
-            path = None if journal is None else os.fspath(journal)
-            with journal_at(path, prepared.prompts) as kept:
-                answers = _run(call, prepared, kept, max_workers, timeout, notebook())
-            _take_answers(prepared, answers)
-        elif journal is not None or make_input is not None:
+        if runnable is not None:
+            call = calling(runnable, make_input)
+            return self._run(call, max_workers, timeout, None if journal is None else os.fspath(journal))
+        if journal is not None or make_input is not None:
             raise EvalSetError("a journal and make_input are for a runnable, and there is none")
-        return _measure(self.metrics, self._options, prepared, max_workers)
+        if len(self._options.metrics) == len(self.metrics):
+            return score_rows(self._source, self._options, self._format, notebook())
+        return measure_rows(self._source, self.metrics, self._options, self._format, max_workers, notebook())
 
-
-class _Prepared(Struct):
-    """The data set, read: the frame that the result begins with, what metrics read, the prompts, what was found wrong
-    with cells, and the tallies of a run."""
-
-    frame: pd.DataFrame
-    values: dict[str, list[Any]]
-    prompts: list[Any]
-    findings: Findings
-    log: IssueLog
-    name: str | None
-    tallies: dict[str, Tally] = {}
-
-
-def _prepare(source: Source, format: str, *, ran: bool) -> _Prepared:
-    report = check_source(source, format=format, outputs="generated" if ran else "provided", select=_CHECKED, jobs=1)
-    rows, frame = report.rows, whole_frame(source, report.row_count)
-    values = {name: _cells(rows[name]) for name in READ}
-    texts = {name: _cells(frame[name]) for name in ("prompt", "reference") if name in frame.columns}
-    values["prompt"] = texts.get("prompt") or [_prompt(request) for request in _cells(rows["request"])]
-    values["reference"] = texts.get("reference") or _cells(rows["expected_response"])
-    if ran and all(prompt is None for prompt in values["prompt"]):
-        raise EvalSetError("there is nothing to run the agent on: the data has no prompt and no request")
-    findings, log = _findings(report, without={PREDICTED} if ran else set())
-    return _Prepared(frame, values, values["prompt"], findings, log, report.name)
-
-
-def _cells(column: pd.Series[Any]) -> list[Any]:
-    return [None if is_absent(v) else v for v in column.tolist()]
-
-
-def _prompt(request: Any) -> Any:
-    """A request as what an agent is asked: the text of a lone user message, else all the messages."""
-    if request is None:
-        return None
-    messages = request.get("messages") or []
-    alone = messages[0] if len(messages) == 1 else {}
-    return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
-
-
-def _findings(report: Report, without: set[str]) -> tuple[Findings, IssueLog]:
-    """What is wrong with the cells that metrics read, and the same as the log of one batch."""
-    findings, log = Findings(), IssueLog(report.row_count)
-    ours = {theirs.partition(".")[0]: name for name, theirs in find_format(report.format).origins.items()}
-    for issue in report.iter_issues():
-        column = ours.get(issue.column or "", issue.column)
-        if issue.row is not None and column not in without:
-            log.rows.append(issue.row)
-            log.notes.append((issue.code, column, issue.path, issue.message, issue.hint))
-    findings.add(log, 0)
-    return findings, log
+    def _run(
+        self, call: Callable[[Any], Any], max_workers: int, timeout: float | None, journal: str | None
+    ) -> EvalResult:
+        source, format, left_out = of_turns(self._source, self._format)
+        reads = {"prompt", *columns_read(self.metrics)}
+        [given] = given_parts(source, format, reads, ran=True, trajectories=bool(self._options.metrics))
+        prompts = given.values["prompt"]
+        if all(prompt is None for prompt in prompts):
+            why = f"; {len(left_out)} invalid evaluations were left out: `validate` says why" if left_out else ""
+            raise EvalSetError(f"there is nothing to run the agent on: the data has no prompt and no request{why}")
+        with journal_at(journal, prompts) as kept:
+            answers = _answers(call, prompts, kept, max_workers, timeout, notebook())
+        tallies = _take_answers(given, answers)
+        unscored = Counter[tuple[str, str]]()
+        scores = measure(self.metrics, self._options, given, max_workers, unscored, _failed(answers))
+        tallies |= {name_of(metric): Tally(scores[f"{name_of(metric)}/score"]) for metric in self.metrics}
+        table = beside(given.frame, scores, map(str, scores.columns))
+        findings = Findings(left_out)
+        findings.add(given.log, 0)
+        return EvalResult(
+            metrics=tuple(map(name_of, self.metrics)),
+            tallies=tallies,
+            row_count=len(table),
+            parts=lambda: iter([table]),
+            options=self._options.said,
+            unscored=unscored,
+            findings=findings,
+            name=self._source.name,
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the run
 
 
-def _run(
+def _answers(
     call: Callable[[Any], Any],
-    prepared: _Prepared,
+    prompts: list[Any],
     journal: Journal,
     max_workers: int,
     timeout: float | None,
@@ -212,13 +170,13 @@ def _run(
 ) -> list[Finished]:
     """What became of each row, in order: of those that the journal has, and of those that are called now."""
     done = dict(journal.finished)
-    with progress(open_source([{"row": i} for i in range(len(prepared.prompts))]), screen) as so_far:
+    with progress(open_source([{"row": i} for i in range(len(prompts))]), screen) as so_far:
         so_far.add(len(done))
-        for finished in _called(call, prepared.prompts, done, max_workers, timeout):
+        for finished in _called(call, prompts, done, max_workers, timeout):
             journal.add(finished)
             done[finished.row] = finished
             so_far.add(1)
-    ordered = [done[row] for row in range(len(prepared.prompts))]
+    ordered = [done[row] for row in range(len(prompts))]
     _fill_from_traces(ordered)
     return ordered
 
@@ -257,8 +215,12 @@ def _fill_from_traces(rows: list[Finished]) -> None:
             row.trajectory = calls
 
 
-def _take_answers(prepared: _Prepared, answers: list[Finished]) -> None:
-    """Put what the agent did into the table, in the place of what the data had."""
+def _failed(answers: list[Finished]) -> frozenset[int]:
+    return frozenset(row for row, answer in enumerate(answers) if answer.failed)
+
+
+def _take_answers(given: Given, answers: list[Finished]) -> dict[str, Tally]:
+    """Put what the agent did into the rows, in the place of what the data had; the tallies of the run."""
     columns: dict[str, list[Any]] = {
         "response": [a.response for a in answers],
         LATENCY: [a.seconds for a in answers],
@@ -266,72 +228,11 @@ def _take_answers(prepared: _Prepared, answers: list[Finished]) -> None:
         PREDICTED: [a.trajectory for a in answers],
         "error": [a.error for a in answers],
     }
-    prepared.frame = prepared.frame.drop(columns=[c for c in RUN_COLUMNS if c in prepared.frame.columns])
+    given.frame = given.frame.drop(columns=[c for c in RUN_COLUMNS if c in given.frame.columns])
     for name, values in columns.items():
         kind = {LATENCY: "float64", FAILURE: "int64"}.get(name, "object")
-        prepared.frame[name] = pd.Series(values, dtype=kind, index=prepared.frame.index)
-    prepared.values["response"], prepared.values[PREDICTED] = columns["response"], columns[PREDICTED]
-    prepared.tallies = {
-        LATENCY: Tally(np.nan if s is None else s for s in columns[LATENCY]),
-        FAILURE: Tally(columns[FAILURE]),
-    }
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# the measuring
-
-
-def _measure(
-    metrics: tuple[Metric, ...], options: TrajectoryOptions, prepared: _Prepared, max_workers: int
-) -> EvalResult:
-    frame = prepared.frame
-    by_numbers = _measure_trajectories(options, prepared) if options.metrics else {}
-    tallies, unscored = dict(prepared.tallies), Counter[tuple[str, str]]()
-    scores: dict[str, pd.Series[Any]] = {}
-    for metric in metrics:
-        name = name_of(metric)
-        measured = by_numbers.get(name) or _measured(metric, Table(frame, prepared.values), max_workers)
-        for part, column in measured.columns.items():
-            scores[f"{name}/{part}"] = pd.Series(
-                column, dtype="float64" if part == "score" else "object", index=frame.index
-            )
-        tallies[name] = Tally(measured.columns["score"])
-        unscored.update({(name, why): rows for why, rows in measured.unscored.items()})
-    table = frame.assign(**scores)
-    return EvalResult(
-        metrics=tuple(map(name_of, metrics)),
-        tallies=tallies,
-        row_count=len(frame),
-        parts=lambda: iter([table]),
-        options={"duplicates": options.duplicates, "empty": options.empty},
-        unscored=unscored,
-        findings=prepared.findings,
-        name=prepared.name,
-    )
-
-
-def _measured(metric: Metric, table: Table, max_workers: int) -> Measured:
-    if isinstance(metric, CustomMetric):
-        return measure_custom(metric, table)
-    if isinstance(metric, PointwiseMetric):
-        from agent_eval_schema.integrations.pointwise import measure_pointwise
-
-        return measure_pointwise(metric, table, max_workers)
-    return measure_row_metric(ROW_METRICS[name_of(metric)], table)
-
-
-def _measure_trajectories(options: TrajectoryOptions, prepared: _Prepared) -> dict[str, Measured]:
-    """All trajectory metrics at once; an agent's answers were read already, so only the data's cells may be bad."""
-    columns = {
-        name: pa.array([None if v is None else encode_plain(v) for v in prepared.values[name]], pa.string())
-        for name in (PREDICTED, REFERENCE)
-    }
-    said = IssueLog(len(prepared.frame))
-    pair = read_pair(pa.RecordBatch.from_pydict(columns), said, names=options.names_tools)
-    mark_unreadable(pair, prepared.log)
-    scores = score_numbers(pair, options)
-    why = reasons(pair, options, scores)
-    return {
-        name: Measured({"score": scores[name].tolist()}, Counter({r: n for (m, r), n in why.items() if m == name}))
-        for name in options.names
-    }
+        given.frame[name] = pd.Series(values, dtype=kind, index=given.frame.index)
+    given.values.update({name: columns[name] for name in OUTPUTS if name in given.values})
+    calls = pa.array([None if v is None else encode_plain(v) for v in columns[PREDICTED]], pa.string())
+    given.trajectories = given.trajectories.set_column(0, PREDICTED, calls)
+    return {LATENCY: Tally(np.nan if s is None else s for s in columns[LATENCY]), FAILURE: Tally(columns[FAILURE])}

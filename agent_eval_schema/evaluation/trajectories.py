@@ -69,6 +69,11 @@ class TrajectoryOptions(Struct, frozen=True):
         return any(isinstance(m, TrajectorySingleToolUse) for m in self.metrics)
 
     @property
+    def said(self) -> dict[str, str]:
+        """How trajectories were compared, as a result says it."""
+        return {"duplicates": self.duplicates, "empty": self.empty}
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(m if isinstance(m, str) else m.name for m in self.metrics)
 
@@ -156,12 +161,22 @@ def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
     return np.where(given, used, np.nan)
 
 
-def reasons(pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers]) -> Counter[tuple[str, str]]:
-    """For each metric and reason the number of rows that have no score for it; the first reason of a row counts."""
+FAILED_CALL = "the call failed"
+"""Why a row on which an agent failed has no score of what the agent did."""
+
+
+def reasons(
+    pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None = None
+) -> Counter[tuple[str, str]]:
+    """For each metric and reason the number of rows that have no score for it; the first reason of a row counts. On the
+    rows `failed` an agent that was run did so."""
     columns = {PREDICTED: pair.predicted, REFERENCE: pair.reference}
     counted: Counter[tuple[str, str]] = Counter()
     for metric, name in zip(options.metrics, options.names, strict=True):
         left = np.isnan(scores[name])
+        if failed is not None:
+            counted[name, FAILED_CALL] += int((left & failed).sum())
+            left &= ~failed
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             found = columns[column]
             for words, rows in (

@@ -1,9 +1,11 @@
-"""Files whose rows are whole conversations → one row a turn, before anything else looks at them.
+"""Files whose rows are whole conversations → one row a turn, and tables by columns → rows, before anything else looks.
 
     {"eval_set_id": …, "eval_cases": [{"eval_id", "conversation": [invocation, …]}, …]}    ADK evalset
     [{"query", "expected_tool_use", "reference"}, …]                                       ADK test file: one session
     [{"name", "data": [{"query", …}, …], "initial_session": …}, …]                         ADK, several sessions
     {"evaluations": [evaluation, …], "nextPageToken": …}                                   CES, what the API lists
+    {"prompt": [text, …], "reference_trajectory": [[call, …], …], …}                       one object, a list a column
+    {"prompt": {"0": text, …}, …}                                                          as pandas' to_json writes it
 
 A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (from 1), `turns` (how many there are)
 and `history`, the turns before it. A format (adk.py) then reads the turns as it reads any row.
@@ -35,12 +37,13 @@ class Nested(Struct, frozen=True):
     turns: Callable[[Iterable[Mapping[str, Any]]], Turns]
 
 
-def unfolded(source: Source) -> Source:
-    """The source with a row for each turn, if its rows are conversations; else the source itself.
+def unfolded(source: Source, *, alone: bool = False) -> Source:
+    """The source with a row for each turn, if its rows are conversations, or for each row of a table that is one object
+    by columns; else the source itself. `alone` says that there is one object, and no list.
 
     Row numbers then count turns. A row that could not be read stays in its place, for its problems to be told.
     """
-    form = _form_of(source) if source.kind in _OBJECTS else None
+    form = _form_of(source, alone or source.kind == "json") if source.kind in _OBJECTS else None
     if form is None:
         return source
     batches = partial(_unfold, source.batches, form)
@@ -61,10 +64,15 @@ _OBJECTS = ("list", "json", "jsonl")
 """The kinds of sources that hold conversations."""
 
 
-def _form_of(source: Source) -> Nested | None:
-    first = next(source.batches(), None)
+def _form_of(source: Source, may_be_alone: bool) -> Nested | None:
+    batches = source.batches()
+    first = next(batches, None)
     names = [f.name for f in first.schema if not is_hidden(f)] if first is not None else []
-    return next((f for f in NESTED if f.detect(names)), None)
+    found = next((f for f in NESTED if f.detect(names)), None)
+    alone = found is None and may_be_alone and first is not None and first.num_rows == 1
+    if first is not None and alone and next(batches, None) is None:
+        return _COLUMNS if any(row and _by_columns(row) for row in _objects(first)) else None
+    return found
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], form: Nested) -> Iterator[pa.RecordBatch]:
@@ -92,6 +100,43 @@ def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Turns:
         own = turn if isinstance(turn, dict) else {"user_content": turn}
         place = {"eval_id": eval_id, "turn": i + 1, "turns": len(conversation), "history": conversation[:i]}
         yield {**beside, **snake_keys(own), **place}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# tables by columns
+
+
+def _by_columns(table: Mapping[str, Any]) -> dict[str, list[Any]] | None:
+    """The columns of a table that is one object; None if it is a row. A row has one prompt, and of a trajectory the
+    calls, which are objects."""
+    columns = {name: _column(cells) for name, cells in table.items()}
+    found = {name: cells for name, cells in columns.items() if cells is not None}
+    if len(found) < len(columns) or len(set(map(len, found.values()))) != 1:
+        return None
+    told = any(_tells(name, cells) for name, cells in found.items())
+    return found if told else None
+
+
+def _column(cells: Any) -> list[Any] | None:
+    if isinstance(cells, dict) and list(cells) == [str(i) for i in range(len(cells))]:
+        return list(cells.values())
+    return cells if isinstance(cells, list) else None
+
+
+def _tells(name: str, cells: list[Any]) -> bool:
+    if name in ("predicted_trajectory", "reference_trajectory"):
+        return any(isinstance(cell, list | str) for cell in cells) and not any(isinstance(c, dict) for c in cells)
+    return name in ("prompt", "request") and all(isinstance(cell, str) for cell in cells)
+
+
+def _rows(tables: Iterable[Mapping[str, Any]]) -> Turns:
+    for table in tables:
+        columns = _by_columns(table) or {}
+        for cells in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, cells, strict=True))
+
+
+_COLUMNS = Nested("columns", lambda _: False, _rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def measure_pointwise(metric: PointwiseMetric, table: Table, max_workers: int) -
         _require_columns(metric, cells)
         lacking = [name for name in metric.variables if cells[name] is None]
         if lacking:
-            unscored[f"the row lacks {lacking[0]}"] += 1
+            unscored[table.why_lacking(row, lacking[0])] += 1
         else:
             questions.append((row, {name: _plain(cells[name]) for name in metric.variables}))
     for outcome in run_all(lambda given: judge(inputs=given), questions, max_workers=max_workers):

@@ -208,7 +208,8 @@ def eval_set_from_inference_table(
         to text, or its name ("module:function").
     traces
         A table of traces (a frame or path), for rows whose trace is not in the table: joined where the row's id is the
-        trace's client_request_id, or its own id.
+        trace's client_request_id, or its own id. Rows that were too large to be logged take request and response from
+        it; those that it does not have are then set aside as `invalid`.
     since, until
         The time window, `since <= time < until`: ISO text, a date or a datetime; in UTC if it has no zone.
     where

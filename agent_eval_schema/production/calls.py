@@ -117,7 +117,7 @@ def _reason_in_facts(logged: Logged, row: int, plan: BuildPlan) -> tuple[str, st
         said = payloads.error_in(logged.responses[row])
         return "status", f"status {status}" + (f": {said}" if said else "")
     errors = logged.errors[row]
-    if errors is not None and any([code in errors for code in OVERSIZE]):
+    if errors is not None and not plan.joins_traces and any([code in errors for code in OVERSIZE]):
         found = [code.decode() for code in OVERSIZE if code in errors]
         return "oversize", f"logging_error_codes: {', '.join(found)}"
     if row in logged.unreadable:
@@ -139,7 +139,7 @@ def _new(logged: Logged, row: int, plan: BuildPlan) -> Record:
     time, status, errors = logged.times[row], logged.statuses[row], logged.errors[row]
     if time is not None and plan.now is not None and time > plan.now + _CLOCK_DRIFT:
         record.remarks.append((rules.FUTURE_CLOCK, "time", "time", "expected a time in the past, got one to come"))
-    if errors is not None and not any([code in errors for code in OVERSIZE]):
+    if errors is not None and (plan.joins_traces or not any([code in errors for code in OVERSIZE])):
         said = excerpt(errors.decode("utf-8", "replace"))
         record.remarks.append((rules.LOGGING_ERROR, "logging_error_codes", "logging_error_codes", f"got {said}"))
     record.failed = None if status is None else status >= 400

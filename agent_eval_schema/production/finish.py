@@ -27,6 +27,7 @@ from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.quoting import quoting
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.verdict import VERDICT, rows_of, verdict
 
 CARRIED = pa.schema(
@@ -152,11 +153,15 @@ def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array]) -> pa.RecordB
 
 
 def errors_of(finished: pa.RecordBatch) -> list[str]:
-    """What makes each row invalid, in words: the errors of its cells."""
+    """What makes each row invalid, in words: the errors of its cells, and what went wrong with logging it."""
     return [
-        "; ".join(f"{n['code']} {n['message']}" for n in notes if RULES[n["code"]].severity is Severity.ERROR)
+        "; ".join(f"{n['code']} {n['message']}" for n in notes if _tells_why(n["code"]))
         for notes in verdict(finished, "issues").to_pylist()
     ]
+
+
+def _tells_why(code: str) -> bool:
+    return RULES[code].severity is Severity.ERROR or code == LOGGING_ERROR.code
 
 
 def tally(finished: pa.RecordBatch, name: str) -> pa.Array:

@@ -25,7 +25,7 @@ class BuildPlan(Struct, frozen=True):
     carried
         Columns of the table that go along, each as `column_<name>` (text), for strata.
     joins_traces
-        A traces table is joined later: a row without request may still get one.
+        A traces table is joined later: a row without request, or too large to be logged, may still get what it lacks.
     values
         Whether messages may quote cells.
     where, stratum_sql

@@ -54,7 +54,7 @@ REASONS: tuple[Reason, ...] = (
     Reason(
         "oversize",
         "the request or response was too large to be logged",
-        "join a traces table (traces=...), which may hold what the table left out",
+        "join a traces table (traces=...), from which request and response are then taken",
         "call",
         switchable=False,
     ),

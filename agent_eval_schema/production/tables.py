@@ -10,6 +10,8 @@ a table lacks is absent in all its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -62,6 +64,11 @@ class Family(Struct, frozen=True):
     columns: dict[str, tuple[str, ...]]
     payloads: bool = True
     own_trace: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every column that a table of the family may have, as far as it is read."""
+        return frozenset({*chain.from_iterable(self.signs), *chain.from_iterable(self.columns.values())})
 
 
 _PAYLOAD = {
@@ -177,6 +184,15 @@ MAPPED = Family("mapped", "a table whose columns you name (map)", (), {}, payloa
 Aliases = tuple[tuple[str, str], ...]
 
 
+_OF_EVALUATION = frozenset(
+    {
+        *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "retrieved_context"),
+        *("expectations", "predicted_trajectory", "reference_trajectory"),
+    }
+)
+"""Columns that no endpoint logs: a table with one of them is an evaluation set, whatever it carries along."""
+
+
 def find_family(name: str) -> Family:
     """The family of that name. Raises EvalSetError if there is none."""
     for family in (*FAMILIES, MAPPED):
@@ -197,11 +213,30 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
             return family, f"the columns {names(dict.fromkeys(found))}"
     if any(target in ("request", "response", "trace") for target, _ in aliases):
         return MAPPED, f"no known family; the mapping names {names(t for t, _ in aliases)}"
+    if known & _OF_EVALUATION:
+        raise EvalSetError(
+            f"this is an evaluation set already, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
+            "check it with `agent-eval-schema validate`, or name the family if it is a log of calls"
+        )
     got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "") if columns else "no columns"
     raise EvalSetError(
         f"no known family of production tables has these columns: {got}; "
         "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
     )
+
+
+@lru_cache(maxsize=16)
+def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
+    """The family of logs that is mistaken for an evaluation set, as it has a column `request` too, and the reason in
+    words; None if the table is no such log. `event_time`, a sign of the Unity AI Gateway, may be anybody's."""
+    known = set(columns) - {"event_time"}
+    if known & _OF_EVALUATION:
+        return None
+    for family in FAMILIES:
+        signs = [[n for n in group if n in known] for group in family.signs]
+        if not family.own_trace and all(signs):
+            return family, f"the columns {names(group[0] for group in signs)}"
+    return None
 
 
 def parse_aliases(texts: Iterable[str]) -> Aliases:

@@ -7,6 +7,7 @@ through `visible` and is escaped, there is no script, and the page's own policy 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -233,29 +234,36 @@ WIDTH, HEIGHT = 300, 72
 """Of a distribution's bars."""
 
 
-def plot(title: str, unit: str, distribution: Distribution, bars: list[Bar] | None = None) -> dict[str, Any]:
-    """A distribution for the figure of a template, in its own bars or in others."""
+def plot(
+    title: str,
+    unit: str,
+    distribution: Distribution,
+    bars: list[Bar] | None = None,
+    show: Callable[[float], str] | None = None,
+) -> dict[str, Any]:
+    """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them."""
+    show = show or _short
     bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
-    quantiles = ", ".join(f"{k} {_short(distribution.quantile(q))}" for k, q in marks.items())
-    low, high = _short(bars[0].low), _short(end)
+    quantiles = ", ".join(f"{k} {show(distribution.quantile(q))}" for k, q in marks.items())
+    low, high, count = show(bars[0].low), show(end), plural(distribution.count, "row")
     return {
         "title": title,
         "unit": unit,
-        "count": distribution.count,
-        "bars": [_bar(bar, i, bars) for i, bar in enumerate(bars)],
+        "count": count,
+        "bars": [_bar(bar, i, bars, show) for i, bar in enumerate(bars)],
         "low": low,
         "high": high,
-        "quantiles": f"{quantiles}, highest {_short(distribution.highest)}",
-        "label": f"{title} of {distribution.count:,} rows from {low} to {high} {unit}: {quantiles}",
+        "quantiles": f"{quantiles}, highest {show(distribution.highest)}",
+        "label": f"{title} of {count} from {low} to {' '.join([high, unit]).rstrip()}: {quantiles}",
     }
 
 
-def _bar(bar: Bar, i: int, bars: list[Bar]) -> dict[str, Any]:
+def _bar(bar: Bar, i: int, bars: list[Bar], show: Callable[[float], str]) -> dict[str, Any]:
     step = min(WIDTH / len(bars), 40.0)
     height = round(HEIGHT * bar.count / max(b.count for b in bars), 1)
     height = max(height, 1.5) if bar.count else 0
-    values = _short(bar.low) if bar.low == bar.high else f"{_short(bar.low)} to {_short(bar.high)}"
+    values = show(bar.low) if bar.low == bar.high else f"{show(bar.low)} to {show(bar.high)}"
     return {
         "x": round(i * step, 1),
         "y": round(4 + HEIGHT - height, 1),

@@ -108,7 +108,7 @@ def _is_worth_a_plot(name: str, tally: Tally) -> bool:
 
 def _plot(name: str, tally: Tally) -> dict[str, Any]:
     if name == LATENCY:
-        return plot(name, "seconds", tally.distribution)
+        return plot(name, "", tally.distribution, show=seconds_text)
     return plot(name, "score", tally.distribution, tally.tenths if tally.is_share else None)
 
 

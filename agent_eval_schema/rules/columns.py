@@ -98,3 +98,24 @@ EXPECTATIONS_SHAPE = Rule(
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )
+
+PAYLOAD_TABLE = Rule(
+    "AE111",
+    "payload-table",
+    Severity.WARNING,
+    "make an evaluation set of it: `agent-eval-schema from-inference-table TABLE OUT`, or "
+    "eval_set_from_inference_table(table)",
+    "The table is a log of calls, and no evaluation set.\n\nIts request and response are HTTP bodies; failed calls, "
+    "warm-ups and feedback stand between the questions, and a call may be there twice. Scored as it is, all of that "
+    "counts.",
+    bad=(
+        {
+            "databricks_request_id": "7c1f40d2-0001",
+            "request_time": "2026-11-16T08:03:12Z",
+            "status_code": 200,
+            "request": '{"messages": [{"role": "user", "content": "Hi"}]}',
+            "response": '{"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}',
+        },
+    ),
+    good=({"request_id": "7c1f40d2-0001", "request": "Hi", "response": "Hello"},),
+)

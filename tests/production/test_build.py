@@ -382,6 +382,24 @@ def test_rows_without_a_trace_get_theirs_from_a_table_of_traces() -> None:
     assert build.summary.traces_joined == 1
 
 
+@pytest.mark.parametrize("lost", ["request", "response", "both"])
+def test_a_row_too_large_to_be_logged_is_told_by_its_trace(lost: str) -> None:
+    whole = chat("a", "Leave?", "80 days.")
+    cells = {n: None for n in ("request", "response") if lost in (n, "both")}
+    large = {**whole, **cells, "logging_error_codes": [f"MAX_{n.upper()}_SIZE_EXCEEDED" for n in cells]}
+    unknown = {**large, "databricks_request_id": "b"}
+    alone = BUILD(table([large]))
+    assert alone.summary.set_aside == {"oversize": 1}
+    build = BUILD(table([large, unknown, chat("c")]), traces=[{"trace": ASKED}])
+    told = row(build, "a")
+    assert (told["request"], told["response"]) == (row(BUILD(table([whole])), "a")["request"], "80 days.")
+    assert (build.summary.traces_joined, build.summary.set_aside) == (1, {"invalid": 1})
+    [why] = build.set_aside["message"]
+    assert why.startswith("AE2")
+    assert "AE711" in why
+    assert "SIZE_EXCEEDED" in why
+
+
 def test_feedback_on_documents_of_a_joined_trace() -> None:
     rows = [chat("a", "Leave?", "80 days."), feedback("a", None, chunks=[chunk("s1", 0)])]
     build = BUILD(table(rows), traces=[{"trace": ASKED}])
@@ -639,6 +657,15 @@ def test_wrong_options_are_told(wrong: dict[str, Any], said: str) -> None:
 def test_a_table_of_no_known_family_is_told() -> None:
     with pytest.raises(EvalSetError, match="no known family"):
         BUILD(pd.DataFrame({"a": [1]}))
+
+
+def test_an_evaluation_set_is_no_table_of_calls() -> None:
+    with pytest.raises(
+        EvalSetError, match="an evaluation set already, by the columns expected_response: check it with"
+    ):
+        BUILD(pd.DataFrame({"request": ["Hi"], "response": ["Hello"], "expected_response": ["Hello"]}))
+    carried = table([chat("a")]).append_column("expected_response", pa.array(["carried along"]))
+    assert len(BUILD(carried).rows) == 1
 
 
 def test_an_empty_table_gives_an_empty_set() -> None:
