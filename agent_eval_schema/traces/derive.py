@@ -99,7 +99,9 @@ class Reading:
             if not (span.parent_span_id or span.parent_id):
                 orphans.append(span)
             status = span.status
-            if (status.code if isinstance(status, Status) else status or span.status_code) in FAILED_CODES:
+            # `code`, without the call. Asking for text is quick; for a Struct that may be a stricter one it is not.
+            text = status is None or isinstance(status, str)
+            if (status or span.status_code if text else status.code) in FAILED_CODES:  # type: ignore[union-attr]
                 self.failed.append(span)
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=_start, default=None)
@@ -137,8 +139,10 @@ class Reading:
 
 def attributes(span: Span) -> Attributes:
     """A decoded trace's spans all have attributes."""
-    assert isinstance(span.attributes, Attributes)
-    return span.attributes
+    found = span.attributes
+    assert found is not None
+    assert not isinstance(found, str)
+    return found
 
 
 def _start(span: Span) -> int:
