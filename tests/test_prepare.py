@@ -86,6 +86,28 @@ def test_inputs_of_mlflow_stay_as_they_are() -> None:
     assert only({"inputs": "Hi", "outputs": "x"})["inputs"] == {"messages": [{"role": "user", "content": "Hi"}]}
 
 
+@pytest.mark.parametrize("target", ["mlflow.genai", "databricks-agent"])
+def test_requests_and_responses_are_those_of_the_normalised_rows(
+    target: Any, every_input: Callable[[list[Row]], Any]
+) -> None:
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
+    answered = {"role": "tool", "tool_call_id": "1", "content": "2"}
+    question = CHAT["messages"][0]
+    requests = ["a", {"messages": [question]}, {"query": "c", "history": CHAT["messages"]}]
+    for others in ([], [{"messages": [question, asked, answered, question]}], [{"messages": [ASKED]}]):
+        data = every_input([{"request": r, "response": "b\u00e9"} for r in [*requests, *others]])
+        names = {"mlflow.genai": ("inputs", "outputs")}.get(target, ("request", "response"))
+        frame, rows = prepare_for_evaluate(data, target=target), validate_eval_set(data).rows
+        assert [frame[n].tolist() for n in names] == [rows["request"].tolist(), rows["response"].tolist()]
+        assert {type(r["messages"]) for r in frame[names[0]]} == {list}
+
+
+def test_rows_with_equal_requests_have_objects_of_their_own() -> None:
+    frame = prepare_for_evaluate([ROW, ROW])
+    frame["inputs"][0]["messages"].append("changed")
+    assert frame["inputs"][1] == only(ROW)["inputs"]
+
+
 def test_an_absent_expectation_is_no_key_and_no_column() -> None:
     frame = prepare_for_evaluate([{**ROW, "expected_facts": ["a"]}, {**ROW, "expected_facts": None}, ROW])
     assert frame["expectations"].tolist() == [{"expected_facts": ["a"]}, {}, {}]
@@ -261,6 +283,16 @@ def broken(trace: Row, how: str) -> Row:
             spans[-1]["trace_id"] = "AAAA"
         case "a request id that is no JSON text":
             spans[-1]["attributes"]["mlflow.traceRequestId"] = "tr-1"
+        case "an empty trace id":
+            spans[0]["trace_id"] = ""
+        case "an empty request id":
+            spans[0]["attributes"]["mlflow.traceRequestId"] = ""
+        case "a parent that is no base64":
+            spans[-1]["parent_span_id"] = "AAAA\u00e9AAAAAA="
+        case "a span id with its end inside":
+            spans[-1]["span_id"] = "AAAAA=AAAAA="
+        case "an event that is none":
+            spans[-1]["events"] = [{"name": "exception"}]
         case "null links":
             spans[-1]["links"] = None
     return trace
@@ -270,6 +302,8 @@ BREAKS = (
     *("unknown info key", "no state", "no trace id in a span", "no location", "numbers as text"),
     *("two roots", "odd status", "lost parents", "a span id that is no base64", "null links"),
     *("span ids that are right only side by side", "a trace id of another length", "a request id that is no JSON text"),
+    *("an empty trace id", "an empty request id", "a parent that is no base64", "a span id with its end inside"),
+    "an event that is none",
 )
 
 
