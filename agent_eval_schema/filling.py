@@ -41,7 +41,7 @@ def read_traces(rows: Rows) -> None:
         if cell is not None:
             trace = decode(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, values_matter)
+                rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED

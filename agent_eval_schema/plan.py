@@ -11,6 +11,8 @@ class Plan(Struct, frozen=True):
     `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` says
     that traces are handed on: what only their reader needs may be left in them, and `Rows.trace_states` says whether
     mlflow can read each as it is. `values` says whether messages may quote cells.
+    Without `figures`, those in traces are not read: the verdict on each row is the same, what a report counts and shows
+    is not.
     """
 
     format: str
@@ -21,3 +23,4 @@ class Plan(Struct, frozen=True):
     reason: str = ""
     beside_traces: bool = False
     values: bool = True
+    figures: bool = True

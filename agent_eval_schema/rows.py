@@ -31,6 +31,7 @@ class Rows:
         self.nests = plan.nests
         self.columns = plan.columns and not plan.beside_traces
         self.beside_traces = plan.beside_traces
+        self.figures = plan.figures
         self.log = IssueLog(self.size)
         self.values: dict[str, Values | ArrowColumn] = {}
         self.derived: list[Derived | None] | None = None

@@ -190,6 +190,22 @@ def test_invalid_rows_are_set_aside_and_said() -> None:
         prepare_for_evaluate(data, on_invalid="raise")
 
 
+def test_the_report_is_that_of_the_check() -> None:
+    """Figures of traces too, which a frame for mlflow does without."""
+    data = [{"trace": path.read_text(encoding="utf-8")} for path in TRACES] + [{"request": " ", "response": "x"}]
+    expected = validate_eval_set(data)
+    shown = {name: vars(d) for name, d in expected.distributions.items()}
+    assert set(shown) == {"latency_seconds", "total_token_count", "tool_calls"}
+    with pytest.raises(InvalidEvalSet) as raised:
+        prepare_for_evaluate(data, on_invalid="raise")
+    for report in (prepare(data).report, raised.value.report):
+        assert report.counts == expected.counts
+        assert {n: vars(d) for n, d in report.distributions.items()} == shown
+        assert report.metric_support.equals(expected.metric_support)
+    with pytest.warns(RowsSetAside):
+        assert prepare_for_evaluate(data).index.tolist() == np.flatnonzero(expected.valid_mask).tolist()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -283,6 +299,10 @@ def broken(trace: Row, how: str) -> Row:
             spans[-1]["trace_id"] = "AAAA"
         case "a request id that is no JSON text":
             spans[-1]["attributes"]["mlflow.traceRequestId"] = "tr-1"
+        case "a time in the thirteenth month":
+            info["request_time"] = "2026-13-01T00:00:00Z"
+        case "a time in other digits":
+            info["request_time"] = "\u0662\u0660\u0662\u0666-01-01T00:00:00Z"
         case "an empty trace id":
             spans[0]["trace_id"] = ""
         case "an empty request id":
@@ -303,7 +323,7 @@ BREAKS = (
     *("two roots", "odd status", "lost parents", "a span id that is no base64", "null links"),
     *("span ids that are right only side by side", "a trace id of another length", "a request id that is no JSON text"),
     *("an empty trace id", "an empty request id", "a parent that is no base64", "a span id with its end inside"),
-    "an event that is none",
+    *("an event that is none", "a time in the thirteenth month", "a time in other digits"),
 )
 
 

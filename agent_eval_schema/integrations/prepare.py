@@ -25,7 +25,8 @@ from msgspec.structs import replace
 
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.cells import read_cells
-from agent_eval_schema.check import Outputs, check_stream, make_plan
+from agent_eval_schema.check import Outputs, check_source, check_stream, make_plan
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.filling import trace_texts
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.mlflow_rows import EXPECTED, expectations_of
@@ -97,9 +98,11 @@ def prepare_for_evaluate(
     """
     if on_invalid not in ("set_aside", "raise"):
         raise EvalSetError(f"on_invalid must be set_aside or raise, got {on_invalid!r}")
-    prepared = prepare(data, target=target, inputs=inputs, format=format, outputs=outputs)
+    source = open_source(data)
+    # The frame is all that is asked for, and for mlflow the figures of a trace stay in the trace.
+    prepared = _prepare(source, target, inputs, format, outputs, figures=target != "mlflow.genai")
     if on_invalid == "raise" and not prepared.report.ok:
-        raise InvalidEvalSet(prepared.report)
+        raise InvalidEvalSet(check_source(source, format=format, outputs=outputs))
     if prepared.set_aside:
         message = (
             f"{len(prepared.set_aside):,} of {prepared.report.row_count:,} rows are invalid and left out, the first at "
@@ -118,16 +121,24 @@ def prepare(
     outputs: Outputs = "auto",
 ) -> Prepared:
     """As `prepare_for_evaluate`, with the report and the positions of the rows that were left out. One pass."""
+    return _prepare(open_source(data), target, inputs, format, outputs)
+
+
+def _prepare(
+    source: Source, target: Target, inputs: Inputs, format: str, outputs: Outputs, figures: bool = True
+) -> Prepared:
+    """Without `figures` the report lacks those of the traces."""
     if target not in TARGETS:
         raise EvalSetError(f"no target {target!r}: use one of {', '.join(TARGETS)}")
     if inputs not in _INPUTS:
         raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
-    source = open_source(data)
     plan = make_plan(source, format, outputs)
     fold = Fold(plan.codes, plan.outputs, source)
     kept, beside = PythonColumns(), target == "mlflow.genai"
-    for checked in check_stream(source.batches(), replace(plan, columns=True, beside_traces=beside), kept.assemble):
-        fold.add(checked)
+    how = replace(plan, columns=True, beside_traces=beside, figures=figures)
+    with without_collector():
+        for checked in check_stream(source.batches(), how, kept.assemble):
+            fold.add(checked)
     report = Report(source, plan, fold)
     valid = report.valid_mask
     if not valid.any():
@@ -172,8 +183,8 @@ def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch
     given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
     if plain and given is not None and isinstance(given.dtype, pd.StringDtype):
         return given[valid].reset_index(drop=True)
-    texts = list(given) if given is not None else []
-    if not all(t.__class__ is str for t in texts) or not texts:
+    texts = given.tolist() if given is not None else []
+    if set(map(type, texts)) != {str}:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
     return _valid(texts, valid)
 
@@ -315,5 +326,10 @@ _DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame
 
 def _frame(columns: Columns) -> pd.DataFrame:
     """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
-    series = {n: v if isinstance(v, pd.Series) else pd.Series(v, dtype="object") for n, v in columns.items()}
+    series = {n: v if isinstance(v, pd.Series) else _objects(v) for n, v in columns.items()}
     return pd.DataFrame(series)
+
+
+def _objects(values: list[Any]) -> pd.Series[Any]:
+    # numpy looks into each object of a list, but not of an iterator
+    return pd.Series(np.fromiter(values, object, len(values)))

@@ -92,4 +92,7 @@ def _texts(values: Values) -> Values | None:
     return values if all([v is None or v.__class__ is str for v in values]) else None
 
 
-_AS_THEY_ARE: dict[str, Callable[[Values], Values | None]] = {"request": _requests, "response": _texts}
+_AS_THEY_ARE: dict[str, Callable[[Values], Values | None]] = {
+    "request": _requests,
+    **dict.fromkeys(("response", "expected_response", "request_id", "session_id", "error"), _texts),
+}

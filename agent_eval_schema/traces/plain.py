@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -65,7 +66,7 @@ class _PlainLocation(Struct, gc=False):
 class _PlainInfo(Info, forbid_unknown_fields=True, kw_only=True, gc=False):
     trace_id: str
     trace_location: _PlainLocation
-    request_time: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")]
+    request_time: str
     state: Literal["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]
     execution_duration_ms: int | None = None
     request_preview: str | None = None
@@ -129,7 +130,18 @@ def _is_plain(document: _PlainDocument) -> bool:
     info = document.info
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
-    return _are_plain(document.data.spans) and _are_judged(info.assessments)
+    return _is_moment(info.request_time) and _are_plain(document.data.spans) and _are_judged(info.assessments)
+
+
+def _is_moment(text: str) -> bool:
+    """Whether protobuf reads the text as a time."""
+    try:
+        return bool(_MOMENT(text) and datetime.fromisoformat(text[:19]))
+    except ValueError:  # the thirteenth month
+        return False
+
+
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z").fullmatch
 
 
 def _are_plain(spans: list[_PlainSpan]) -> bool:
