@@ -190,8 +190,9 @@ def check_source(
     source = source.quoting(values)
     with progress(source, screen) as so_far:
         plan = make_plan(source, format, outputs, select, ignore, values)
-        source = find_format(plan.format).prepare(source).quoting(values)
-        fold = Fold(plan.codes, plan.outputs, source, values=values)
+        form = find_format(plan.format)
+        source = form.prepare(source).quoting(values)
+        fold = Fold(plan.codes, plan.outputs, source, values=values, origins=form.origins)
         for checked in _checked(source, plan, jobs):
             fold.add(checked)
             so_far.add(checked.num_rows)

@@ -118,6 +118,23 @@ def test_an_issue_names_what_the_user_wrote(row: Row, code: str, column: str, pa
         assert (1, column, path) in report.excerpts
 
 
+def test_an_issue_of_the_whole_data_set_names_what_the_user_wrote() -> None:
+    expected = [{"expected_response": text} for text in ("a", "b", "a")]
+    report = validate_eval_set(
+        [{"inputs": user("Hi"), "outputs": e["expected_response"], "expectations": e} for e in expected]
+    )
+    places = {i.code: (i.column, i.path) for i in report.iter_issues()}
+    assert places == dict.fromkeys(("AE902", "AE904"), ("expectations", "expectations.expected_response"))
+    assert (
+        report.examples["AE904"][0].message == "expectations.expected_response is identical to outputs in 3 of 3 rows"
+    )
+    (ignored,) = validate_eval_set([{"inputs": user("Hi"), "outputs": "x"}], outputs="generated").examples["AE105"]
+    assert (ignored.column, ignored.message) == (
+        "outputs",
+        "`outputs` is filled, but the app will be run and produce it",
+    )
+
+
 def test_malformed_json_in_a_csv_cell_is_told_with_its_byte(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('inputs,outputs\n"{""messages"": [",x\nHi,y\n')

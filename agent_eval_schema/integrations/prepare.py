@@ -133,7 +133,8 @@ def _prepare(
     if inputs not in _INPUTS:
         raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
     plan = make_plan(source, format, outputs)
-    fold = Fold(plan.codes, plan.outputs, source)
+    form = find_format(plan.format)
+    fold = Fold(plan.codes, plan.outputs, source, origins=form.origins)
     kept, beside = PythonColumns(), target == "mlflow.genai"
     how = replace(plan, columns=True, beside_traces=beside, figures=figures)
     with without_collector():
@@ -147,7 +148,7 @@ def _prepare(
     columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
-        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid, plain)
+        columns["trace"] = _trace_cells(source, form.read, valid, plain)
     given = _given_inputs(source, valid) if inputs == "auto" and report.format == "mlflow" else None
     frame = _DRAW[target](columns, plan.outputs, inputs, given)
     frame.index = pd.Index(np.flatnonzero(valid), name="row")
