@@ -21,6 +21,7 @@ from agent_eval_schema.decoding import (
 from agent_eval_schema.filling import fill_from_traces, read_traces
 from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
 from agent_eval_schema.formats.ces.tables import EVALUATION
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.judging import (
     forbid_two_truths,
     look_at_ground_truth,
@@ -99,7 +100,7 @@ def _decode(name: str, cells: Cells, rows: Rows) -> Values | ArrowColumn:
         return decode_response(cells, rows.log)
     if name in TEXT_COLUMNS:
         return decode_text(name, cells, rows.log)
-    return decode_column(name, cells, rows.log)
+    return decode_column(name, cells, rows.log, find_format(rows.format).words.get(name))
 
 
 def _read_context(rows: Rows, name: str) -> None:
