@@ -25,6 +25,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.judging import (
     forbid_two_truths,
     look_at_ground_truth,
+    look_at_tags,
     note_empty_lists,
     require_request_and_output,
 )
@@ -121,6 +122,7 @@ STEPS: tuple[Callable[[Rows], None], ...] = (
     note_repairs,
     read_columns,
     note_empty_lists,
+    look_at_tags,
     read_traces,
     fill_from_traces,
     require_request_and_output,

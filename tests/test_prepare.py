@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
@@ -337,6 +337,38 @@ def test_a_trace_that_mlflow_refuses_is_written_anew(how: str) -> None:
     assert line["trace"] != text
     assert MlflowTrace.from_json(line["trace"]).data._get_root_span() is not None
     assert line["outputs"] == validate_eval_set([{"trace": text}]).rows["response"][0]
+
+
+@given(
+    st.text(st.characters(codec="utf-8") | st.sampled_from("./: -"), max_size=9)
+    | st.sampled_from(["a" * 250, "a" * 251])
+)
+@example("..a")
+@example("a/../b")
+@example("/a")
+@example(".")
+@example("")
+def test_a_tag_that_mlflow_refuses_is_told(name: str) -> None:
+    from mlflow.exceptions import MlflowException
+    from mlflow.utils.validation import _validate_trace_tag
+
+    assume(not name.endswith("\n"))  # which its pattern lets pass by mistake
+    report = validate_eval_set([{**ROW, "tags": {name: "x"}}])
+    assert report.ok
+    try:
+        _validate_trace_tag(name, "x")
+    except MlflowException:
+        assert set(report.counts) == {"AE111"}
+    else:
+        assert not report.counts
+
+
+def test_a_tag_that_mlflow_cuts_is_told() -> None:
+    from mlflow.utils.validation import MAX_TRACE_TAG_VAL_LENGTH as LONGEST
+
+    report = prepare([{**ROW, "tags": {"a": "x" * LONGEST}}, {**ROW, "tags": {"a": "x" * (LONGEST + 1)}}]).report
+    (issue,) = report.examples["AE111"]
+    assert (issue.row, issue.path, issue.message) == (1, "tags.a", "expected at most 8,000 characters, got 8,001")
 
 
 @given(st.data())
