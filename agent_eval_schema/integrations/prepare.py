@@ -333,4 +333,4 @@ def _frame(columns: Columns) -> pd.DataFrame:
 
 def _objects(values: list[Any]) -> pd.Series[Any]:
     # numpy looks into each object of a list, but not of an iterator
-    return pd.Series(np.fromiter(values, object, len(values)))
+    return pd.Series(np.fromiter(values, object, len(values)), dtype="object")
