@@ -50,11 +50,8 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     fields = list(VERDICT)
     if plan.columns:
         for name in COLUMNS:
-            verdict.append(_column(name, rows))
-            fields.append(pa.field(name, ROW_SCHEMA.field(name).type, metadata=_METADATA.get(name)))
-        if plan.beside_traces:
-            verdict.append(pa.array(rows.trace_states or [None] * rows.size, pa.bool_()))
-            fields.append(pa.field(TRACE_STATE, pa.bool_()))
+            verdict.append(normalized(name, rows))
+            fields.append(FIELDS[name])
         for field, array in zip(rows.batch.schema, rows.batch.columns, strict=True):
             if field.name not in COLUMNS and not is_hidden(field):
                 verdict.append(array)
@@ -236,20 +233,18 @@ _METADATA = {
     **dict.fromkeys(JSON_COLUMNS, JSON_CELLS),
     **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), CANONICAL_CELLS),
 }
+FIELDS = {n: pa.field(n, ROW_SCHEMA.field(n).type, metadata=_METADATA.get(n)) for n in COLUMNS}
+"""The normalised columns, each with what says how its cells are written."""
 
 
-def _column(name: str, rows: Rows) -> pa.Array:
+def normalized(name: str, rows: Rows) -> pa.Array:
+    """A canonical column of judged rows, as `FIELDS` has it; a cell that could not be read is null."""
     kind = ROW_SCHEMA.field(name).type
     if name not in rows.values:
         return pa.nulls(rows.size, kind)
     given = rows.values[name]
     if isinstance(given, ArrowColumn):
         return given.array.cast(kind)
-    if rows.beside_traces and name in _LEFT_TO_TRACES:
-        if name == "trace":
-            return pa.nulls(rows.size, kind)
-        states = rows.trace_states or [None] * rows.size
-        given = [v if s is None else None for v, s in zip(given, states, strict=True)]
     if (array := _as_it_came(name, rows, given)) is not None:
         return array.cast(kind)
     values = [None if v is FAILED else v for v in given]
@@ -273,12 +268,6 @@ def _as_it_came(name: str, rows: Rows, values: Values) -> pa.Array | None:
     except pa.ArrowInvalid:
         return None
     return array
-
-
-TRACE_STATE = "__trace__"
-"""Of a row with a trace: whether mlflow reads it as it is."""
-
-_LEFT_TO_TRACES = ("trace", "retrieved_context", "predicted_trajectory")
 
 
 def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:

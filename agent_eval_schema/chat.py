@@ -56,14 +56,14 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
 def _chat(items: Any) -> Messages | None:
     if not isinstance(items, list):
         return None
-    if all([_is_plain(m) for m in items]):
+    if all([is_plain(m) for m in items]):
         return items
     # The Responses API puts the model's reasoning between the messages; it is nobody's message.
     messages = [_message(item) for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
-    return messages if all([_is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
+    return messages if all([is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
 
 
-def _is_plain(message: Any) -> bool:
+def is_plain(message: Any) -> bool:
     """The commonest messages are right at a glance, which is quicker than the types."""
     return (
         message.__class__ is dict

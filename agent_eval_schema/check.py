@@ -9,7 +9,7 @@ mapInArrow. What needs the whole data set runs in the fold (fold.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -190,8 +190,9 @@ def check_source(
     source = source.quoting(values)
     with progress(source, screen) as so_far:
         plan = make_plan(source, format, outputs, select, ignore, values)
-        source = find_format(plan.format).prepare(source).quoting(values)
-        fold = Fold(plan.codes, plan.outputs, source, values=values)
+        form = find_format(plan.format)
+        source = form.prepare(source).quoting(values)
+        fold = Fold(plan.codes, plan.outputs, source, values=values, origins=form.origins)
         for checked in _checked(source, plan, jobs):
             fold.add(checked)
             so_far.add(checked.num_rows)
@@ -245,46 +246,51 @@ def _has_output(format: str, batch: pa.RecordBatch) -> bool:
 # the kernel
 
 
-def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
+Finish = Callable[[Rows, Plan], pa.RecordBatch]
+
+
+def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan, finish: Finish = assemble) -> Iterator[pa.RecordBatch]:
     """Check batch after batch, in order; the next one is read while this one is checked."""
     with ThreadPoolExecutor(1) as reader:
         source = iter(batches)
         coming = reader.submit(next, source, None)
         while (batch := coming.result()) is not None:
             coming = reader.submit(next, source, None)
-            yield check_batch(batch, plan)
+            yield check_batch(batch, plan, finish)
 
 
-def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
+def check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish = assemble) -> pa.RecordBatch:
     """Check the rows of a batch: a row-aligned batch of verdicts (and, if the plan asks, of normalised columns).
 
-    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
+    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found. So
+    `finish`, which makes the checked batch of judged rows, is called for all rows in order, but for part of them maybe;
+    if it raises, it is called again for the same rows.
     """
     with quoting(plan.values):
-        return _check_batch(batch, plan)
+        return _check_batch(batch, plan, finish)
 
 
-def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
+def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.RecordBatch:
     rows: Rows | None = None
     try:
         with without_collector():
             rows = Rows(find_format(plan.format).read(batch), plan)
             for step in OWN_STEPS.get(plan.format, STEPS):
                 step(rows)
-            return assemble(rows, plan)
+            return finish(rows, plan)
     except Exception as error:
         if batch.num_rows > 1:
             half = batch.num_rows // 2
-            parts = [_check_batch(batch.slice(0, half), plan), _check_batch(batch.slice(half), plan)]
-            return _joined(parts)
-        return _broken(rows or Rows(batch, plan), plan, error)
+            parts = (batch.slice(0, half), batch.slice(half))
+            return _joined([_check_batch(part, plan, finish) for part in parts])
+        return finish(_broken(rows or Rows(batch, plan), error), plan)
 
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
 
-def _broken(rows: Rows, plan: Plan, error: Exception) -> pa.RecordBatch:
+def _broken(rows: Rows, error: Exception) -> Rows:
     """The one row on which a rule broke down: it keeps the issues that were found before."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None and frame.tb_frame.f_globals.get("__name__") == __name__:
@@ -292,4 +298,4 @@ def _broken(rows: Rows, plan: Plan, error: Exception) -> pa.RecordBatch:
     name = frame.tb_frame.f_code.co_name if frame else "a rule"
     rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error_text(error)}")
     rows.values, rows.derived = {}, None
-    return assemble(rows, plan)
+    return rows

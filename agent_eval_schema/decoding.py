@@ -7,6 +7,7 @@ must be and which rule a problem at which place breaks.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -52,6 +53,15 @@ class Shape(Struct, frozen=True):
             if key in self.rules:
                 return self.rules[key]
         return self.otherwise
+
+    def problems(self, value: Any, path: str) -> list[tuple[Rule, Problem]]:
+        """What is wrong with a value, at places below `path`, and the rules that this breaks."""
+        value = self.prepare(value) if self.prepare else value
+        return [(self.rule(p.field, p.kind), p) for p in diagnose(self.type, value, path)]
+
+
+Typed = tuple[Any, list[tuple[Rule, Problem]]]
+"""A typed value or FAILED, and what is wrong with what it was made of."""
 
 
 def _keep_documents(value: Any) -> list[Document]:
@@ -144,8 +154,10 @@ def native_values(name: str, array: pa.Array) -> Values | None:
     return array.to_pylist() if fits else None
 
 
-def decode_column(name: str, cells: Cells, log: IssueLog) -> Values:
-    """The values of a column of SHAPES, one a row: None where absent, FAILED where unreadable."""
+def decode_column(name: str, cells: Cells, log: IssueLog, read: Callable[[Any, str], Typed] | None = None) -> Values:
+    """The values of a column of SHAPES, one a row: None where absent, FAILED where unreadable. `read` gives the typed
+    value of a cell that is not right, at a path, where a format has words of its own for what the column holds."""
+    read = read or partial(typed_value, name)
     decode = _DECODERS[name]
     try:
         return [None if text is None else decode(text) for text in cells.texts]
@@ -156,28 +168,28 @@ def decode_column(name: str, cells: Cells, log: IssueLog) -> Values:
         try:
             values.append(None if text is None else decode(text))
         except (msgspec.MsgspecError, RecursionError):
-            values.append(_second_look(name, text or "", cells, row, log))
+            values.append(_second_look(name, text or "", cells, row, log, read))
     return values
 
 
-def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog) -> Any:
+def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog, read: Callable[[Any, str], Typed]) -> Any:
     value = value_of_cell(text, cells.json)
     if isinstance(value, jsontext.Malformed):
         log.add(value.rule, row, name, value.message)
         return FAILED
-    typed, problems = typed_value(name, value, name)
+    typed, problems = read(value, name)
     for rule, problem in problems:
         log.add(rule, row, name, problem.message, path=problem.path, hint=problem.hint)
     return typed
 
 
-def typed_value(name: str, value: Any, path: str) -> tuple[Any, list[tuple[Rule, Problem]]]:
+def typed_value(name: str, value: Any, path: str) -> Typed:
     """A value in the type of a column of SHAPES, or FAILED; and what is wrong with it, at places below `path`."""
     shape = SHAPES[name]
     value = shape.prepare(value) if shape.prepare else value
     with suppress(msgspec.ValidationError):
         return msgspec.convert(value, shape.type), []
-    problems = [(shape.rule(p.field, p.kind), p) for p in diagnose(shape.type, value, path)]
+    problems = shape.problems(value, path)
     if any(rule.severity is Severity.ERROR for rule, _ in problems):
         return FAILED, problems
     return (shape.keep(value) if shape.keep else FAILED), problems

@@ -25,6 +25,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "content": ("page_content", "text", "body", "chunk", "snippet"),
     "tool_name": ("name", "tool", "function", "function_name"),
     "tool_input": ("input", "inputs", "args", "arguments", "parameters", "input_parameters"),
+    "name": ("tool_name", "tool", "function", "function_name"),
+    "arguments": ("input", "inputs", "args", "tool_input", "parameters", "input_parameters"),
     "role": ("type", "author", "speaker", "sender"),
     "messages": ("message", "chat", "conversation", "dialogue", "turns"),
     "query": ("question", "prompt", "input", "text", "user_input"),

@@ -13,10 +13,9 @@ import pyarrow as pa
 from agent_eval_schema import jsontext
 from agent_eval_schema import request as requests_
 from agent_eval_schema.cells import is_json_column, is_text, read_cells, simplified, text_views
-from agent_eval_schema.decoding import FAILED, Values, typed_value, value_of_cell
-from agent_eval_schema.diagnose import Problem, describe
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, as_trajectory
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.decoding import FAILED, Typed, Values, typed_value, value_of_cell
+from agent_eval_schema.diagnose import describe
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
 from agent_eval_schema.model import Document
 from agent_eval_schema.rows import BIT_OF, Rows, merge
 from agent_eval_schema.rules import traces as trace_rules
@@ -41,7 +40,7 @@ def read_traces(rows: Rows) -> None:
         if cell is not None:
             trace = decode(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, values_matter)
+                rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:
                 _note_unreadable(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
@@ -200,13 +199,12 @@ def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:
     return typed
 
 
-def _typed(name: str, value: Any, path: str) -> tuple[Any, list[tuple[Rule, Problem]]]:
+def _typed(name: str, value: Any, path: str) -> Typed:
     if name == "expected_response":
         return (value if isinstance(value, str) and value.strip() else FAILED), []
     if isinstance(value, jsontext.Malformed):
         return FAILED, []
-    given = as_trajectory(value) if name == TOOL_CALLS and isinstance(value, list) else value
-    return typed_value(EXPECTATIONS[name], given, path)
+    return typed_calls(value, path) if name == TOOL_CALLS else typed_value(EXPECTATIONS[name], value, path)
 
 
 def _note_disagreements(rows: Rows) -> None:

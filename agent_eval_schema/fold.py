@@ -10,7 +10,7 @@ import json
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -42,20 +42,35 @@ COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
 
+_ON_OUR_COLUMNS = (
+    *(dataset.REPEATED_REQUEST_ID, dataset.CONFLICTING_TRUTH, dataset.DOC_URI_NEAR_MISS, dataset.COPIED_TRUTH),
+    columns.IGNORED_COLUMN,
+)
+"""The rules that name a column as we do; the others have its name from the user's table."""
+
+
 class Fold:
     """Checked batches, added in the order of the rows → everything that a report says at once.
 
     `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`
-    the issues of the data set as a whole. Both are complete, however few issues are kept.
+    the issues of the data set as a whole. Both are complete, however few issues are kept. `origins` names the places of
+    our columns in the user's table, where they have other names there (`Format.origins`).
     """
 
     def __init__(
-        self, codes: frozenset[str], outputs: str, source: Source, keep: int | None = None, values: bool = True
+        self,
+        codes: frozenset[str],
+        outputs: str,
+        source: Source,
+        keep: int | None = None,
+        values: bool = True,
+        origins: Mapping[str, str] | None = None,
     ) -> None:
         self.codes = codes
         self.outputs = outputs
         self.source = source
         self.values = values
+        self.origins = origins or {}
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.elsewhere else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -118,7 +133,9 @@ class Fold:
     ) -> None:
         if rule.code in self.codes:
             given, request_id = hint or rule.hint, request_id if self.values else None
-            issue = Issue(row, request_id, column, column, rule.code, rule.name, rule.severity, message, given)
+            path = column if column is None or rule not in _ON_OUR_COLUMNS else self._place(column)
+            place = path if path == column else (path or "").partition(".")[0]
+            issue = Issue(row, request_id, place, path, rule.code, rule.name, rule.severity, message, given)
             self.counts[rule.code] += 1
             self._add_example(issue)
             if row is None:
@@ -143,6 +160,10 @@ class Fold:
     @property
     def holds_all_issues(self) -> bool:
         return self._room > 0 or sum(self.counts.values()) == 0
+
+    def _place(self, column: str) -> str:
+        """The place of one of our columns in the user's table."""
+        return self.origins.get(column, column)
 
     # rules that compare rows
 
@@ -210,7 +231,8 @@ class Fold:
         self._look_at_uris()
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
-            message = f"expected_response is identical to response in {same:,} of {both:,} rows"
+            truth, answer = self._place("expected_response"), self._place("response")
+            message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
             self._log(dataset.COPIED_TRUTH, None, None, "expected_response", message)
 
     def _look_at_columns(self) -> None:
@@ -254,7 +276,7 @@ class Fold:
         fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
         for name, field in fields.items():
             if seen & BIT[field]:
-                message = f"`{name}` is filled, but the app will be run and produce it"
+                message = f"`{self._place(name)}` is filled, but the app will be run and produce it"
                 self._log(columns.IGNORED_COLUMN, None, None, name, message)
 
     def _look_at_uris(self) -> None:

@@ -1,5 +1,7 @@
 """Rules that look at several cells of a row."""
 
+import posixpath
+import re
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,9 @@ from agent_eval_schema.decoding import (
     FAILED,
     Values,
 )
-from agent_eval_schema.diagnose import excerpt
+from agent_eval_schema.diagnose import excerpt, key_name
 from agent_eval_schema.rows import Rows
-from agent_eval_schema.rules import expectations, requests, retrieval, tools
+from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 
 
 def note_empty_lists(rows: Rows) -> None:
@@ -33,6 +35,29 @@ _EMPTY = (
     ("predicted_trajectory", tools.EMPTY_TRAJECTORY, "call"),
     ("reference_trajectory", tools.EMPTY_TRAJECTORY, "call"),
 )
+
+
+def look_at_tags(rows: Rows) -> None:
+    """The tags that mlflow leaves out or cuts, with no more than a line in its log."""
+    for row, tags in enumerate(rows.values.get("tags", ())):
+        for name, value in tags.items() if isinstance(tags, dict) else ():
+            if (why := _refused(name, value)) is not None:
+                rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
+
+
+def _refused(name: str, value: Any) -> str | None:
+    if len(name) > LONGEST_TAG_NAME:
+        return f"expected a name of at most {LONGEST_TAG_NAME} characters, got one of {len(name):,}"
+    if not _TAG_NAME(name) or posixpath.normpath(name) != name or name == "." or name.startswith(("..", "/")):
+        return "expected a name of letters, digits, spaces and _ - . / : that is no odd path, got another"
+    if isinstance(value, str) and len(value) > LONGEST_TAG:
+        return f"expected at most {LONGEST_TAG:,} characters, got {len(value):,}"
+    return None
+
+
+LONGEST_TAG_NAME, LONGEST_TAG = 250, 8_000
+_TAG_NAME = re.compile(r"[/\w.\- :]*").fullmatch
+"""Source: mlflow's own check of the tags of a trace (3.17)."""
 
 
 def require_request_and_output(rows: Rows) -> None:

@@ -8,9 +8,11 @@ from msgspec import Struct
 class Plan(Struct, frozen=True):
     """How a data set is checked: names only, so that it can be pickled.
 
-    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` asks for
-    less: the trace itself stays where it is, what only its reader needs is left there, and a column TRACE_STATE says
-    whether mlflow can read it. `values` says whether messages may quote cells.
+    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` says
+    that traces are handed on: what only their reader needs may be left in them, and `Rows.trace_states` says whether
+    mlflow can read each as it is. `values` says whether messages may quote cells.
+    Without `figures`, those in traces are not read: the verdict on each row is the same, what a report counts and shows
+    is not.
     """
 
     format: str
@@ -21,3 +23,4 @@ class Plan(Struct, frozen=True):
     reason: str = ""
     beside_traces: bool = False
     values: bool = True
+    figures: bool = True

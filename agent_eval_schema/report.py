@@ -183,7 +183,8 @@ class Report:
 
     def _fold_again(self) -> Fold:
         """A fold that keeps every issue, for a second reading."""
-        return Fold(self._plan.codes, self._plan.outputs, self._source, keep=1 << 62, values=self.values)
+        origins = find_format(self.format).origins
+        return Fold(self._plan.codes, self._plan.outputs, self._source, 1 << 62, self.values, origins)
 
     def listed_issues(self) -> list[Issue]:
         """The issues that are in memory, in the order of the rows: all but for a file with very many."""

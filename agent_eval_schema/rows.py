@@ -32,10 +32,11 @@ class Rows:
         self.nests = plan.nests
         self.columns = plan.columns and not plan.beside_traces
         self.beside_traces = plan.beside_traces
+        self.figures = plan.figures
         self.log = IssueLog(self.size)
         self.values: dict[str, Values | ArrowColumn] = {}
         self.derived: list[Derived | None] | None = None
-        self.trace_states: list[bool | None] = []
+        self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
         self.filled = np.zeros(self.size, np.uint32)
         self.misspelt = {right: wrong for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}

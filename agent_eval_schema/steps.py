@@ -21,9 +21,11 @@ from agent_eval_schema.decoding import (
 from agent_eval_schema.filling import fill_from_traces, read_traces
 from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
 from agent_eval_schema.formats.ces.tables import EVALUATION
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.judging import (
     forbid_two_truths,
     look_at_ground_truth,
+    look_at_tags,
     note_empty_lists,
     require_request_and_output,
 )
@@ -99,7 +101,7 @@ def _decode(name: str, cells: Cells, rows: Rows) -> Values | ArrowColumn:
         return decode_response(cells, rows.log)
     if name in TEXT_COLUMNS:
         return decode_text(name, cells, rows.log)
-    return decode_column(name, cells, rows.log)
+    return decode_column(name, cells, rows.log, find_format(rows.format).words.get(name))
 
 
 def _read_context(rows: Rows, name: str) -> None:
@@ -120,6 +122,7 @@ STEPS: tuple[Callable[[Rows], None], ...] = (
     note_repairs,
     read_columns,
     note_empty_lists,
+    look_at_tags,
     read_traces,
     fill_from_traces,
     require_request_and_output,

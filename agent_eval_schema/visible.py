@@ -25,10 +25,14 @@ def _escape(found: re.Match[str]) -> str:
 
 _COMMAND = re.compile(r"^((?:\s|\x1b\[[\d;]*m)*):(?=:)|(##(?:vso)?)\[")
 
+TEXT_ESCAPE, JSON_ESCAPE, XML_ESCAPE = r"\x{:02x}", r"\u{:04x}", "&#{};"
+"""How a character is written by its number. To a reader of JSON or XML it is the character itself."""
 
-def inert(line: str) -> str:
+
+def inert(line: str, escape: str = TEXT_ESCAPE) -> str:
     """A whole line of output so that no CI runner takes it for a command: what makes it one is written as an escape.
 
     Sources: docs.github.com, "Workflow commands"; actions/runner, which also reads `##[`; Azure's "Logging commands".
     """
-    return _COMMAND.sub(lambda m: rf"{m[1]}\x3a" if m[2] is None else rf"{m[2]}\x5b", line)
+    colon, bracket = escape.format(ord(":")), escape.format(ord("["))
+    return _COMMAND.sub(lambda m: m[1] + colon if m[2] is None else m[2] + bracket, line)

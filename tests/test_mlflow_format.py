@@ -118,6 +118,72 @@ def test_an_issue_names_what_the_user_wrote(row: Row, code: str, column: str, pa
         assert (1, column, path) in report.excerpts
 
 
+@pytest.mark.parametrize(
+    ("call", "code", "path", "message", "hint"),
+    [
+        ({"name": 3}, "AE502", "[0].name", "expected text, got the number 3", "write it as text: '3'"),
+        ({"name": ""}, "AE502", "[0].name", "expected text that is not blank, got empty text", "add `name`, the"),
+        ({"arguments": {}}, "AE502", "[0]", "`name` is missing, got an object with the keys arguments", "add the key"),
+        ({"nmae": "f"}, "AE502", "[0].nmae", "no key `name`, but there is `nmae`", "did you mean `name`?"),
+        ({"name": "f", "arguments": [1]}, "AE503", "[0].arguments", "expected an object, got a list of 1", "give the"),
+        ({"name": "f", "args": {}}, "AE504", "[0].args", "unknown key `args` is ignored", "did you mean `arguments`?"),
+        ({"name": "f", "x": 1}, "AE504", "[0].x", "unknown key `x` is ignored", "known keys: name, arguments"),
+        ("f", "AE501", "[0]", "expected an object, got the text 'f'", 'give a list of calls: [{"name": "...", "arg'),
+        ({"tool_name": 3}, "AE502", "[0].tool_name", "expected text, got the number 3", "write it as text: '3'"),
+        ({"tool_name": "f", "x": 1}, "AE504", "[0].x", "unknown key", "known keys: tool_name, tool_input"),
+        (
+            {"name": "f", "tool_input": [1]},
+            "AE503",
+            "[0].tool_input",
+            "expected an object, got a list of 1",
+            "give the",
+        ),
+    ],
+)
+def test_an_issue_of_a_tool_call_has_the_keys_that_the_user_wrote(
+    call: Any, code: str, path: str, message: str, hint: str
+) -> None:
+    row = {"inputs": user("Hi"), "outputs": "x", "expectations": {"expected_tool_calls": [call]}}
+    (issue,) = validate_eval_set([row]).iter_issues()
+    assert (issue.code, issue.path) == (code, f"expectations.expected_tool_calls{path}")
+    assert message in issue.message
+    assert issue.hint.startswith(hint)
+
+
+def test_a_tool_call_that_a_trace_expects_is_told_in_its_keys() -> None:
+    given = {"assessment_name": "expected_tool_calls", "expectation": {"value": [{"name": "f", "args": {}}]}}
+    info = {"trace_id": "tr-1", "state": "OK", "assessments": [given]}
+    row = {"inputs": user("Hi"), "outputs": "x", "trace": {"info": info, "data": {"spans": [{"name": "a"}]}}}
+    (issue,) = validate_eval_set([row]).examples["AE504"]
+    assert (issue.path, issue.hint) == (
+        "trace.info.assessments.expected_tool_calls[0].args",
+        "did you mean `arguments`?",
+    )
+
+
+def test_our_name_of_a_trajectory_stands_for_our_keys() -> None:
+    row = {"inputs": user("Hi"), "outputs": "x", "expectations": {"reference_trajectory": [{"name": "f"}]}}
+    (issue,) = validate_eval_set([row]).examples["AE502"]
+    assert issue.message == "no key `tool_name`, but there is `name`"
+
+
+def test_an_issue_of_the_whole_data_set_names_what_the_user_wrote() -> None:
+    expected = [{"expected_response": text} for text in ("a", "b", "a")]
+    report = validate_eval_set(
+        [{"inputs": user("Hi"), "outputs": e["expected_response"], "expectations": e} for e in expected]
+    )
+    places = {i.code: (i.column, i.path) for i in report.iter_issues()}
+    assert places == dict.fromkeys(("AE902", "AE904"), ("expectations", "expectations.expected_response"))
+    assert (
+        report.examples["AE904"][0].message == "expectations.expected_response is identical to outputs in 3 of 3 rows"
+    )
+    (ignored,) = validate_eval_set([{"inputs": user("Hi"), "outputs": "x"}], outputs="generated").examples["AE105"]
+    assert (ignored.column, ignored.message) == (
+        "outputs",
+        "`outputs` is filled, but the app will be run and produce it",
+    )
+
+
 def test_malformed_json_in_a_csv_cell_is_told_with_its_byte(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text('inputs,outputs\n"{""messages"": [",x\nHi,y\n')

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
@@ -84,6 +84,28 @@ def test_inputs_of_mlflow_stay_as_they_are() -> None:
     given = {"question": "Hi", "user": {"id": 7}}
     assert only({"inputs": given, "outputs": "x"})["inputs"] == given
     assert only({"inputs": "Hi", "outputs": "x"})["inputs"] == {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+@pytest.mark.parametrize("target", ["mlflow.genai", "databricks-agent"])
+def test_requests_and_responses_are_those_of_the_normalised_rows(
+    target: Any, every_input: Callable[[list[Row]], Any]
+) -> None:
+    asked = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
+    answered = {"role": "tool", "tool_call_id": "1", "content": "2"}
+    question = CHAT["messages"][0]
+    requests = ["a", {"messages": [question]}, {"query": "c", "history": CHAT["messages"]}]
+    for others in ([], [{"messages": [question, asked, answered, question]}], [{"messages": [ASKED]}]):
+        data = every_input([{"request": r, "response": "b\u00e9"} for r in [*requests, *others]])
+        names = {"mlflow.genai": ("inputs", "outputs")}.get(target, ("request", "response"))
+        frame, rows = prepare_for_evaluate(data, target=target), validate_eval_set(data).rows
+        assert [frame[n].tolist() for n in names] == [rows["request"].tolist(), rows["response"].tolist()]
+        assert {type(r["messages"]) for r in frame[names[0]]} == {list}
+
+
+def test_rows_with_equal_requests_have_objects_of_their_own() -> None:
+    frame = prepare_for_evaluate([ROW, ROW])
+    frame["inputs"][0]["messages"].append("changed")
+    assert frame["inputs"][1] == only(ROW)["inputs"]
 
 
 def test_an_absent_expectation_is_no_key_and_no_column() -> None:
@@ -166,6 +188,22 @@ def test_invalid_rows_are_set_aside_and_said() -> None:
     assert (prepared.set_aside, prepared.report.counts) == ([1], {"AE202": 1})
     with pytest.raises(InvalidEvalSet):
         prepare_for_evaluate(data, on_invalid="raise")
+
+
+def test_the_report_is_that_of_the_check() -> None:
+    """Figures of traces too, which a frame for mlflow does without."""
+    data = [{"trace": path.read_text(encoding="utf-8")} for path in TRACES] + [{"request": " ", "response": "x"}]
+    expected = validate_eval_set(data)
+    shown = {name: vars(d) for name, d in expected.distributions.items()}
+    assert set(shown) == {"latency_seconds", "total_token_count", "tool_calls"}
+    with pytest.raises(InvalidEvalSet) as raised:
+        prepare_for_evaluate(data, on_invalid="raise")
+    for report in (prepare(data).report, raised.value.report):
+        assert report.counts == expected.counts
+        assert {n: vars(d) for n, d in report.distributions.items()} == shown
+        assert report.metric_support.equals(expected.metric_support)
+    with pytest.warns(RowsSetAside):
+        assert prepare_for_evaluate(data).index.tolist() == np.flatnonzero(expected.valid_mask).tolist()
 
 
 @pytest.mark.parametrize(
@@ -261,6 +299,20 @@ def broken(trace: Row, how: str) -> Row:
             spans[-1]["trace_id"] = "AAAA"
         case "a request id that is no JSON text":
             spans[-1]["attributes"]["mlflow.traceRequestId"] = "tr-1"
+        case "a time in the thirteenth month":
+            info["request_time"] = "2026-13-01T00:00:00Z"
+        case "a time in other digits":
+            info["request_time"] = "\u0662\u0660\u0662\u0666-01-01T00:00:00Z"
+        case "an empty trace id":
+            spans[0]["trace_id"] = ""
+        case "an empty request id":
+            spans[0]["attributes"]["mlflow.traceRequestId"] = ""
+        case "a parent that is no base64":
+            spans[-1]["parent_span_id"] = "AAAA\u00e9AAAAAA="
+        case "a span id with its end inside":
+            spans[-1]["span_id"] = "AAAAA=AAAAA="
+        case "an event that is none":
+            spans[-1]["events"] = [{"name": "exception"}]
         case "null links":
             spans[-1]["links"] = None
     return trace
@@ -270,6 +322,8 @@ BREAKS = (
     *("unknown info key", "no state", "no trace id in a span", "no location", "numbers as text"),
     *("two roots", "odd status", "lost parents", "a span id that is no base64", "null links"),
     *("span ids that are right only side by side", "a trace id of another length", "a request id that is no JSON text"),
+    *("an empty trace id", "an empty request id", "a parent that is no base64", "a span id with its end inside"),
+    *("an event that is none", "a time in the thirteenth month", "a time in other digits"),
 )
 
 
@@ -283,6 +337,38 @@ def test_a_trace_that_mlflow_refuses_is_written_anew(how: str) -> None:
     assert line["trace"] != text
     assert MlflowTrace.from_json(line["trace"]).data._get_root_span() is not None
     assert line["outputs"] == validate_eval_set([{"trace": text}]).rows["response"][0]
+
+
+@given(
+    st.text(st.characters(codec="utf-8") | st.sampled_from("./: -"), max_size=9)
+    | st.sampled_from(["a" * 250, "a" * 251])
+)
+@example("..a")
+@example("a/../b")
+@example("/a")
+@example(".")
+@example("")
+def test_a_tag_that_mlflow_refuses_is_told(name: str) -> None:
+    from mlflow.exceptions import MlflowException
+    from mlflow.utils.validation import _validate_trace_tag
+
+    assume(not name.endswith("\n"))  # which its pattern lets pass by mistake
+    report = validate_eval_set([{**ROW, "tags": {name: "x"}}])
+    assert report.ok
+    try:
+        _validate_trace_tag(name, "x")
+    except MlflowException:
+        assert set(report.counts) == {"AE112"}
+    else:
+        assert not report.counts
+
+
+def test_a_tag_that_mlflow_cuts_is_told() -> None:
+    from mlflow.utils.validation import MAX_TRACE_TAG_VAL_LENGTH as LONGEST
+
+    report = prepare([{**ROW, "tags": {"a": "x" * LONGEST}}, {**ROW, "tags": {"a": "x" * (LONGEST + 1)}}]).report
+    (issue,) = report.examples["AE112"]
+    assert (issue.row, issue.path, issue.message) == (1, "tags.a", "expected at most 8,000 characters, got 8,001")
 
 
 @given(st.data())

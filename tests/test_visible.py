@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -11,9 +12,10 @@ import pytest
 import agent_eval_schema.render.text as text_module
 from agent_eval_schema import diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.render.junit import junit_xml
 from agent_eval_schema.render.scores_text import scores_text
 from agent_eval_schema.render.text import metrics_text
-from agent_eval_schema.visible import inert
+from agent_eval_schema.visible import XML_ESCAPE, inert
 from tests.conftest import Row
 
 COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")
@@ -64,6 +66,9 @@ def texts(rows: list[Row], width: int) -> dict[str, Callable[[], str]]:
         "metrics": lambda: metrics_text(report, color=False, width=width),
         "diff": lambda: diff_eval_sets([{"request": "a", "response": "x"}], rows).to_text(),
         "scores": lambda: scores_text(scores, reasons, width),
+        "json": report.to_json,
+        "junit": lambda: junit_xml([report]),
+        "diff as json": lambda: diff_eval_sets([{"request": "a", "response": "x"}], rows).to_json(),
     }
 
 
@@ -74,6 +79,21 @@ def test_no_text_gives_a_ci_runner_a_command(command: str, before: int) -> None:
     for width in (40, 67, 100):
         for name, text in texts(rows, width).items():
             assert not [line for line in text().splitlines() if obeys(line)], name
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_to_a_reader_of_json_or_xml_the_command_is_as_it_was(command: str) -> None:
+    report = validate_eval_set(hostile(command, 0))
+    wanted = [i.message for i in report.iter_issues() if command in i.message]
+    assert wanted
+    issues = json.loads(report.to_json())["issues"]
+    assert {i["message"] for i in issues} >= set(wanted)
+    told = "".join(ElementTree.fromstring(junit_xml([report])).itertext())
+    assert all(message in told for message in wanted)
+
+
+def test_a_line_of_xml_that_begins_with_a_command() -> None:
+    assert inert("  ::error::x ##[group]", XML_ESCAPE) == "  &#58;:error::x ##&#91;group]"
 
 
 def test_the_test_would_see_one() -> None:

@@ -17,12 +17,17 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.cells import Cells, Problem, is_hidden, make_batch, read_cells, reading_problems
+from agent_eval_schema.decoding import Shape, Typed, typed_value
+from agent_eval_schema.diagnose import Problem as Finding
 from agent_eval_schema.diagnose import describe, match_names
-from agent_eval_schema.rules import columns, expectations, requests
+from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.model import NonBlank
+from agent_eval_schema.rules import columns, expectations, requests, tools
 
 MLFLOW_COLUMNS = ("inputs", "outputs", "expectations")
 
@@ -170,9 +175,10 @@ def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
 
 
 def _calls(text: bytes) -> str:
-    """mlflow's {name, arguments} as {tool_name, tool_input}; what is neither is left for its reader to explain."""
+    """mlflow's {name, arguments} as {tool_name, tool_input}; what is not right is left for its reader to explain."""
     value = jsontext.decode(text)
-    return _encoded(as_trajectory(value) if isinstance(value, list) else value)
+    _, problems = typed_calls(value, "")
+    return _encoded(value if problems else as_trajectory(value))
 
 
 def as_trajectory(calls: Iterable[Any]) -> list[Any]:
@@ -186,6 +192,69 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _CALL_KEYS = {"name": "tool_name", "arguments": "tool_input"}
+
+
+class _ToolCall(Struct, forbid_unknown_fields=True):
+    """A tool call in mlflow's words."""
+
+    name: NonBlank
+    arguments: dict[str, Any] | None = None
+
+
+def _with_parsed_arguments(value: Any) -> Any:
+    return [_with_parsed(call) for call in value] if isinstance(value, list) else value
+
+
+def _with_parsed(call: Any) -> Any:
+    """Arguments may be JSON text, as in our columns."""
+    given = call.get("arguments") if isinstance(call, dict) else None
+    parsed = jsontext.parse(given) if isinstance(given, str) else None
+    return {**call, "arguments": parsed} if isinstance(parsed, dict) else call
+
+
+_SHAPE = Shape(
+    list[_ToolCall],
+    tools.TRAJECTORY_SHAPE,
+    {
+        ("name", "*"): tools.MISSING_TOOL_NAME,
+        ("arguments", "*"): tools.TOOL_INPUT,
+        ("*", "unknown"): tools.TOOL_CALL_KEY,
+    },
+    prepare=_with_parsed_arguments,
+)
+_HINTS = {
+    tools.TRAJECTORY_SHAPE.code: 'give a list of calls: [{"name": "...", "arguments": {...}}]',
+    tools.MISSING_TOOL_NAME.code: "add `name`, the name of the tool as text",
+    tools.TOOL_INPUT.code: "give the arguments as an object, or leave `arguments` out for none",
+}
+"""The hints of these rules in mlflow's words."""
+
+
+def typed_calls(value: Any, path: str) -> Typed:
+    """The trajectory that expected_tool_calls are; what is wrong with them is told in the words in which they are."""
+    is_list = isinstance(value, list)
+    typed, problems = typed_value(OUR_CALLS, as_trajectory(value) if is_list else value, path)
+    if not problems or (is_list and any(isinstance(c, Mapping) and "tool_name" in c for c in value)):
+        return typed, problems
+    told = _SHAPE.problems(value, path)
+    if not told or _is_refused(told) != _is_refused(problems):  # keys of both sorts in a call
+        return typed, problems
+    return typed, [(rule, replace(p, hint=p.hint or _HINTS.get(rule.code, ""))) for rule, p in told]
+
+
+def _is_refused(problems: list[tuple[Rule, Finding]]) -> bool:
+    return any(rule.severity is Severity.ERROR for rule, _ in problems)
+
+
+def _left_calls(value: Any, path: str) -> Typed:
+    """Calls that were left as they came; those that are only right in mlflow's words stand in a place for ours."""
+    typed, problems = typed_calls(value, path)
+    return (typed, problems) if problems else typed_value(OUR_CALLS, value, path)
+
+
+OUR_CALLS = EXPECTATIONS[TOOL_CALLS]
+WORDS = {OUR_CALLS: _left_calls}
+"""Our columns whose cells may have mlflow's keys."""
 
 
 def _parsed(text: str, is_json: bool) -> Any:

@@ -3,12 +3,14 @@
 A format knows columns and cells, not rules. `read` renames and selects; it never decodes a cell.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells import JSON_CELLS, is_hidden, row_texts
+from agent_eval_schema.decoding import Typed
 from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
 from agent_eval_schema.formats.ces.tables import (
     detect_evaluations,
@@ -18,7 +20,7 @@ from agent_eval_schema.formats.ces.tables import (
     read_evaluation_batch,
 )
 from agent_eval_schema.formats.layout import Layout
-from agent_eval_schema.formats.mlflow import ORIGINS, detect_mlflow, read_mlflow
+from agent_eval_schema.formats.mlflow import ORIGINS, WORDS, detect_mlflow, read_mlflow
 from agent_eval_schema.formats.neighbours import (
     DEEPEVAL,
     LANGSMITH,
@@ -45,8 +47,9 @@ class Format(Struct, frozen=True):
     """A form of evaluation data. `detect` gives the reason why the columns are of this form, or None.
 
     `own_columns` are the columns that belong to the form beside ours: they are carried along without a word.
-    `origins` names the places of our columns in a table of the form, where they have other names there. `system` is
-    the one whose metrics its users ask about first.
+    `origins` names the places of our columns in a table of the form, where they have other names there; `words` reads
+    the columns in whose cells the keys have (`decode_column`). `system` is the one whose metrics its users ask about
+    first.
 
     A form whose rows are no evaluation rows (`is_rows`) has checks of its own (`steps.py`), and no metrics; it says
     itself which columns it does not know (`knows_columns`). `prepare` makes the source whose batches are checked.
@@ -58,6 +61,7 @@ class Format(Struct, frozen=True):
     read: Callable[[pa.RecordBatch], pa.RecordBatch]
     own_columns: frozenset[str] = frozenset()
     origins: dict[str, str] = {}
+    words: Mapping[str, Callable[[Any, str], Typed]] = {}
     system: str = "databricks"
     is_rows: bool = True
     knows_columns: bool = False
@@ -119,7 +123,7 @@ def _of(
     system: str,
     own: frozenset[str] = frozenset(),
 ) -> Format:
-    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, system)
+    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, system=system)
 
 
 FORMATS: tuple[Format, ...] = (
@@ -175,6 +179,7 @@ FORMATS: tuple[Format, ...] = (
         detect_mlflow,
         read_mlflow,
         origins=ORIGINS,
+        words=WORDS,
         system="mlflow",
     ),
     Format("databricks", "the Databricks Agent Evaluation schema, which is ours too", _detect_databricks, _same),

@@ -11,6 +11,7 @@ expectations hold only the keys that are there, traces are what mlflow reads. Ne
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -23,19 +24,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema import chat, jsontext
-from agent_eval_schema.assemble import TRACE_STATE
 from agent_eval_schema.cells import read_cells
-from agent_eval_schema.check import Outputs, check_stream, make_plan
+from agent_eval_schema.check import Outputs, check_source, check_stream, make_plan
+from agent_eval_schema.collector import without_collector
 from agent_eval_schema.filling import trace_texts
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.mlflow_rows import EXPECTED, expectations_of
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.frames import Source, canonical_values, open_source
+from agent_eval_schema.frames import Source, open_source
+from agent_eval_schema.integrations.python_columns import PythonColumns
 from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
-from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.report import Report
 from agent_eval_schema.traces.encode import made_of, rewritten
-from agent_eval_schema.verdict import rows_of
 
 Target = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
 Inputs = Literal["auto", "messages", "query", "question"]
@@ -98,9 +98,11 @@ def prepare_for_evaluate(
     """
     if on_invalid not in ("set_aside", "raise"):
         raise EvalSetError(f"on_invalid must be set_aside or raise, got {on_invalid!r}")
-    prepared = prepare(data, target=target, inputs=inputs, format=format, outputs=outputs)
+    source = open_source(data)
+    # The frame is all that is asked for, and for mlflow the figures of a trace stay in the trace.
+    prepared = _prepare(source, target, inputs, format, outputs, figures=target != "mlflow.genai")
     if on_invalid == "raise" and not prepared.report.ok:
-        raise InvalidEvalSet(prepared.report)
+        raise InvalidEvalSet(check_source(source, format=format, outputs=outputs))
     if prepared.set_aside:
         message = (
             f"{len(prepared.set_aside):,} of {prepared.report.row_count:,} rows are invalid and left out, the first at "
@@ -119,27 +121,34 @@ def prepare(
     outputs: Outputs = "auto",
 ) -> Prepared:
     """As `prepare_for_evaluate`, with the report and the positions of the rows that were left out. One pass."""
+    return _prepare(open_source(data), target, inputs, format, outputs)
+
+
+def _prepare(
+    source: Source, target: Target, inputs: Inputs, format: str, outputs: Outputs, figures: bool = True
+) -> Prepared:
+    """Without `figures` the report lacks those of the traces."""
     if target not in TARGETS:
         raise EvalSetError(f"no target {target!r}: use one of {', '.join(TARGETS)}")
     if inputs not in _INPUTS:
         raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
-    source = open_source(data)
     plan = make_plan(source, format, outputs)
-    fold = Fold(plan.codes, plan.outputs, source)
-    batches: list[pa.RecordBatch] = []
-    beside = target == "mlflow.genai"
-    for checked in check_stream(source.batches(), replace(plan, columns=True, beside_traces=beside)):
-        fold.add(checked)
-        batches.append(rows_of(checked))
+    form = find_format(plan.format)
+    fold = Fold(plan.codes, plan.outputs, source, origins=form.origins)
+    kept, beside = PythonColumns(), target == "mlflow.genai"
+    how = replace(plan, columns=True, beside_traces=beside, figures=figures)
+    with without_collector():
+        for checked in check_stream(source.batches(), how, kept.assemble):
+            fold.add(checked)
     report = Report(source, plan, fold)
     valid = report.valid_mask
     if not valid.any():
         count = f"{report.invalid_count:,} of {report.row_count:,} are invalid: validate_eval_set(data) says why"
         raise EvalSetError(f"there is no row to evaluate: {count if report.row_count else 'the data has none'}")
-    columns = _columns(batches, valid)
-    if beside and columns[TRACE_STATE].count(None) < len(columns[TRACE_STATE]):
+    columns = _columns(kept, valid)
+    if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
-        columns["trace"] = _trace_cells(source, find_format(plan.format).read, valid, plain)
+        columns["trace"] = _trace_cells(source, form.read, valid, plain)
     given = _given_inputs(source, valid) if inputs == "auto" and report.format == "mlflow" else None
     frame = _DRAW[target](columns, plan.outputs, inputs, given)
     frame.index = pd.Index(np.flatnonzero(valid), name="row")
@@ -151,26 +160,19 @@ Columns = dict[str, Any]
 Flags = np.ndarray[Any, Any]
 
 
-def _columns(batches: list[pa.RecordBatch], valid: Flags) -> Columns:
-    """The canonical columns of the valid rows as Python values; a column without any value is not there."""
-    columns: Columns = {}
-    everything = valid.all()
-    states = [v for b in batches if TRACE_STATE in b.schema.names for v in b.column(TRACE_STATE).to_pylist()]
-    for name in COLUMNS:
-        values: list[Any] = []
-        empty = True
-        for batch in batches:
-            at = batch.schema.get_field_index(name)
-            array = batch.column(at)
-            empty = empty and array.null_count == len(array)
-            values.extend([None] * len(array) if empty else canonical_values(array, batch.schema.field(at)))
-        if not empty:
-            kept = values if everything else [v for v, good in zip(values, valid.tolist(), strict=True) if good]
-            columns[name] = [None if v is None or v != v else v for v in kept]
-    found = {n: v for n, v in columns.items() if v.count(None) < len(v)}
-    if states:
-        found[TRACE_STATE] = [s for s, good in zip(states, valid.tolist(), strict=True) if good]
-    return found
+TRACE_STATE = "__trace__"
+"""The column that says of each row's trace whether mlflow reads it as it is (None: there is no trace)."""
+
+
+def _columns(kept: PythonColumns, valid: Flags) -> Columns:
+    """The canonical columns of the valid rows; a column without any value is not there."""
+    columns = {name: _valid(values, valid) for name, values in kept.columns.items()}
+    found = {n: v for n, v in columns.items() if any(x is not None for x in v)}
+    return {**found, TRACE_STATE: _valid(kept.trace_states, valid)}
+
+
+def _valid(values: list[Any], valid: Flags) -> list[Any]:
+    return values if valid.all() else list(itertools.compress(values, valid))
 
 
 def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags, plain: bool) -> Any:
@@ -182,10 +184,10 @@ def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch
     given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
     if plain and given is not None and isinstance(given.dtype, pd.StringDtype):
         return given[valid].reset_index(drop=True)
-    texts = list(given) if given is not None else []
-    if not all(t.__class__ is str for t in texts) or not texts:
+    texts = given.tolist() if given is not None else []
+    if set(map(type, texts)) != {str}:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
-    return [t for t, good in zip(texts, valid.tolist(), strict=True) if good]
+    return _valid(texts, valid)
 
 
 def _given_inputs(source: Source, valid: Flags) -> list[Any]:
@@ -195,7 +197,7 @@ def _given_inputs(source: Source, valid: Flags) -> list[Any]:
         cells = read_cells(batch, "inputs")
         texts = cells.texts if cells is not None else [None] * batch.num_rows
         found.extend(None if t is None else _object(t) for t in texts)
-    return [v for v, good in zip(found, valid.tolist(), strict=True) if good]
+    return _valid(found, valid)
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -325,5 +327,10 @@ _DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame
 
 def _frame(columns: Columns) -> pd.DataFrame:
     """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
-    series = {n: v if isinstance(v, pd.Series) else pd.Series(v, dtype="object") for n, v in columns.items()}
+    series = {n: v if isinstance(v, pd.Series) else _objects(v) for n, v in columns.items()}
     return pd.DataFrame(series)
+
+
+def _objects(values: list[Any]) -> pd.Series[Any]:
+    # numpy looks into each object of a list, but not of an iterator
+    return pd.Series(np.fromiter(values, object, len(values)), dtype="object")

@@ -13,7 +13,7 @@ import msgspec
 
 from agent_eval_schema import __version__
 from agent_eval_schema.issues import Severity
-from agent_eval_schema.visible import visible
+from agent_eval_schema.visible import JSON_ESCAPE, inert, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.report import Report
@@ -47,9 +47,10 @@ def report_json(report: Report) -> str:
 
 
 def json_text(document: Any) -> str:
-    """A document as text that a terminal only shows."""
+    """A document as text that a terminal only shows, and in which a CI runner finds no command."""
     text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+    # No line of it begins with a colon, so all may be looked at as one.
+    return inert(_UNSAFE.sub(lambda found: JSON_ESCAPE.format(ord(found.group())), text), JSON_ESCAPE) + "\n"
 
 
 # What a terminal would obey or reorder stands only inside of strings, where an escape means the same.

@@ -8,7 +8,8 @@
        └─ testcase        a rule below that level: passed, its findings in system-out
 
 The tree is built by xml.etree, which escapes; what XML 1.0 cannot hold at all (control characters, surrogates) is
-written out by `visible`. Source of the structure: the JUnit schema of Jenkins' xunit plugin (junit-10.xsd).
+written out by `visible`, and what a CI runner would take for a command is a character reference. Source of the
+structure: the JUnit schema of Jenkins' xunit plugin (junit-10.xsd).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.render.plain import finding
 from agent_eval_schema.render.text import verdict
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.visible import visible
+from agent_eval_schema.visible import XML_ESCAPE, inert, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.report import Report
@@ -42,7 +43,8 @@ def junit_xml(reports: Sequence[Report], *, failing: Collection[Severity] = (Sev
     root.set("time", _seconds(sum(report.seconds for report in reports)))
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
-    return document.decode() + "\n"
+    # A line may begin with what a cell says. In tags there is neither `::` nor `##`.
+    return "".join(f"{inert(line, XML_ESCAPE)}\n" for line in document.decode().splitlines())
 
 
 def _add_suite(root: Element, report: Report, failing: Collection[Severity]) -> None:

@@ -119,3 +119,14 @@ PAYLOAD_TABLE = Rule(
     ),
     good=({"request_id": "7c1f40d2-0001", "request": "Hi", "response": "Hello"},),
 )
+
+REFUSED_TAG = Rule(
+    "AE112",
+    "refused-tag",
+    Severity.WARNING,
+    "rename the tag with letters, digits and _ - . / : only, 250 characters at most; shorten its value to 8,000",
+    "A tag has a name that mlflow refuses, or a value that it cuts.\n\nmlflow.genai.evaluate gives the tags of a row "
+    "to its trace, and only logs a warning for each that it leaves out.",
+    bad=({"request": "Hi", "response": "Hello", "tags": {"team (new)": "search"}},),
+    good=({"request": "Hi", "response": "Hello", "tags": {"team.new": "search"}},),
+)

@@ -99,7 +99,9 @@ class Reading:
             if not (span.parent_span_id or span.parent_id):
                 orphans.append(span)
             status = span.status
-            if (status.code if isinstance(status, Status) else status or span.status_code) in FAILED_CODES:
+            # `code`, without the call. Asking for text is quick; for a Struct that may be a stricter one it is not.
+            text = status is None or isinstance(status, str)
+            if (status or span.status_code if text else status.code) in FAILED_CODES:  # type: ignore[union-attr]
                 self.failed.append(span)
         # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
         self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=_start, default=None)
@@ -137,23 +139,26 @@ class Reading:
 
 def attributes(span: Span) -> Attributes:
     """A decoded trace's spans all have attributes."""
-    assert isinstance(span.attributes, Attributes)
-    return span.attributes
+    found = span.attributes
+    assert found is not None
+    assert not isinstance(found, str)
+    return found
 
 
 def _start(span: Span) -> int:
     return span.start or 0
 
 
-def derive(trace: Trace, values: bool = True) -> Derived:
-    """Everything that the trace says about its row; without `values`, long fields may hold a part of what it says."""
+def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
+    """Everything that the trace says about its row; without `values`, long fields may hold a part of what it says, and
+    without `figures` there are none."""
     # The expectations of a trace are compared with what else it says.
     reading = Reading(trace, values or trace.info.assessments is not NOTHING)
     if trace.is_truncated or (reading.metadata and _is_true(reading.metadata.is_truncated)):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
-    derived = Derived(*[read(reading) for read in _READERS])
+    derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
     derived.has_retriever = bool(reading.retrievers)
     derived.notes = reading.notes
     return derived
@@ -521,11 +526,13 @@ def _expectation(assessment: Any) -> tuple[str, Any] | None:
 
 
 class Derivation(NamedTuple):
-    """A field of the row, where a trace holds it, and the function that reads it."""
+    """A field of the row, where a trace holds it, and the function that reads it. A `figure` is counted and shown, and
+    no issue depends on it."""
 
     field: str
     source: str
     read: Callable[[Reading], Any]
+    figure: bool = False
 
 
 DERIVATIONS = (
@@ -533,8 +540,8 @@ DERIVATIONS = (
     Derivation("response", "root span: mlflow.spanOutputs", _response),
     Derivation("retrieved_context", "last outer RETRIEVER span: mlflow.spanOutputs", _retrieved_context),
     Derivation("predicted_trajectory", "TOOL spans, else tool_calls of LLM spans", _predicted_trajectory),
-    Derivation("token_counts", "LLM spans: mlflow.chat.tokenUsage or usage, else the trace's", _tokens),
-    Derivation("latency_seconds", "info.execution_duration_ms, else the root span's times", _latency),
+    Derivation("token_counts", "LLM spans: mlflow.chat.tokenUsage or usage, else the trace's", _tokens, True),
+    Derivation("latency_seconds", "info.execution_duration_ms, else the root span's times", _latency, True),
     Derivation("failure", "info.state", _failure),
     Derivation("error", "first exception event, root first", _error),
     Derivation("expectations", "info.assessments[].expectation", _expectations),
@@ -542,4 +549,10 @@ DERIVATIONS = (
     Derivation("request_id", "info.client_request_id, request_id, trace_id", _request_id),
 )
 
+
+def _nothing(_: Reading) -> Any:
+    return None
+
+
 _READERS = tuple([d.read for d in DERIVATIONS])
+_WITHOUT_FIGURES = tuple([_nothing if d.figure else d.read for d in DERIVATIONS])

@@ -8,6 +8,8 @@ that is needed anyway. A trace that is not plain may still be good: encode.py wr
 from __future__ import annotations
 
 import re
+import string
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -64,7 +66,7 @@ class _PlainLocation(Struct, gc=False):
 class _PlainInfo(Info, forbid_unknown_fields=True, kw_only=True, gc=False):
     trace_id: str
     trace_location: _PlainLocation
-    request_time: Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$")]
+    request_time: str
     state: Literal["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]
     execution_duration_ms: int | None = None
     request_preview: str | None = None
@@ -125,36 +127,72 @@ _EMPTY = Raw(b"[]")
 
 def _is_plain(document: _PlainDocument) -> bool:
     """What the types do not say."""
-    info, spans = document.info, document.data.spans
+    info = document.info
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
-    parents = [s.parent_span_id for s in spans]
-    if parents.count(None) != 1 or not _are_identified(spans, [p for p in parents if p is not None]):
-        return False
-    events = [s.events for s in spans]
+    return _is_moment(info.request_time) and _are_plain(document.data.spans) and _are_judged(info.assessments)
+
+
+def _is_moment(text: str) -> bool:
+    """Whether protobuf reads the text as a time."""
     try:
-        for given in events if events.count(_EMPTY) < len(events) else ():
-            if given is not NOTHING:
-                _events(given)
-        judged = [] if info.assessments is NOTHING else _assessments(info.assessments)
+        return bool(_MOMENT(text) and datetime.fromisoformat(text[:19]))
+    except ValueError:  # the thirteenth month
+        return False
+
+
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z").fullmatch
+
+
+def _are_plain(spans: list[_PlainSpan]) -> bool:
+    """Whether there is one root, the ids are written as they must be, and the events are events. It is asked of every
+    trace, so what its spans have in common is looked at once."""
+    ids: list[str] = []
+    roots = 0
+    trace_id = request_id = None
+    for span in spans:
+        if span.trace_id != trace_id and not _TRACE_ID(trace_id := span.trace_id):
+            return False
+        if span.attributes.request_id != request_id and not _REQUEST_ID(request_id := span.attributes.request_id):
+            return False
+        if span.events != _EMPTY and not _are_events(span.events):
+            return False
+        ids.append(span.span_id)
+        if span.parent_span_id is None:
+            roots += 1
+        else:
+            ids.append(span.parent_span_id)
+    return roots == 1 and _are_span_ids(ids)
+
+
+_TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
+_REQUEST_ID = re.compile('".+"').fullmatch
+_DIGITS = f"{string.ascii_letters}{string.digits}+/".encode()
+
+
+def _are_span_ids(ids: list[str]) -> bool:
+    """Whether each is eight bytes in base64: eleven digits and a "=". The types say how long each is, so none can hide
+    behind another when they stand side by side."""
+    joined, ends = "".join(ids), "=" * len(ids)
+    return joined[11::12] == ends and joined.encode().translate(None, _DIGITS) == ends.encode()
+
+
+def _are_events(given: Raw) -> bool:
+    try:
+        if given is not NOTHING:
+            _events(given)
+    except msgspec.MsgspecError:
+        return False
+    return True
+
+
+def _are_judged(given: Raw) -> bool:
+    """Whether each assessment holds either an expectation or feedback."""
+    try:
+        judged = [] if given is NOTHING else _assessments(given)
     except msgspec.MsgspecError:
         return False
     return all([(a.expectation is None) != (a.feedback is None) for a in judged])
-
-
-def _are_identified(spans: list[_PlainSpan], parents: list[str]) -> bool:
-    """Whether the ids are written as they must be. All spans have the same of the trace, so few are looked at."""
-    return bool(
-        _SPAN_IDS("".join([s.span_id for s in spans] + parents))
-        and all(map(_TRACE_ID, {s.trace_id for s in spans}))
-        and all(map(_REQUEST_ID, {s.attributes.request_id for s in spans}))
-    )
-
-
-_SPAN_IDS = re.compile("(?:[A-Za-z0-9+/]{11}=)+").fullmatch
-"""All side by side: the types say how long each is, so none can hide behind another."""
-_TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
-_REQUEST_ID = re.compile('".+"').fullmatch
 
 
 def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:
