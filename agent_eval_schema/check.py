@@ -271,7 +271,9 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             rows = Rows(find_format(plan.format).read(batch), plan)
             for step in OWN_STEPS.get(plan.format, STEPS):
                 step(rows)
-            return assemble(rows, plan)
+            checked = assemble(rows, plan)
+            rows = None  # what it holds goes before the collector comes
+            return checked
     except Exception as error:
         if batch.num_rows > 1:
             half = batch.num_rows // 2

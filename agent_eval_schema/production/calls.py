@@ -45,6 +45,7 @@ class Record(Struct, gc=False):
     reason: str | None = None
     detail: str | None = None
     request: bytes | None = None
+    plain: bool = False
     response: str | bytes | None = None
     trace: bytes | None = None
     question: bytes | None = None
@@ -238,7 +239,7 @@ def _answer(logged: Logged, row: int, wrapped: bool) -> Answer | Broken:
 
 
 def _fill(record: Record, asked: Asked, answer: Answer) -> None:
-    record.request, record.question = asked.request, asked.question
+    record.request, record.question, record.plain = asked.request, asked.question, asked.plain
     record.response = answer.text
     record.tokens = answer.tokens
     record.session_id = record.session_id or asked.session_id
