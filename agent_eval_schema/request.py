@@ -68,7 +68,7 @@ def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -
 class Chat(Sequence[dict[str, Any]]):
     """The messages of a plain chat whose cell, `text`, is its normalised text already; read when they are needed."""
 
-    __slots__ = ("text", "_messages")
+    __slots__ = ("_messages", "text")
 
     def __init__(self, text: Any) -> None:
         self.text = text

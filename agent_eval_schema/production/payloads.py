@@ -104,21 +104,22 @@ _body = msgspec.json.Decoder(_Body).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def read_request(text: bytes, *, is_payload: bool = True) -> Asked | Broken:
-    """What a logged request asks. Text that is no JSON is broken in a payload table, and a question elsewhere."""
+def read_chat(text: bytes) -> Asked | None:
+    """What a logged chat asks, if its messages hold a role and a text and nothing else."""
     try:
         body = _body(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _other_request(text, is_payload)
+        return None
     if not body.messages:
-        return Broken("no_request", "expected messages, got an empty list")
+        return None
     request = b'{"messages":' + _encode(body.messages) + b"}"
     asked = Asked(request, request, has_nothing_odd(body.messages))
     _note_beside(asked, body)
     return asked
 
 
-def _other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+    """What a logged request asks that is no such chat."""
     if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
         return asked_of(text.decode("utf-8", "replace"))
     value, remarks, why = _parse(text, "request")
@@ -155,6 +156,8 @@ def asked_of(value: Any) -> Asked | Broken:
     if messages:
         request = b'{"messages":' + _encode(messages) + b"}"
         return Asked(request, _question(messages), is_plain_chat(request))
+    if messages == [] and isinstance(value, dict):
+        return Broken("no_request", "expected messages, got an empty list")
     if value is None or value in ({}, []) or messages == []:
         return Broken("no_request", f"expected a request, got {describe(value)}")
     if isinstance(value, dict):
