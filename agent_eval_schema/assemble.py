@@ -18,7 +18,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.hashes import hash_texts
 from agent_eval_schema.issues import IssueLog, Severity
 from agent_eval_schema.metrics.catalog import BIT
-from agent_eval_schema.model import COLUMNS, JSON_COLUMNS, ROW_SCHEMA, ToolCall
+from agent_eval_schema.model import COLUMNS, DOCUMENT, JSON_COLUMNS, ROW_SCHEMA, ToolCall
 from agent_eval_schema.plan import Plan
 from agent_eval_schema.request import Chat, canonical_request, request_key
 from agent_eval_schema.rows import Rows
@@ -254,7 +254,7 @@ def _column(name: str, rows: Rows) -> pa.Array:
         return array.cast(kind)
     values = [None if v is FAILED else v for v in given]
     try:
-        return pa.array(_ARROW_FORMS.get(name, _as_it_is)(values), kind)
+        return _in_arrow(name, values, kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         # A cell that Arrow cannot hold costs that cell, never the row.
         return pa.concat_arrays([_cell(name, value, kind) for value in values])
@@ -281,9 +281,14 @@ TRACE_STATE = "__trace__"
 _LEFT_TO_TRACES = ("trace", "retrieved_context", "predicted_trajectory")
 
 
+def _in_arrow(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
+    form = _ARROW_FORMS.get(name, _as_it_is)(values)
+    return form if isinstance(form, pa.Array) else pa.array(form, kind)
+
+
 def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
     try:
-        return pa.array(_ARROW_FORMS.get(name, _as_it_is)([value]), kind)
+        return _in_arrow(name, [value], kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         return pa.nulls(1, kind)
 
@@ -296,8 +301,14 @@ def _requests(values: list[Any]) -> list[Any]:
     return [None if v is None else canonical_request(v).decode() for v in values]
 
 
-def _documents(values: list[Any]) -> list[Any]:
-    return [None if v is None else [{"doc_uri": d.doc_uri, "content": d.content} for d in v] for v in values]
+def _documents(values: list[Any]) -> pa.Array:
+    """Built of flat columns: Arrow takes twice as long to make them of dicts."""
+    flat = [d for v in values for d in v or ()]
+    columns = [pa.array([d.doc_uri for d in flat], pa.string()), pa.array([d.content for d in flat], pa.string())]
+    offsets = np.concatenate([[0], np.cumsum([len(v or ()) for v in values])]).astype(np.int32)
+    absent = pa.array([v is None for v in values], pa.bool_())
+    documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT))
+    return pa.ListArray.from_arrays(pa.array(offsets), documents, mask=absent)
 
 
 def _calls(values: list[Any]) -> list[Any]:
@@ -330,7 +341,7 @@ def _texts(values: list[Any]) -> list[Any]:
     return [v if v is None or isinstance(v, str) else bytes(v).decode("utf-8", "replace") for v in values]
 
 
-_ARROW_FORMS: dict[str, Callable[[list[Any]], list[Any]]] = {
+_ARROW_FORMS: dict[str, Callable[[list[Any]], list[Any] | pa.Array]] = {
     "request": _requests,
     "expected_retrieved_context": _documents,
     "retrieved_context": _documents,
