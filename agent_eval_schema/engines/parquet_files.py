@@ -76,7 +76,7 @@ class _File(NamedTuple):
 
     def _even_step(self, group: int) -> int:
         """As many batches as the step makes of a row group, without a small one at the end."""
-        rows = max(self.table.metadata.row_group(group).num_rows, 1)
+        rows: int = max(self.table.metadata.row_group(group).num_rows, 1)
         return math.ceil(rows / math.ceil(rows / self.step))
 
 
