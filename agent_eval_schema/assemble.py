@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn, TextColumn
-from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden, is_json_column, is_text
+from agent_eval_schema.cells import CANONICAL_CELLS, JSON_CELLS, is_hidden, is_json_column, is_text, is_valid_text
 from agent_eval_schema.decoding import FAILED, Values
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.hashes import hash_texts
@@ -268,11 +268,7 @@ def _as_it_came(name: str, rows: Rows, values: Values) -> pa.Array | None:
     array = rows.batch.column(at)
     if not is_text(array.type) or not all([v is None or v.__class__ in (Chat, memoryview) for v in values]):
         return None
-    try:
-        array.validate(full=True)  # a trace may be read for all that some byte in it is not UTF-8
-    except pa.ArrowInvalid:
-        return None
-    return array
+    return array if name == "request" or is_valid_text(array) else None  # a Chat is of a column that is valid
 
 
 TRACE_STATE = "__trace__"

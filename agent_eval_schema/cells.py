@@ -113,21 +113,29 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_json_column(batch.schema.field(at)):
         return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
     if is_text(array.type):
-        nul = _holds(array, b"\0")
+        nul = _has_nul(array)
         texts, unreadable = _decoded(array)
         return Cells(texts, False, nul, None if unreadable else array, unreadable)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
 
 
+def is_valid_text(array: pa.Array) -> bool:
+    """Whether it is a column of texts that are all UTF-8: Arrow does not check what it is given."""
+    if not is_text(array.type):
+        return False
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
     """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given. Where all is
     well there are no texts yet."""
-    try:
-        array.validate(full=True)
+    if is_valid_text(array):
         return None, {}
-    except pa.ArrowInvalid:
-        pass
     texts: list[str | None] = []
     unreadable: dict[int, str] = {}
     for row, cell in enumerate(text_views(array)):
@@ -143,6 +151,13 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
 def _holds(array: pa.Array, what: bytes) -> bool:
     """Whether any of the strings holds these bytes: one search over what they share."""
     return text_bytes(array)[0].find(what) >= 0
+
+
+def _has_nul(array: pa.Array) -> bool:
+    """Whether any of the strings holds a NUL character: the least of all bytes tells, without a copy of them."""
+    bounds, data = _offsets(array), array.buffers()[2]
+    start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+    return data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
 
 
 def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:

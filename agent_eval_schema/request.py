@@ -87,6 +87,8 @@ class Chat(Sequence[dict[str, Any]]):
         return self.messages[at]
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, list) and jsontext.encode({"messages": other}) == bytes(self.text):
+            return True  # most often, and without reading it
         return self.messages == (other.messages if isinstance(other, Chat) else other)
 
     __hash__ = None  # type: ignore[assignment]  # as of a list

@@ -20,6 +20,7 @@ from agent_eval_schema.cells import (
     Cells,
     is_json_column,
     is_text,
+    is_valid_text,
     original_lines,
     read_cells,
     reading_problems,
@@ -228,17 +229,6 @@ def _cells(batch: pa.RecordBatch, name: str, problems: dict[int, str]) -> Bytes:
     cells = read_cells(batch, name)
     assert cells is not None
     return _bytes_of(cells, array, problems)
-
-
-def is_valid_text(array: pa.Array) -> bool:
-    """Whether it is a column of texts that are all UTF-8: Arrow does not check what it is given."""
-    if not is_text(array.type):
-        return False
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
 
 
 def _bytes_of(cells: Cells, array: pa.Array, problems: dict[int, str]) -> Bytes:
