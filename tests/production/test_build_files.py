@@ -410,5 +410,6 @@ def test_a_row_group_is_read_in_batches_of_one_size(rows: int, tmp_path: Path) -
     pq.write_table(pa.table({"n": range(rows), "text": ["x" * (BATCH_BYTES // 16)] * rows}), path, use_dictionary=False)
     batches = [batch for _, _, batch in parquet_places(str(path), Share(0, 1, 0))]
     sizes = [batch.num_rows for batch in batches]
-    assert max(sizes) <= 16 and max(sizes) - sizes[-1] <= len(sizes) - 1
+    assert max(sizes) <= 16
+    assert max(sizes) - sizes[-1] <= len(sizes) - 1
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(rows))
