@@ -36,6 +36,10 @@ _ROLE_FINDINGS = {b"cells": b"findings"}
 _ROLE_READING = {b"cells": b"reading"}
 _ROLE_LINE = {b"cells": b"line"}
 _ROLE_REPAIRS = {b"cells": b"repairs"}
+_ROLE_PLAIN = {b"cells": b"plain"}
+
+_OF_READERS = (_ROLE_READING, _ROLE_REPAIRS, _ROLE_FINDINGS, _ROLE_PLAIN)
+"""Columns that readers add to those of the user."""
 
 READING_TYPE = pa.list_(pa.struct([("column", pa.string()), ("code", pa.string()), ("message", pa.string())]))
 REPAIRS_TYPE = pa.list_(pa.struct([("column", pa.string()), ("path", pa.string()), ("message", pa.string())]))
@@ -45,9 +49,9 @@ FINDINGS_TYPE = pa.list_(pa.struct([(name, pa.string()) for name in ("code", "co
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
 
-COMPACT_CELLS = {b"cells": b"compact"}
-"""Metadata of a text column of requests that this package wrote: JSON as its encoder writes it, so that nothing is
-written anew."""
+PLAIN = "__plain_requests__"
+"""bool: which requests are plain chats as this package writes them (request.py), so that they need not be read again,
+nor written anew."""
 
 CANONICAL_CELLS = {b"cells": b"canonical"}
 """Metadata of a normalised column whose Arrow form differs from its Python form (tool_input is JSON text in a "
@@ -67,8 +71,7 @@ class Cells:
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
     `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
-    `array` is there if every cell can be read; the Python texts are only made when they are asked for. `compact` says
-    that the column is marked as COMPACT_CELLS.
+    `array` is there if every cell can be read; the Python texts are only made when they are asked for.
     """
 
     def __init__(
@@ -78,10 +81,8 @@ class Cells:
         nul: bool = False,
         array: pa.Array | None = None,
         unreadable: dict[int, str] | None = None,
-        compact: bool = False,
     ) -> None:
         self.json = json
-        self.compact = compact
         self.nul = nul
         self.array = array
         self.unreadable = unreadable or {}
@@ -112,22 +113,29 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if is_json_column(batch.schema.field(at)):
         return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
     if is_text(array.type):
-        nul = _holds(array, b"\0")
+        nul = _has_nul(array)
         texts, unreadable = _decoded(array)
-        compact = batch.schema.field(at).metadata == COMPACT_CELLS
-        return Cells(texts, False, nul, None if unreadable else array, unreadable, compact)
+        return Cells(texts, False, nul, None if unreadable else array, unreadable)
     texts = _as_json(array)
     return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
+
+
+def is_valid_text(array: pa.Array) -> bool:
+    """Whether it is a column of texts that are all UTF-8: Arrow does not check what it is given."""
+    if not is_text(array.type):
+        return False
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
     """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given. Where all is
     well there are no texts yet."""
-    try:
-        array.validate(full=True)
+    if is_valid_text(array):
         return None, {}
-    except pa.ArrowInvalid:
-        pass
     texts: list[str | None] = []
     unreadable: dict[int, str] = {}
     for row, cell in enumerate(text_views(array)):
@@ -143,6 +151,13 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
 def _holds(array: pa.Array, what: bytes) -> bool:
     """Whether any of the strings holds these bytes: one search over what they share."""
     return text_bytes(array)[0].find(what) >= 0
+
+
+def _has_nul(array: pa.Array) -> bool:
+    """Whether any of the strings holds a NUL character: the least of all bytes tells, without a copy of them."""
+    bounds, data = _offsets(array), array.buffers()[2]
+    start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+    return data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
 
 
 def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
@@ -348,6 +363,18 @@ def findings_in(batch: pa.RecordBatch) -> list[list[FindingNote]]:
     return [[(n["code"], n["column"], n["path"], n["message"], n["hint"]) for n in row or ()] for row in rows]
 
 
+def with_plain_requests(batch: pa.RecordBatch, plain: pa.Array) -> pa.RecordBatch:
+    """The batch with the knowledge which of its requests are plain chats."""
+    field = pa.field(free(PLAIN, batch.schema.names), pa.bool_(), metadata=_ROLE_PLAIN)
+    return batch.append_column(field, plain)
+
+
+def plain_requests(batch: pa.RecordBatch) -> list[bool]:
+    """For each row whether its request is known to be a plain chat."""
+    at = _with_role(batch.schema, _ROLE_PLAIN)
+    return [False] * batch.num_rows if at is None else [v is True for v in batch.column(at).to_pylist()]
+
+
 def lines(batch: pa.RecordBatch) -> pa.Array | None:
     """The original texts of the lines that are no rows, if there are any."""
     at = _with_role(batch.schema, _ROLE_LINE)
@@ -395,12 +422,12 @@ def original_lines(batch: pa.RecordBatch) -> pa.Array | None:
 
 def is_hidden(field: pa.Field) -> bool:
     """Whether a column is the reader's, not the user's: only readers mark fields, what users give is stripped."""
-    return field.metadata in (_ROLE_READING, _ROLE_LINE, _ROLE_REPAIRS, _ROLE_FINDINGS)
+    return field.metadata in (*_OF_READERS, _ROLE_LINE)
 
 
 def own_columns(schema: pa.Schema) -> list[int]:
     """The places of the user's columns, and of the original lines."""
-    return [i for i, field in enumerate(schema) if field.metadata not in (_ROLE_READING, _ROLE_REPAIRS, _ROLE_FINDINGS)]
+    return [i for i, field in enumerate(schema) if field.metadata not in _OF_READERS]
 
 
 def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -277,7 +277,9 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.Record
             rows = Rows(find_format(plan.format).read(batch), plan)
             for step in OWN_STEPS.get(plan.format, STEPS):
                 step(rows)
-            return finish(rows, plan)
+            checked = finish(rows, plan)
+            rows = None  # what it holds goes before the collector comes
+            return checked
     except Exception as error:
         if batch.num_rows > 1:
             half = batch.num_rows // 2

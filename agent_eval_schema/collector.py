@@ -10,7 +10,8 @@ from contextlib import contextmanager
 @contextmanager
 def without_collector() -> Iterator[None]:
     """Switch the search for cycles off for a block whose objects live until its end: it took a tenth of the time of a
-    check, and a third of reading a golden CSV."""
+    check, and a third of reading a golden CSV. They should not live longer (call a function in the block): the next
+    search goes through all that are still there."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from agent_eval_schema import jsontext
 from agent_eval_schema import request as requests_
+from agent_eval_schema.arrow_columns import ArrowColumn
 from agent_eval_schema.cells import is_json_column, is_text, read_cells, simplified, text_views
 from agent_eval_schema.decoding import FAILED, Typed, Values, typed_value, value_of_cell
 from agent_eval_schema.diagnose import describe
@@ -124,6 +125,8 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
         rows.values[name] = derived
         rows.filled |= np.array([v is not None for v in derived]).astype(np.uint32) * BIT_OF[name]
         return
+    if isinstance(given, ArrowColumn) and given.given().all():
+        return  # nothing is absent: the column can stay in Arrow
     values, bit = rows.writable(name), BIT_OF[name]
     for row, value in enumerate(derived):
         if value is not None and values[row] is None:

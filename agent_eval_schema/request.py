@@ -7,6 +7,7 @@
 The three formats are seed 003's; messages follow the OpenAI chat completion schema.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -30,15 +31,16 @@ _RULES: dict[tuple[str, str], Rule] = {
 }
 
 
-def decode_requests(cells: Cells, nests: bool, log: IssueLog) -> Values:
-    """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable."""
+def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values:
+    """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable.
+    `plain` says of text cells which are known to hold what `is_plain_chat` accepts."""
     if cells.json:
         values: Values = [
             None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
             for row, text in enumerate(cells.texts)
         ]
     else:
-        values = _in_texts(cells, nests, log)
+        values = _in_texts(cells, nests, log, plain)
     if cells.nul:
         for row, text in enumerate(cells.texts):
             if text is not None and ("\0" in text or (cells.json and "\\u0000" in text)):
@@ -46,31 +48,58 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog) -> Values:
     return values
 
 
-def _in_texts(cells: Cells, nests: bool, log: IssueLog) -> Values:
+def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -> Values:
     """The requests in cells that hold text. The texts themselves are only made if some cell is no plain chat."""
-    suspects, chats = cells.suspects(), dict[int, list[dict[str, Any]]]()
+    suspects, chats = cells.suspects(), dict[int, Messages]()
     if cells.array is not None and suspects and not nests:
         views = text_views(cells.array)
-        chats = {row: found for row in suspects if (found := _plain_chat(views[row], cells.compact))}
+        for row in suspects:
+            found = Chat(views[row]) if plain and plain[row] else _plain_chat(views[row])
+            if found is not None:
+                chats[row] = found
         if len(chats) == len(views) - cells.array.null_count:
             return [chats.get(row) for row in range(len(views))]
     values: Values = list(cells.texts)
     for row in suspects:
-        values[row] = chats.get(row) or _text(values[row], row, nests, log)
+        values[row] = chats[row] if row in chats else _text(values[row], row, nests, log)
     return values
 
 
-class Chat(list[dict[str, Any]]):
-    """The messages of a request whose cell, `text`, is its normalised text already."""
+class Chat(Sequence[dict[str, Any]]):
+    """The messages of a plain chat whose cell, `text`, is its normalised text already; read when they are needed."""
 
-    __slots__ = ("text",)
+    __slots__ = ("_messages", "text")
 
-    def __init__(self, messages: list[dict[str, Any]], text: memoryview) -> None:
-        super().__init__(messages)
+    def __init__(self, text: Any) -> None:
         self.text = text
+        self._messages: list[dict[str, Any]] | None = None
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        if self._messages is None:
+            self._messages = [{"role": m.role, "content": m.content} for m in _plain(self.text).messages]
+        return self._messages
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.messages[at]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list) and jsontext.encode({"messages": other}) == bytes(self.text):
+            return True  # most often, and without reading it
+        return self.messages == (other.messages if isinstance(other, Chat) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
 
 
-class _PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
+Messages = list[dict[str, Any]] | Chat
+
+
+class PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that has a role and a text and nothing else."""
+
     role: Role
     content: str
 
@@ -78,24 +107,31 @@ class _PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
 class _PlainChat(Struct, forbid_unknown_fields=True, gc=False):
     """The commonest request by far: one typed decode tells that there is nothing to say of it."""
 
-    messages: list[_PlainMessage]
+    messages: list[PlainMessage]
 
 
 _plain = msgspec.json.Decoder(_PlainChat).decode
 
 
-def _plain_chat(cell: Any, compact: bool = False) -> list[dict[str, Any]] | None:
-    """The messages of a chat of which no rule has anything to say; None for all that must be looked at."""
-    try:
-        messages = _plain(cell).messages
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return None
+def has_nothing_odd(messages: list[PlainMessage]) -> bool:
+    """Whether no rule has anything to say of these messages."""
     if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
+        return False
+    return messages[-2:-1] != messages[-1:] and not any([m.role == "tool" for m in messages])
+
+
+def is_plain_chat(cell: Any) -> bool:
+    """Whether the JSON text of a request is a chat of which no rule has anything to say."""
+    try:
+        return has_nothing_odd(_plain(cell).messages)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+
+
+def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
+    """The messages of a plain chat; None for all that must be looked at."""
+    if not is_plain_chat(cell):
         return None
-    if messages[-2:-1] == messages[-1:] or any([m.role == "tool" for m in messages]):
-        return None
-    if compact:
-        return Chat([{"role": m.role, "content": m.content} for m in messages], cell)
     found: list[dict[str, Any]] = jsontext.decode(cell)["messages"]  # with their keys in the order of the cell
     return found
 
@@ -116,7 +152,7 @@ def request_key(value: Any) -> str:
     first = value[0]
     if len(value) == 1 and len(first) == 2 and first.get("role") == "user" and isinstance(first.get("content"), str):
         return str(first["content"])
-    return jsontext.encode(value).decode()
+    return jsontext.encode(list(value)).decode()
 
 
 def last_user_text(value: Any) -> str | None:

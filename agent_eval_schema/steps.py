@@ -8,7 +8,15 @@ from collections.abc import Callable
 
 from agent_eval_schema import request as requests_
 from agent_eval_schema.arrow_columns import ArrowColumn, DocumentColumn
-from agent_eval_schema.cells import Cells, findings_in, read_cells, reading_problems, repair_notes, simplified
+from agent_eval_schema.cells import (
+    Cells,
+    findings_in,
+    plain_requests,
+    read_cells,
+    reading_problems,
+    repair_notes,
+    simplified,
+)
 from agent_eval_schema.decoding import (
     FAILED,
     TEXT_COLUMNS,
@@ -96,7 +104,7 @@ _CONTEXTS = ("expected_retrieved_context", "retrieved_context")
 
 def _decode(name: str, cells: Cells, rows: Rows) -> Values | ArrowColumn:
     if name == "request":
-        return requests_.decode_requests(cells, rows.nests, rows.log)
+        return requests_.decode_requests(cells, rows.nests, rows.log, plain_requests(rows.batch))
     if name == "response":
         return decode_response(cells, rows.log)
     if name in TEXT_COLUMNS:

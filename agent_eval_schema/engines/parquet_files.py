@@ -6,6 +6,7 @@ Each file may have columns of its own; folders in it that are named `column=valu
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,16 +62,22 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class _File(NamedTuple):
-    """An open file of a table: what the folders say of its rows, and how many rows are read at once."""
+    """An open file of a table: what the folders say of its rows, and how many rows are read at once at most."""
 
     table: pq.ParquetFile
     said: dict[str, str | None]
     step: int
 
     def batches(self, group: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The batches of a row group, or of all."""
-        for batch in self.table.iter_batches(batch_size=self.step, row_groups=None if group is None else [group]):
+        """The batches of a row group, which are of one size, or of all."""
+        groups, step = (None, self.step) if group is None else ([group], self._even_step(group))
+        for batch in self.table.iter_batches(batch_size=step, row_groups=groups):
             yield _with(without_marks(batch), self.said)
+
+    def _even_step(self, group: int) -> int:
+        """As many batches as the step makes of a row group, without a small one at the end."""
+        rows: int = max(self.table.metadata.row_group(group).num_rows, 1)
+        return math.ceil(rows / math.ceil(rows / self.step))
 
 
 def _files(path: str) -> Iterator[_File]:

@@ -206,14 +206,32 @@ def _write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Sche
     # The least and the greatest of large texts help nobody, and stay in memory until the file is closed.
     narrow = [f.name for f in schema if not is_text(f.type) and not pa.types.is_nested(f.type)]
     with pq.ParquetWriter(path, schema, write_statistics=narrow or False, **_PARQUET) as writer:
-        for batch in batches:
-            table = fitted(batch, schema)
+        for table in _in_groups(fitted(batch, schema) for batch in batches):
             try:
                 writer.write_table(table)
             except pa.ArrowException as error:
                 raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
-            count += batch.num_rows
+            count += table.num_rows
     return count
+
+
+GROUP_BYTES = 16 << 20
+"""A row group of Parquet has at least so many bytes. What is said of a group stays in memory until the file is closed,
+25 KB of an evaluation set: small groups would make memory grow with the file."""
+
+
+def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of that size; none of them is copied for it."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held)
 
 
 _PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}

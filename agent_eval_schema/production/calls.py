@@ -45,6 +45,7 @@ class Record(Struct, gc=False):
     reason: str | None = None
     detail: str | None = None
     request: bytes | None = None
+    plain: bool = False
     response: str | bytes | None = None
     trace: bytes | None = None
     question: bytes | None = None
@@ -72,15 +73,16 @@ def convert_call(logged: Logged, row: int, plan: BuildPlan) -> list[Record]:
 def _convert(logged: Logged, row: int, plan: BuildPlan) -> list[Record]:
     if row in logged.no_rows:
         return [_set_aside(logged, row, plan, "malformed", logged.no_rows[row])]
-    request = logged.requests[row]
-    if logged.judgements or (request is not None and b"_assessments" in request):
+    request, reason = logged.requests[row], _reason_in_facts(logged, row, plan)
+    # A plain chat, as nearly all are, is no feedback: it need not be searched for signs of that.
+    chat = None if request is None or reason is not None or logged.judgements else payloads.read_chat(request)
+    if chat is None:
         judged = _feedback_call(logged, row, plan)
         if judged is not None:
             return [judged]
-    reason = _reason_in_facts(logged, row, plan)
-    if reason is not None:
-        return [_set_aside(logged, row, plan, *reason)]
-    asked = _asked(logged, row, plan)
+        if reason is not None:
+            return [_set_aside(logged, row, plan, *reason)]
+    asked = chat or _asked(logged, row, plan)
     if isinstance(asked, Broken):
         return [_set_aside(logged, row, plan, asked.reason, asked.detail)]
     answer = _answer(logged, row, asked.records is not None)
@@ -185,9 +187,10 @@ def _feedback_call(logged: Logged, row: int, plan: BuildPlan) -> Record | None:
         entries, notes = read_assessment_row(cells, logged_id.decode("utf-8", "replace") if logged_id else None, time)
         detail = "a judgement of another row"
     else:
-        if "feedback" in plan.kept:
+        request = logged.requests[row]
+        if request is None or b"_assessments" not in request or "feedback" in plan.kept:
             return None
-        body = jsontext.parse(logged.requests[row] or b"")
+        body = jsontext.parse(request)
         asked = payloads.read_body(body) if isinstance(body, dict) else None
         if not isinstance(asked, Asked) or not asked.records or not all([is_feedback(r) for r in asked.records]):
             return None
@@ -212,7 +215,8 @@ def _remark(note: Note) -> Remark:
 
 
 def _asked(logged: Logged, row: int, plan: BuildPlan) -> Asked | Broken:
-    """What was asked: by the payload, else by the text beside it, else (None) by the trace alone."""
+    """What was asked where it is no plain chat: by the payload, else by the text beside it, else by the trace alone
+    (nothing)."""
     text = logged.requests[row]
     if text is None or not text.strip():
         text = logged.request_texts[row]
@@ -221,7 +225,7 @@ def _asked(logged: Logged, row: int, plan: BuildPlan) -> Asked | Broken:
         if logged.traces[row] is None and not plan.joins_traces and not _trace_in_response(logged, row):
             return Broken("no_request", "expected a request, got none")
         return Asked()
-    return payloads.read_request(text, is_payload=logged.family.payloads)
+    return payloads.read_other_request(text, logged.family.payloads)
 
 
 def _trace_in_response(logged: Logged, row: int) -> bool:
@@ -238,7 +242,7 @@ def _answer(logged: Logged, row: int, wrapped: bool) -> Answer | Broken:
 
 
 def _fill(record: Record, asked: Asked, answer: Answer) -> None:
-    record.request, record.question = asked.request, asked.question
+    record.request, record.question, record.plain = asked.request, asked.question, asked.plain
     record.response = answer.text
     record.tokens = answer.tokens
     record.session_id = record.session_id or asked.session_id
@@ -348,7 +352,9 @@ def _look_at_trace(record: Record, logged: Logged, row: int, answer: Answer) -> 
 def _look_at_ids(record: Record, logged: Logged, row: int, trace: bytes, named: str | None) -> None:
     """Whether the trace names another call. Nearly all hold the id of theirs, which a search of the bytes finds."""
     own = [i for i in (logged.client_ids[row], logged.ids[row]) if i]
-    if not own or any(b'"' + i + b'"' in trace for i in own):  # lazily: a search for what is not there is a long one
+    quoted = [b'"' + i + b'"' for i in own]
+    # A search for what is not there is a long one, and the ids stand near the beginning.
+    if not own or any([i in trace[:_HEAD] for i in quoted]) or any(i in trace for i in quoted):
         return
     try:
         ids = _info(trace).info
@@ -362,6 +368,10 @@ def _look_at_ids(record: Record, logged: Logged, row: int, trace: bytes, named: 
     elif named and named.encode() not in own:
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(named)}"
         record.remarks.append((rules.OTHER_TRACE, "response", "response.databricks_output", message))
+
+
+_HEAD = 512
+"""So many bytes of a trace hold its ids, mostly."""
 
 
 def _has_failed(trace: bytes) -> bool:

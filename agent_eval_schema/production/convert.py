@@ -60,6 +60,7 @@ CONVERTED = pa.schema(
         ("failed", pa.bool_()),  # status >= 400, an error for an answer, or a failed span in the trace
         ("latency_seconds", pa.float64()),
         ("request", pa.string()),  # as given to validation; of rows that are set aside: the logged cell
+        ("plain_request", pa.bool_()),  # whether the check has nothing to say of the request
         ("response", pa.string()),
         ("trace", pa.string()),
         ("predicted_trajectory", pa.list_(TOOL_CALL)),  # tool calls of the response, where there is no trace
@@ -91,14 +92,18 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     logged cells; how rows are cut into batches changes nothing. Never raises for what a cell holds.
     """
     with quoting(plan.values), without_collector():
-        logged = read_logged(batch, plan)
-        records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
-        parents = np.array([r.row for r in records], np.int64)
-        columns = _columns(logged, records, parents, plan)
-        extra = [carried(batch, name) for name in plan.carried]
-        plain = len(records) == logged.size
-        columns += [array if plain else array.take(pa.array(parents)) for array in extra]
-        return pa.RecordBatch.from_arrays(columns, schema=converted_schema(plan))
+        return _converted(batch, plan)
+
+
+def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
+    logged = read_logged(batch, plan)
+    records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
+    parents = np.array([r.row for r in records], np.int64)
+    columns = _columns(logged, records, parents, plan)
+    extra = [carried(batch, name) for name in plan.carried]
+    plain = len(records) == logged.size
+    columns += [array if plain else array.take(pa.array(parents)) for array in extra]
+    return pa.RecordBatch.from_arrays(columns, schema=converted_schema(plan))
 
 
 def _columns(logged: Logged, records: list[Record], parents: np.ndarray[Any, Any], plan: BuildPlan) -> list[pa.Array]:
@@ -119,6 +124,7 @@ def _columns(logged: Logged, records: list[Record], parents: np.ndarray[Any, Any
         "sample_hash": seeded_hashes(ids, plan.seed),
         "failed": [r.failed for r in records],
         "request": [r.request for r in records],
+        "plain_request": [r.plain for r in records],
         "response": [r.response for r in records],
         "trace": [r.trace for r in records],
         "predicted_trajectory": [r.calls for r in records],

@@ -123,18 +123,16 @@ _FEEDBACK = (
         ) AS clicks WHERE nth = 1
         """,
     ),
-    # A call with one record is known by two names: its own, and that of the record.
-    Step(
-        "named",
-        """
-        SELECT part, place, request_id AS name FROM distinct_questions
-        UNION
-        SELECT part, place, label_id AS name FROM distinct_questions
-        """,
-    ),
+    # A call with one record is known by two names: its own, and that of the record. Where there is little feedback or
+    # none, it is looked up in the calls, not they in it.
     Step(
         "rated",
-        f"SELECT n.part, n.place, {_FIELDS} FROM named n JOIN latest e ON n.name = e.request_id",
+        f"""
+        SELECT d.part, d.place, {_FIELDS} FROM distinct_questions d JOIN latest e ON d.request_id = e.request_id
+        UNION ALL
+        SELECT d.part, d.place, {_FIELDS} FROM distinct_questions d JOIN latest e ON d.label_id = e.request_id
+        WHERE d.label_id <> d.request_id
+        """,
     ),
 )
 
@@ -258,9 +256,11 @@ _RESULTS = (
         UNION ALL
         SELECT 'unknown' AS what, COUNT(*) AS rows_of
         FROM latest e LEFT JOIN (
-            SELECT request_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
+            SELECT c.request_id AS name FROM calls c JOIN latest l ON c.request_id = l.request_id
+            WHERE c.reason IS NULL OR c.reason <> 'feedback'
             UNION
-            SELECT logged_id AS name FROM calls WHERE reason IS NULL OR reason <> 'feedback'
+            SELECT c.logged_id AS name FROM calls c JOIN latest l ON c.logged_id = l.request_id
+            WHERE c.reason IS NULL OR c.reason <> 'feedback'
         ) k ON e.request_id = k.name
         WHERE k.name IS NULL
         """,

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells import COMPACT_CELLS
+from agent_eval_schema.cells import with_plain_requests
 from agent_eval_schema.check import check_batch
 from agent_eval_schema.issues import NOTE, Severity
 from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
@@ -55,17 +55,19 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
         labelled = label(batch, plan)
     columns, redactor = labelled.columns, hook or plan.redact
     counts = _redact(columns, Redactor(redactor)) if redactor else {}
-    # What convert_batch wrote is compact; what a redaction wrote may not be.
-    fields = [
-        pa.field(n, a.type, metadata=COMPACT_CELLS if n == "request" and not redactor else None)
-        for n, a in columns.items()
-    ]
-    given = pa.RecordBatch.from_arrays(list(columns.values()), schema=pa.schema(fields))
-    checked = check_batch(given, finish_plan(plan))
+    given = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    plain = _plain_requests(batch, columns["request"] if redactor else None)
+    checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), labelled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
     tallies = [_maps(counts, batch.num_rows), labelled.names]
     return _joined(checked, [*carried, *tallies])
+
+
+def _plain_requests(batch: pa.RecordBatch, redacted: pa.Array | None) -> pa.Array:
+    """Which requests are the plain chats that `convert_batch` wrote; what a redaction wrote must be looked at again."""
+    plain = batch.column("plain_request")
+    return plain if redacted is None else pc.and_(plain, pc.equal(redacted, batch.column("request")))
 
 
 _REASON = "the canonical columns, made of logged calls"

@@ -20,6 +20,7 @@ from agent_eval_schema.cells import (
     Cells,
     is_json_column,
     is_text,
+    is_valid_text,
     original_lines,
     read_cells,
     reading_problems,
@@ -145,6 +146,13 @@ class _Columns:
         return [None if t is None else _inside(t, place[1]) for t in texts] if place[1] else texts
 
     def array(self, target: str) -> pa.Array:
+        """The texts of a target as an array: the column itself, if it is one of texts."""
+        place = self.place(target)
+        if place is not None and not place[1]:
+            at = self.batch.schema.get_field_index(place[0])
+            column = simplified(self.batch.column(at))
+            if is_valid_text(column) and not is_json_column(self.batch.schema.field(at)):
+                return column.cast(pa.string())
         return pa.array(self.texts(target), pa.string())
 
     def native(self, target: str) -> pa.Array | None:
@@ -216,12 +224,8 @@ def _cells(batch: pa.RecordBatch, name: str, problems: dict[int, str]) -> Bytes:
     if at < 0:
         return [None] * batch.num_rows
     array = simplified(batch.column(at))
-    if is_text(array.type) and not is_json_column(batch.schema.field(at)):
-        try:
-            array.validate(full=True)
-            return _pieces(array)
-        except pa.ArrowInvalid:
-            pass  # some cell is not UTF-8
+    if is_valid_text(array) and not is_json_column(batch.schema.field(at)):
+        return _pieces(array)
     cells = read_cells(batch, name)
     assert cells is not None
     return _bytes_of(cells, array, problems)

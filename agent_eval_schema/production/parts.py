@@ -9,6 +9,7 @@
     traces/000000.parquet         (key, trace) of the traces that are joined, if there are any
     labels/000000.parquet         the feedback of an assessment log, if there is one
     decided.parquet, decided.json what DuckDB decided, part by part
+    finished/00000003-000001.arrow  a finished part on its way from one process to another
     invalid/00000003-000001.arrow what the check of the finished rows set aside
     rows.arrow                    the evaluation set, if it is not written elsewhere
 
@@ -23,7 +24,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,8 +147,7 @@ class Work:
     def commit(self, place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
         """Commit the converted rows of a batch."""
         new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
-        with pa.ipc.new_file(new / "rows.arrow", rows.schema, options=self._packing()) as writer:
-            writer.write_batch(rows)
+        self._write(new / "rows.arrow", rows)
         pq.write_table(_index(place, rows, stratum), new / "index.parquet", compression="lz4")
         entries = _entries(place, rows)
         if len(entries):
@@ -156,6 +156,10 @@ class Work:
             new.rename(self.folder / "parts" / place.name)
         except OSError:  # another run has been here before: what it made is the same
             shutil.rmtree(new)
+
+    def _write(self, path: Path, rows: pa.RecordBatch) -> None:
+        with pa.ipc.new_file(path, rows.schema, options=self._packing()) as writer:
+            writer.write_batch(rows)
 
     def _packing(self) -> pa.ipc.IpcWriteOptions:
         """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
@@ -171,8 +175,19 @@ class Work:
 
     def rows(self, place: Place) -> pa.RecordBatch:
         """The converted rows of a part."""
-        with pa.memory_map(str(self.folder / "parts" / place.name / "rows.arrow")) as file:
-            return pa.ipc.open_file(file).get_batch(0)
+        return _mapped(self.folder / "parts" / place.name / "rows.arrow")
+
+    def hand_over_finished(self, place: Place, rows: pa.RecordBatch) -> None:
+        """Leave the finished rows of a part to another process, which takes them."""
+        self._write(self.folder / "finished" / f"{place.name}.arrow", rows)
+
+    def take_finished(self, place: Place) -> pa.RecordBatch:
+        """What another process has left; it is gone then."""
+        path = self.folder / "finished" / f"{place.name}.arrow"
+        rows = _mapped(path)
+        with suppress(PermissionError):  # where what is mapped cannot be removed, it goes with the folder
+            path.unlink()
+        return rows
 
     def files(self, name: str) -> list[str]:
         """The index or entries files of all parts."""
@@ -228,7 +243,12 @@ class Work:
         return name
 
 
-_FOLDERS = ("parts", "traces", "labels", "invalid", "spill", "new")
+def _mapped(path: Path) -> pa.RecordBatch:
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).get_batch(0)
+
+
+_FOLDERS = ("parts", "traces", "labels", "finished", "invalid", "spill", "new")
 
 AMPLE = 32 << 30
 """With less free disk than this, in bytes, the parts are compressed."""

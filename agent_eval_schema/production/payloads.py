@@ -19,8 +19,8 @@ from msgspec import Raw, Struct, field
 from agent_eval_schema import chat, jsontext
 from agent_eval_schema.diagnose import describe, excerpt, is_type
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.model import Role
 from agent_eval_schema.production import streams
+from agent_eval_schema.request import PlainMessage, has_nothing_odd, is_plain_chat
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
 from agent_eval_schema.traces.derive import Tokens, Usage, counts_of, usage_of
@@ -44,10 +44,12 @@ class Broken(Struct, frozen=True):
 
 class Asked(Struct, gc=False):
     """What was asked: the canonical request, and what stands beside it. `question` is the same for the same request
-    in whatever form. `records` are the calls of a batch, which has no request of its own."""
+    in whatever form; `plain` says that the check will have nothing to say of it. `records` are the calls of a batch,
+    which has no request of its own."""
 
     request: bytes | None = None
     question: bytes | None = None
+    plain: bool = False
     session_id: str | None = None
     tags: dict[str, str] | None = None
     remarks: list[Remark] = field(default_factory=list)
@@ -73,11 +75,6 @@ class Answer(Struct, gc=False):
 # requests
 
 
-class _Message(Struct, forbid_unknown_fields=True, gc=False):
-    role: Role
-    content: str
-
-
 class _Where(Struct, gc=False):
     conversation_id: str | int | None = None
     session_id: str | int | None = None
@@ -100,28 +97,29 @@ class _Beside(Struct, gc=False, kw_only=True):
 class _Body(_Beside, gc=False, kw_only=True):
     """A chat request."""
 
-    messages: list[_Message]
+    messages: list[PlainMessage]
 
 
 _body = msgspec.json.Decoder(_Body).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def read_request(text: bytes, *, is_payload: bool = True) -> Asked | Broken:
-    """What a logged request asks. Text that is no JSON is broken in a payload table, and a question elsewhere."""
+def read_chat(text: bytes) -> Asked | None:
+    """What a logged chat asks, if its messages hold a role and a text and nothing else."""
     try:
         body = _body(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return _other_request(text, is_payload)
+        return None
     if not body.messages:
-        return Broken("no_request", "expected messages, got an empty list")
+        return None
     request = b'{"messages":' + _encode(body.messages) + b"}"
-    asked = Asked(request, request)
+    asked = Asked(request, request, has_nothing_odd(body.messages))
     _note_beside(asked, body)
     return asked
 
 
-def _other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+    """What a logged request asks that is no such chat."""
     if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
         return asked_of(text.decode("utf-8", "replace"))
     value, remarks, why = _parse(text, "request")
@@ -156,7 +154,10 @@ def asked_of(value: Any) -> Asked | Broken:
     """What one record or body asks, as the canonical request."""
     messages = chat.read_messages(value)
     if messages:
-        return Asked(b'{"messages":' + _encode(messages) + b"}", _question(messages))
+        request = b'{"messages":' + _encode(messages) + b"}"
+        return Asked(request, _question(messages), is_plain_chat(request))
+    if messages == [] and isinstance(value, dict):
+        return Broken("no_request", "expected messages, got an empty list")
     if value is None or value in ({}, []) or messages == []:
         return Broken("no_request", f"expected a request, got {describe(value)}")
     if isinstance(value, dict):

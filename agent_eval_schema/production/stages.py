@@ -22,7 +22,6 @@ from agent_eval_schema.cells import filtered
 from agent_eval_schema.engines.duck import Expressions, decide
 from agent_eval_schema.engines.parquet_files import parquet_places
 from agent_eval_schema.engines.processes import Worker, in_order
-from agent_eval_schema.engines.workers import batch_bytes, read_batch
 from agent_eval_schema.frames import Share, Source, open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.convert import convert_batch
@@ -59,7 +58,7 @@ class Job(Struct, frozen=True):
         return Share(self.worker, self.workers, 0)
 
     def has(self, number: int) -> bool:
-        """Whether the part of that number in the order of the table belongs to the share."""
+        """Whether the unit of that number in the order of the table belongs to the share."""
         return number % self.workers == self.worker
 
 
@@ -208,30 +207,36 @@ def finish(job: Job, hook: Hook | None = None) -> Iterator[tuple[Place, pa.Recor
         return
     # Their batches are large: few may wait.
     workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2) for share in _shares(job)]
+    work = Work(job.folder)
     try:
-        batches = [((number, read_batch(payload)) for number, payload in worker.messages()) for worker in workers]
-        yield from ((Place.of(number), batch) for number, batch in in_order(batches))
+        for number, _ in in_order([worker.messages() for worker in workers]):
+            yield Place.of(number), work.take_finished(Place.of(number))
     finally:
         for worker in workers:
             worker.stop()
 
 
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
-    """In a worker: every n-th part."""
+    """In a worker: its share of the parts. A file is handed over, not its bytes: that saves copying them through a
+    pipe."""
     told = msgspec.msgpack.decode(job, type=Job)
+    work = Work(told.folder)
     for place, batch in _finish_share(told, None):
-        yield place.number, batch_bytes(batch)
+        work.hand_over_finished(place, batch)
+        yield place.number, b""
 
 
 def _finish_share(job: Job, hook: Hook | None) -> Iterator[tuple[Place, pa.RecordBatch]]:
     work = Work(job.folder)
-    traces = _Joined(work)
-    for number, (place, decisions) in enumerate(decisions_by_part(work.folder / "decided.parquet")):
-        if job.has(number):
-            stays = np.asarray(decisions.column("reason").is_null())
-            if stays.any():
-                batch = with_entries(traces.filled(place, work.rows(place)), decisions)
-                yield place, finish_batch(filtered(batch, stays), job.plan, hook)
+    traces, given = _Joined(work), [0] * job.workers
+    for place, decisions in decisions_by_part(work.folder / "decided.parquet"):
+        stays = np.asarray(decisions.column("reason").is_null())
+        # Parts differ in size (the last one of a row group is small): each goes to who has had the fewest rows.
+        worker = given.index(min(given))
+        given[worker] += int(stays.sum())
+        if worker == job.worker and stays.any():
+            batch = with_entries(traces.filled(place, work.rows(place)), decisions)
+            yield place, finish_batch(filtered(batch, stays), job.plan, hook)
 
 
 def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBatch:

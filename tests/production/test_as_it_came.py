@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import request
-from agent_eval_schema.cells import COMPACT_CELLS, text_array
+from agent_eval_schema import eval_set_from_inference_table, request
+from agent_eval_schema.cells import text_array, with_plain_requests
 from agent_eval_schema.check import check_batch, make_plan
 from agent_eval_schema.engines.workers import batch_bytes
 from agent_eval_schema.fold import Fold
@@ -42,12 +42,12 @@ BODIES = {
 }
 
 
-def checked(cells: list[str | None], marked: bool) -> pa.RecordBatch:
-    """The cells checked as requests of answered rows, marked as written by this package or not."""
-    field = pa.field("request", pa.string(), metadata=COMPACT_CELLS if marked else None)
-    fields = pa.schema([field, ("response", pa.string())])
+def checked(cells: list[str | None], known: list[bool] | None = None) -> pa.RecordBatch:
+    """The cells checked as requests of answered rows; `known` says which are plain chats."""
     arrays = [pa.array(cells, pa.string()), pa.array(["80"] * len(cells))]
-    return check_batch(pa.RecordBatch.from_arrays(arrays, schema=fields), finish_plan(BuildPlan(family="ai_gateway")))
+    batch = pa.RecordBatch.from_arrays(arrays, names=["request", "response"])
+    given = batch if known is None else with_plain_requests(batch, pa.array(known))
+    return check_batch(given, finish_plan(BuildPlan(family="ai_gateway")))
 
 
 def requests_and_issues(batch: pa.RecordBatch) -> tuple[list[Any], list[Any]]:
@@ -61,22 +61,39 @@ def test_a_request_of_ours_is_judged_and_written_as_if_it_were_looked_at(
 ) -> None:
     record = convert_one(logged(request=BODIES[name], response=ANSWERED))
     cells = [record["request"]]
-    quickly = requests_and_issues(checked(cells, marked))
+    quickly = requests_and_issues(checked(cells, [record["plain_request"]] if marked else None))
     monkeypatch.setattr(request, "_plain_chat", lambda *_: None)
-    assert quickly == requests_and_issues(checked(cells, marked=False))
+    assert quickly == requests_and_issues(checked(cells))
+
+
+def test_which_requests_are_plain_is_known_when_they_are_converted() -> None:
+    plain = {n: convert_one(logged(request=b, response=ANSWERED))["plain_request"] for n, b in BODIES.items()}
+    plain["a list of messages"] = convert_one(logged(request={"input": [USER]}, response=ANSWERED))["plain_request"]
+    plain["a question"] = convert_one(logged(request={"query": "Hi?"}, response=ANSWERED))["plain_request"]
+    assert [n for n, p in plain.items() if p] == [
+        *("plain", "system first", "keys in another order", "history", "NUL", "a list of messages", "a question")
+    ]
 
 
 @pytest.mark.parametrize("marked", [True, False])
 def test_a_plain_chat_among_others_is_judged_as_alone(marked: bool) -> None:
     cells = [encode(body).decode() for body in BODIES.values()]
-    alone = [requests_and_issues(checked([cell], marked=False)) for cell in cells]
-    together = requests_and_issues(checked([None, *cells], marked))
+    alone = [requests_and_issues(checked([cell])) for cell in cells]
+    known = [False, *map(request.is_plain_chat, cells)] if marked else None
+    together = requests_and_issues(checked([None, *cells], known))
     assert [([r], [i]) for r, i in zip(*together, strict=True)][1:] == alone
+
+
+def test_a_request_that_a_redaction_wrote_is_looked_at() -> None:
+    bodies = [{"messages": [{"role": "user", "content": said}]} for said in ("a", "b")]
+    table = [logged(request=body, response=ANSWERED, databricks_request_id=str(i)) for i, body in enumerate(bodies)]
+    build = eval_set_from_inference_table(table, redact=lambda text: text.replace("a", " "))
+    assert (build.rows["request_id"].tolist(), build.set_aside["reason"].tolist()) == (["1"], ["invalid"])
 
 
 def test_the_keys_of_a_message_stay_in_their_order() -> None:
     cell = '{"messages": [{"content": "Hi", "role": "user"}]}'
-    assert requests_and_issues(checked([cell], marked=False))[0] == ['{"messages":[{"content":"Hi","role":"user"}]}']
+    assert requests_and_issues(checked([cell]))[0] == ['{"messages":[{"content":"Hi","role":"user"}]}']
 
 
 def test_a_trace_with_a_byte_that_is_not_utf8_goes_out_as_text() -> None:

@@ -19,6 +19,10 @@ pytest.importorskip("duckdb")
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.engines import writing
+from agent_eval_schema.engines.parquet_files import parquet_places
+from agent_eval_schema.engines.writing import write_batches
+from agent_eval_schema.frames import BATCH_BYTES, Share
 from agent_eval_schema.production.command import work_of
 from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table, trace
 
@@ -388,3 +392,24 @@ def test_columns_that_only_later_lines_have(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("agent_eval_schema.frames.MAX_BATCH_ROWS", 1)
     build = eval_set_from_inference_table(str(path), where="requester = 'ana'", stratify="requester", sample=5)
     assert build.rows["request_id"].tolist() == ["b"]
+
+
+def test_small_batches_share_a_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([("n", pa.int64())])
+    batches = [pa.RecordBatch.from_arrays([pa.array(range(i, i + 50))], schema=schema) for i in range(0, 1000, 50)]
+    monkeypatch.setattr(writing, "GROUP_BYTES", 8 * 400)
+    assert write_batches(str(tmp_path / "rows.parquet"), batches, schema) == 1000
+    written = pq.read_metadata(tmp_path / "rows.parquet")
+    assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == [400, 400, 200]
+    assert pq.read_table(tmp_path / "rows.parquet")["n"].to_pylist() == list(range(1000))
+
+
+@pytest.mark.parametrize("rows", [1, 15, 16, 17, 47, 48, 49])
+def test_a_row_group_is_read_in_batches_of_one_size(rows: int, tmp_path: Path) -> None:
+    path = tmp_path / "large.parquet"
+    pq.write_table(pa.table({"n": range(rows), "text": ["x" * (BATCH_BYTES // 16)] * rows}), path, use_dictionary=False)
+    batches = [batch for _, _, batch in parquet_places(str(path), Share(0, 1, 0))]
+    sizes = [batch.num_rows for batch in batches]
+    assert max(sizes) <= 16
+    assert max(sizes) - sizes[-1] <= len(sizes) - 1
+    assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(rows))
