@@ -259,11 +259,11 @@ def test_pyfunc_models(tracking_store: str, tmp_path: Path) -> None:  # noqa: AR
     from mlflow.models import infer_signature
 
     class Batch(mlflow.pyfunc.PythonModel):  # type: ignore[misc, name-defined]
-        def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:  # noqa: ARG002
+        def predict(self, context, model_input, params=None):  # noqa: ARG002 (a hint has a meaning to mlflow)
             return [f"you said {prompt}" for prompt in model_input]
 
     class Frame(mlflow.pyfunc.PythonModel):  # type: ignore[misc, name-defined]
-        def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:  # noqa: ARG002
+        def predict(self, context, model_input, params=None):  # noqa: ARG002 (a hint has a meaning to mlflow)
             return pd.DataFrame({"answer": "you said " + model_input["question"]})
 
     signature = infer_signature(pd.DataFrame({"question": ["q"]}), pd.DataFrame({"answer": ["a"]}))
