@@ -54,6 +54,7 @@ from agent_eval_schema.production.summary import Stratum, Summary, feedback_coun
 from agent_eval_schema.production.tables import detect_family
 from agent_eval_schema.progress import Screen, notebook, progress
 from agent_eval_schema.report import Report
+from agent_eval_schema.rules import dataset
 from agent_eval_schema.verdict import verdict
 
 STRATA_KEPT = 100
@@ -370,7 +371,10 @@ class _Tally:
         self._plan, self._work = plan, work
         self._check = finish_plan(plan)
         nowhere = Source("arrow", lambda: iter(()), lambda _: pd.DataFrame())
-        self.fold = Fold(self._check.codes, self._check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
+        # that no id is there twice is settled already; to look again takes memory for each row
+        settled = frozenset[str]() if plan.keeps("repeated") else frozenset([dataset.REPEATED_REQUEST_ID.code])
+        codes = self._check.codes - settled
+        self.fold = Fold(codes, self._check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
         self._issues: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
         self._redacted: Counter[str] = Counter()
