@@ -270,6 +270,7 @@ def build_on_spark(path: Path) -> Result:
 
     plain = {f"spark.sql.{name}": "true" for name in ("adaptive.enabled", "codegen.wholeStage")}
     plain |= {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.shuffle.partitions": "8"}
+    plain |= {"spark.driver.memory": "4g"}  # the driver is the executor, too
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         session = start_spark(Path(folder), **plain)
         table = session.read.parquet(str(path))
