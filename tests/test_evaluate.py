@@ -357,11 +357,14 @@ def test_the_settings_of_mlflow_are_as_before(given: str | None, mlflow: Any, mo
     assert dict(os.environ) == before
 
 
-@pytest.mark.usefixtures("mlflow")
-def test_the_settings_are_as_before_an_evaluation_that_fails() -> None:
+def test_the_settings_are_as_before_an_evaluation_that_fails(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: Any) -> None:
+        raise mlflow.exceptions.MlflowException(f"not with {os.environ['MLFLOW_GENAI_EVAL_MAX_WORKERS']} workers")
+
+    monkeypatch.setattr(mlflow.genai, "evaluate", refuse)
     before = dict(os.environ)
-    with pytest.raises(EvalSetError, match="mlflow could not evaluate"):
-        evaluated(ROWS, ["no scorer"])
+    with pytest.raises(EvalSetError, match="mlflow could not evaluate: not with 4 workers"):
+        evaluated(ROWS, [made(length)])
     assert dict(os.environ) == before
 
 
@@ -503,10 +506,40 @@ def test_no_scorers() -> None:
         evaluated(ROWS, [])
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (lambda: "all", 'scorers must be "supported" or a list of scorers, got'),
+        (lambda: made(length), "scorers must be \"supported\" or a list of scorers, got the scorer 'length' alone"),
+        (lambda: None, 'scorers must be "supported" or a list of scorers, got null'),
+        (lambda: [made(length), length], "'length' is no scorer of mlflow: give what mlflow's decorator @scorer makes"),
+        (lambda: [type(made(length))], "is no scorer of mlflow: give an instance of it"),
+    ],
+)
+def test_what_is_no_list_of_scorers_is_told_before_a_run_is_open(given: Any, told: str, mlflow: Any) -> None:
+    runs = len(mlflow.search_runs())
+    with pytest.raises(EvalSetError, match=told):
+        evaluated(ROWS, given())
+    assert len(mlflow.search_runs()) == runs
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_scorers_may_come_from_a_generator() -> None:
+    assert evaluated(ROWS, (s for s in [made(length)])).scores["length"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_an_app_that_cannot_be_called() -> None:
+    with pytest.raises(EvalSetError, match="predict_fn must be a function, got the text 'app'"):
+        evaluated(ROWS, [made(length)], "app")
+
+
 @pytest.mark.usefixtures("mlflow")
 def test_no_valid_row() -> None:
-    with pytest.raises(EvalSetError, match="there is no row to evaluate: 1 of 1 are invalid"):
-        evaluated([{"request": " "}], [made(length)])
+    """Rows of requests alone are valid, but there is nothing to score."""
+    told = r'no row to evaluate: 2 of 2 are invalid \(most often AE223 missing-output\): .*\(data, outputs="provided"\)'
+    with pytest.raises(EvalSetError, match=told):
+        evaluated([{"request": "a"}, {"request": "b"}], [made(length)])
 
 
 def test_a_store_that_cannot_be_reached(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:

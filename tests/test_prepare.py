@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
+from agent_eval_schema import EvalSetError, InvalidEvalSet, convert_eval_set, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
 from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -220,8 +220,28 @@ def test_a_wrong_option_is_told(options: Row, message: str) -> None:
 
 
 def test_no_valid_row_is_told() -> None:
-    with pytest.raises(EvalSetError, match="there is no row to evaluate: 1 of 1 are invalid"):
+    told = (
+        r"no row to evaluate: 1 of 1 are invalid \(most often AE202 blank-request\): validate_eval_set\(data\) says why"
+    )
+    with pytest.raises(EvalSetError, match=told):
         prepare_for_evaluate([{"request": " ", "response": "x"}])
+
+
+def test_a_row_that_is_invalid_for_an_option_is_told_with_it() -> None:
+    told = r'1 of 2 rows are invalid .* position 1: validate_eval_set\(data, format="databricks", outputs="provided"\)'
+    with pytest.warns(RowsSetAside, match=told):
+        prepare_for_evaluate([ROW, {"request": "a"}], format="databricks", outputs="provided")
+
+
+@pytest.mark.parametrize("target", ["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"])
+@pytest.mark.parametrize("name", ["golden.csv", "golden_broken.csv", "evaluation.json"])
+def test_conversations_of_ces_have_to_be_converted_first(name: str, target: Any) -> None:
+    told = r'expected evaluation rows, got .* of Google CES: .*: .* convert_eval_set\(data, target="databricks"\).data'
+    with pytest.raises(EvalSetError, match=told):
+        prepare_for_evaluate(SAMPLES / name, target=target)
+    turns = convert_eval_set(SAMPLES / name, target="databricks").data
+    if len(turns):
+        assert len(prepare_for_evaluate(turns, target=target)) == len(turns)
 
 
 @pytest.mark.parametrize("name", ["good.jsonl", "good.csv", "search_traces.jsonl", "traces_v2.jsonl", "broken.jsonl"])
