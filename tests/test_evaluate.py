@@ -23,6 +23,7 @@ from agent_eval_schema import EvalSetError, evaluate_eval_set
 from agent_eval_schema.integrations.evaluate import Evaluation
 from agent_eval_schema.render.scores_text import SHOWN, scores_text
 from tests.conftest import SAMPLES, Row
+from tests.test_prepare import BREAKS, broken
 
 GOLDEN = Path(__file__).parent / "data" / "golden" / "scores.txt"
 ROWS: list[Row] = [{"request": q, "response": a} for q, a in (("a", "x"), ("b", "yy"), ("c", "zzz"))]
@@ -412,6 +413,21 @@ def test_traces_of_another_store_with_the_same_experiment_id_are_not_lost(mlflow
     own = recorded(mlflow, "o")
     found = evaluated([{"trace": foreign}, {"trace": own[0]}], [made(exact)])
     assert found.scores["exact"].tolist() == ["f", "o"]
+
+
+def test_a_trace_that_no_store_takes_costs_no_row(mlflow: Any) -> None:
+    """What mlflow's reader lets pass is not yet what its store can keep."""
+    if new(mlflow) < (3, 6):
+        pytest.skip("this mlflow scores no recorded traces")
+    path = Path(__file__).parent / "data" / "traces" / "mlflow_v3_6_0.json"
+    text = path.read_text(encoding="utf-8")
+    own_ids = (text.replace(json.loads(text)["info"]["trace_id"], f"tr-{i:032x}") for i in range(len(BREAKS)))
+    rows: list[Row] = [
+        {"trace": json.dumps(broken(json.loads(t), how))} for t, how in zip(own_ids, BREAKS, strict=True)
+    ]
+    rows += [{**ROWS[0], "custom_expected": {"a": None}}]
+    found = evaluated(rows, [made(length)])
+    assert found.scores["length"].notna().tolist() == found.report.valid_mask.tolist() == [True] * len(rows)
 
 
 def test_rows_that_share_a_trace(mlflow: Any) -> None:

@@ -108,6 +108,19 @@ def test_rows_with_equal_requests_have_objects_of_their_own() -> None:
     assert frame["inputs"][1] == only(ROW)["inputs"]
 
 
+def test_a_custom_expectation_of_nothing_is_no_key() -> None:
+    """mlflow ends the evaluation of all rows for one."""
+    rows = [{**ROW, "custom_expected": {"a": None, "b": 1, "c": float("nan")}}, {**ROW, "custom_expected": {"a": None}}]
+    assert prepare_for_evaluate(rows)["expectations"].tolist() == [{"b": 1}, {}]
+
+
+def test_spans_that_stand_before_their_parent_are_plain() -> None:
+    trace = json.loads((Path(__file__).parent / "data" / "traces" / "mlflow_v3_6_0.json").read_text(encoding="utf-8"))
+    trace["data"]["spans"].reverse()
+    text = json.dumps(trace)
+    assert prepare_for_evaluate([{"trace": text}])["trace"].tolist() == [text]
+
+
 def test_an_absent_expectation_is_no_key_and_no_column() -> None:
     frame = prepare_for_evaluate([{**ROW, "expected_facts": ["a"]}, {**ROW, "expected_facts": None}, ROW])
     assert frame["expectations"].tolist() == [{"expected_facts": ["a"]}, {}, {}]
@@ -311,6 +324,16 @@ def broken(trace: Row, how: str) -> Row:
         case "lost parents":
             for span in spans:
                 span["parent_span_id"] = "AAAAAAAAAAA="
+        case "a lost parent":
+            spans[-1]["parent_span_id"] = "AAAAAAAAAAA="
+        case "a span below itself":
+            spans[-1]["parent_span_id"] = spans[-1]["span_id"]
+        case "two spans below each other":
+            spans[-1]["parent_span_id"], spans[-2]["parent_span_id"] = spans[-2]["span_id"], spans[-1]["span_id"]
+        case "a type that is an object":
+            spans[-1]["attributes"]["mlflow.spanType"] = "{}"
+        case "a type that is a list":
+            spans[-1]["attributes"]["mlflow.spanType"] = [1]
         case "a span id that is no base64":
             spans[-1]["span_id"] = "AAAAAAAAAA!="
         case "span ids that are right only side by side":
@@ -343,6 +366,8 @@ BREAKS = (
     *("two roots", "odd status", "lost parents", "a span id that is no base64", "null links"),
     *("span ids that are right only side by side", "a trace id of another length", "a request id that is no JSON text"),
     *("an empty trace id", "an empty request id", "a parent that is no base64", "a span id with its end inside"),
+    *("a lost parent", "a span below itself", "two spans below each other"),
+    *("a type that is an object", "a type that is a list"),
     *("an event that is none", "a time in the thirteenth month", "a time in other digits"),
 )
 

@@ -26,6 +26,8 @@ from agent_eval_schema.traces.decode import (
     Status,
     Trace,
     decode_trace,
+    grounded,
+    is_kind,
 )
 
 
@@ -145,24 +147,34 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\
 
 
 def _are_plain(spans: list[_PlainSpan]) -> bool:
-    """Whether there is one root, the ids are written as they must be, and the events are events. It is asked of every
-    trace, so what its spans have in common is looked at once."""
+    """Whether there is one root above all, the ids are written as they must be, and the events are events. It is asked
+    of every trace, so what its spans have in common is looked at once."""
     ids: list[str] = []
-    roots = 0
+    seen: set[str | None] = set()
+    roots, in_order = 0, True
     trace_id = request_id = None
     for span in spans:
         if span.trace_id != trace_id and not _TRACE_ID(trace_id := span.trace_id):
             return False
         if span.attributes.request_id != request_id and not _REQUEST_ID(request_id := span.attributes.request_id):
             return False
+        if not is_kind(span.attributes.type):
+            return False
         if span.events != _EMPTY and not _are_events(span.events):
             return False
-        ids.append(span.span_id)
         if span.parent_span_id is None:
             roots += 1
-        else:
-            ids.append(span.parent_span_id)
-    return roots == 1 and _are_span_ids(ids)
+        elif span.parent_span_id not in seen:
+            in_order = False
+        ids.append(span.span_id)
+        seen.add(span.span_id)
+    return roots == 1 and _are_span_ids(ids) and (in_order or _is_tree(spans))
+
+
+def _is_tree(spans: list[_PlainSpan]) -> bool:
+    """Whether every span stands below the one root; mlflow writes a parent before its spans, so it is asked seldom."""
+    parents = {s.span_id: s.parent_span_id for s in spans}
+    return grounded(parents, next(s.span_id for s in spans if s.parent_span_id is None)) == parents
 
 
 _TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
