@@ -223,7 +223,16 @@ def _trace(
         }
         for s, short in zip(spans, written, strict=True)
     ]
+    drawn.sort(key=lambda span: _depth(span["span_id"], above))  # a store loses a trace with a span before its parent
     return _text({"info": info, "data": {"spans": drawn}})
+
+
+def _depth(span: str, above: dict[str, str | None]) -> int:
+    """How many spans stand above this one."""
+    depth, at = 0, above[span]
+    while at is not None:
+        depth, at = depth + 1, above[at]
+    return depth
 
 
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
