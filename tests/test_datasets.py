@@ -16,6 +16,7 @@ from agent_eval_schema import EvalSetError, from_mlflow_dataset, normalize_eval_
 from agent_eval_schema.integrations.datasets import Collapsed, UnreadableRecord, Updated
 from agent_eval_schema.integrations.records import TAG_PREFIX, key_of, read_records, to_records
 from agent_eval_schema.model import COLUMNS
+from tests.conftest import SAMPLES
 
 mlflow = pytest.importorskip("mlflow")
 NEW_ENOUGH = tuple(map(int, mlflow.__version__.split(".")[:2])) >= (3, 5)
@@ -418,6 +419,14 @@ def test_rows_in_are_written_collapsed_or_set_aside() -> None:
 def test_nothing_to_write(rows: list[Row]) -> None:
     with pytest.raises(EvalSetError, match="there is no row to write"):
         to_mlflow_dataset(rows, "nothing")
+
+
+@needs_datasets
+def test_conversations_of_ces_are_not_written_as_rows() -> None:
+    with pytest.raises(EvalSetError, match="expected evaluation rows, got Evaluation JSON of Google CES"):
+        to_mlflow_dataset(SAMPLES / "evaluation.json", "conversations", on_duplicate="first")
+    with pytest.raises(EvalSetError, match="has no dataset 'conversations'"):
+        from_mlflow_dataset("conversations")
 
 
 @needs_datasets

@@ -23,6 +23,7 @@ from agent_eval_schema import EvalSetError, evaluate_eval_set
 from agent_eval_schema.integrations.evaluate import Evaluation
 from agent_eval_schema.render.scores_text import SHOWN, scores_text
 from tests.conftest import SAMPLES, Row
+from tests.test_prepare import BREAKS, broken
 
 GOLDEN = Path(__file__).parent / "data" / "golden" / "scores.txt"
 ROWS: list[Row] = [{"request": q, "response": a} for q, a in (("a", "x"), ("b", "yy"), ("c", "zzz"))]
@@ -357,11 +358,14 @@ def test_the_settings_of_mlflow_are_as_before(given: str | None, mlflow: Any, mo
     assert dict(os.environ) == before
 
 
-@pytest.mark.usefixtures("mlflow")
-def test_the_settings_are_as_before_an_evaluation_that_fails() -> None:
+def test_the_settings_are_as_before_an_evaluation_that_fails(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: Any) -> None:
+        raise mlflow.exceptions.MlflowException(f"not with {os.environ['MLFLOW_GENAI_EVAL_MAX_WORKERS']} workers")
+
+    monkeypatch.setattr(mlflow.genai, "evaluate", refuse)
     before = dict(os.environ)
-    with pytest.raises(EvalSetError, match="mlflow could not evaluate"):
-        evaluated(ROWS, ["no scorer"])
+    with pytest.raises(EvalSetError, match="mlflow could not evaluate: not with 4 workers"):
+        evaluated(ROWS, [made(length)])
     assert dict(os.environ) == before
 
 
@@ -409,6 +413,21 @@ def test_traces_of_another_store_with_the_same_experiment_id_are_not_lost(mlflow
     own = recorded(mlflow, "o")
     found = evaluated([{"trace": foreign}, {"trace": own[0]}], [made(exact)])
     assert found.scores["exact"].tolist() == ["f", "o"]
+
+
+def test_a_trace_that_no_store_takes_costs_no_row(mlflow: Any) -> None:
+    """What mlflow's reader lets pass is not yet what its store can keep."""
+    if new(mlflow) < (3, 6):
+        pytest.skip("this mlflow scores no recorded traces")
+    path = Path(__file__).parent / "data" / "traces" / "mlflow_v3_6_0.json"
+    text = path.read_text(encoding="utf-8")
+    own_ids = (text.replace(json.loads(text)["info"]["trace_id"], f"tr-{i:032x}") for i in range(len(BREAKS)))
+    rows: list[Row] = [
+        {"trace": json.dumps(broken(json.loads(t), how))} for t, how in zip(own_ids, BREAKS, strict=True)
+    ]
+    rows += [{**ROWS[0], "custom_expected": {"a": None}}]
+    found = evaluated(rows, [made(length)])
+    assert found.scores["length"].notna().tolist() == found.report.valid_mask.tolist() == [True] * len(rows)
 
 
 def test_rows_that_share_a_trace(mlflow: Any) -> None:
@@ -503,10 +522,40 @@ def test_no_scorers() -> None:
         evaluated(ROWS, [])
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (lambda: "all", 'scorers must be "supported" or a list of scorers, got'),
+        (lambda: made(length), "scorers must be \"supported\" or a list of scorers, got the scorer 'length' alone"),
+        (lambda: None, 'scorers must be "supported" or a list of scorers, got null'),
+        (lambda: [made(length), length], "'length' is no scorer of mlflow: give what mlflow's decorator @scorer makes"),
+        (lambda: [type(made(length))], "is no scorer of mlflow: give an instance of it"),
+    ],
+)
+def test_what_is_no_list_of_scorers_is_told_before_a_run_is_open(given: Any, told: str, mlflow: Any) -> None:
+    runs = len(mlflow.search_runs())
+    with pytest.raises(EvalSetError, match=told):
+        evaluated(ROWS, given())
+    assert len(mlflow.search_runs()) == runs
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_scorers_may_come_from_a_generator() -> None:
+    assert evaluated(ROWS, (s for s in [made(length)])).scores["length"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_an_app_that_cannot_be_called() -> None:
+    with pytest.raises(EvalSetError, match="predict_fn must be a function, got the text 'app'"):
+        evaluated(ROWS, [made(length)], "app")
+
+
 @pytest.mark.usefixtures("mlflow")
 def test_no_valid_row() -> None:
-    with pytest.raises(EvalSetError, match="there is no row to evaluate: 1 of 1 are invalid"):
-        evaluated([{"request": " "}], [made(length)])
+    """Rows of requests alone are valid, but there is nothing to score."""
+    told = r'no row to evaluate: 2 of 2 are invalid \(most often AE223 missing-output\): .*\(data, outputs="provided"\)'
+    with pytest.raises(EvalSetError, match=told):
+        evaluated([{"request": "a"}, {"request": "b"}], [made(length)])
 
 
 def test_a_store_that_cannot_be_reached(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, InvalidEvalSet, prepare_for_evaluate, validate_eval_set
+from agent_eval_schema import EvalSetError, InvalidEvalSet, convert_eval_set, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
 from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -106,6 +106,19 @@ def test_rows_with_equal_requests_have_objects_of_their_own() -> None:
     frame = prepare_for_evaluate([ROW, ROW])
     frame["inputs"][0]["messages"].append("changed")
     assert frame["inputs"][1] == only(ROW)["inputs"]
+
+
+def test_a_custom_expectation_of_nothing_is_no_key() -> None:
+    """mlflow ends the evaluation of all rows for one."""
+    rows = [{**ROW, "custom_expected": {"a": None, "b": 1, "c": float("nan")}}, {**ROW, "custom_expected": {"a": None}}]
+    assert prepare_for_evaluate(rows)["expectations"].tolist() == [{"b": 1}, {}]
+
+
+def test_spans_that_stand_before_their_parent_are_plain() -> None:
+    trace = json.loads((Path(__file__).parent / "data" / "traces" / "mlflow_v3_6_0.json").read_text(encoding="utf-8"))
+    trace["data"]["spans"].reverse()
+    text = json.dumps(trace)
+    assert prepare_for_evaluate([{"trace": text}])["trace"].tolist() == [text]
 
 
 def test_an_absent_expectation_is_no_key_and_no_column() -> None:
@@ -220,8 +233,28 @@ def test_a_wrong_option_is_told(options: Row, message: str) -> None:
 
 
 def test_no_valid_row_is_told() -> None:
-    with pytest.raises(EvalSetError, match="there is no row to evaluate: 1 of 1 are invalid"):
+    told = (
+        r"no row to evaluate: 1 of 1 are invalid \(most often AE202 blank-request\): validate_eval_set\(data\) says why"
+    )
+    with pytest.raises(EvalSetError, match=told):
         prepare_for_evaluate([{"request": " ", "response": "x"}])
+
+
+def test_a_row_that_is_invalid_for_an_option_is_told_with_it() -> None:
+    told = r'1 of 2 rows are invalid .* position 1: validate_eval_set\(data, format="databricks", outputs="provided"\)'
+    with pytest.warns(RowsSetAside, match=told):
+        prepare_for_evaluate([ROW, {"request": "a"}], format="databricks", outputs="provided")
+
+
+@pytest.mark.parametrize("target", ["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"])
+@pytest.mark.parametrize("name", ["golden.csv", "golden_broken.csv", "evaluation.json"])
+def test_conversations_of_ces_have_to_be_converted_first(name: str, target: Any) -> None:
+    told = r'expected evaluation rows, got .* of Google CES: .*: .* convert_eval_set\(data, target="databricks"\).data'
+    with pytest.raises(EvalSetError, match=told):
+        prepare_for_evaluate(SAMPLES / name, target=target)
+    turns = convert_eval_set(SAMPLES / name, target="databricks").data
+    if len(turns):
+        assert len(prepare_for_evaluate(turns, target=target)) == len(turns)
 
 
 @pytest.mark.parametrize("name", ["good.jsonl", "good.csv", "search_traces.jsonl", "traces_v2.jsonl", "broken.jsonl"])
@@ -291,6 +324,16 @@ def broken(trace: Row, how: str) -> Row:
         case "lost parents":
             for span in spans:
                 span["parent_span_id"] = "AAAAAAAAAAA="
+        case "a lost parent":
+            spans[-1]["parent_span_id"] = "AAAAAAAAAAA="
+        case "a span below itself":
+            spans[-1]["parent_span_id"] = spans[-1]["span_id"]
+        case "two spans below each other":
+            spans[-1]["parent_span_id"], spans[-2]["parent_span_id"] = spans[-2]["span_id"], spans[-1]["span_id"]
+        case "a type that is an object":
+            spans[-1]["attributes"]["mlflow.spanType"] = "{}"
+        case "a type that is a list":
+            spans[-1]["attributes"]["mlflow.spanType"] = [1]
         case "a span id that is no base64":
             spans[-1]["span_id"] = "AAAAAAAAAA!="
         case "span ids that are right only side by side":
@@ -323,6 +366,8 @@ BREAKS = (
     *("two roots", "odd status", "lost parents", "a span id that is no base64", "null links"),
     *("span ids that are right only side by side", "a trace id of another length", "a request id that is no JSON text"),
     *("an empty trace id", "an empty request id", "a parent that is no base64", "a span id with its end inside"),
+    *("a lost parent", "a span below itself", "two spans below each other"),
+    *("a type that is an object", "a type that is a list"),
     *("an event that is none", "a time in the thirteenth month", "a time in other digits"),
 )
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalSetError, supported_scorers, validate_eval_set
+from agent_eval_schema import EvalSetError, convert_eval_set, supported_scorers, validate_eval_set
 from agent_eval_schema.integrations.scored_row import HOLDS, ScoredRow
 from agent_eval_schema.integrations.supported import ARGUMENTS, SupportedScorers
 from agent_eval_schema.metrics.catalog import METRICS
@@ -697,6 +697,16 @@ def test_a_report_will_do() -> None:
     report = validate_eval_set(rows)
     assert listed(report).table.equals(listed(rows).table)
     assert why(listed(report))["LatencySeconds"] == ""  # the app will be run
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_scorers_of_the_turns_of_a_file_of_ces() -> None:
+    found, turns = (listed(d) for d in (str(GOLDEN), convert_eval_set(GOLDEN, target="databricks").data))
+    assert found.table.equals(turns.table)
+    assert why(found)["DocumentRecall"].startswith("no row can feed it; most lack ")
+
+
+GOLDEN = SAMPLES / "golden.csv"
 
 
 def test_no_table() -> None:

@@ -33,8 +33,8 @@ def write_mlflow(row: Row) -> dict[str, Any]:
 
 def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
-    expectation."""
-    given = dict(row.get("custom_expected") or {})
+    expectation, of which it cannot be one, and ends the evaluation."""
+    given = {name: value for name, value in (row.get("custom_expected") or {}).items() if value is not None}
     for name, (column, shape) in EXPECTED.items():
         value = row.get(column)
         if value is not None:

@@ -195,6 +195,16 @@ def find_format(name: str) -> Format:
     raise EvalSetError(f"no format {name!r}: use one of {', '.join(f.name for f in FORMATS)}, auto")
 
 
+def require_rows(name: str) -> None:
+    """Raise EvalSetError if the rows of a format are no evaluation rows."""
+    form = find_format(name)
+    if not form.is_rows:
+        raise EvalSetError(
+            f"expected evaluation rows, got {form.summary}: the rows of their turns are "
+            'convert_eval_set(data, target="databricks").data'
+        )
+
+
 def detect(batch: pa.RecordBatch | None) -> tuple[Format, str]:
     """The format of a table, from the columns of its first batch, and the reason in words."""
     names = [f.name for f in batch.schema if not is_hidden(f)] if batch is not None else []

@@ -22,6 +22,7 @@ from msgspec import Struct
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import validate_eval_set
 from agent_eval_schema.diagnose import describe
+from agent_eval_schema.formats.registry import require_rows
 from agent_eval_schema.frames import canonical_frame
 from agent_eval_schema.integrations.records import (
     KEPT,
@@ -144,12 +145,14 @@ def to_mlflow_dataset(
     Raises
     ------
     EvalSetError
-        Rows would collapse, no row is valid, mlflow is missing or older than 3.5, or the store refuses.
+        Rows would collapse, no row is valid, the data is a file of CES (convert it first), mlflow is missing or older
+        than 3.5, or the store refuses.
     """
     if on_duplicate not in ("raise", *_CHOOSE):
         raise EvalSetError(f"on_duplicate must be raise, {', '.join(_CHOOSE)}, got {on_duplicate!r}")
     store = _dataset_store(tracking_uri)
     report = validate_eval_set(data, format=format, outputs="generated")
+    require_rows(report.format)
     rows, set_aside = _sorted_out(report)
     if not rows:
         raise EvalSetError(f"there is no row to write: {len(set_aside):,} of {report.row_count:,} are set aside")

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs
+from agent_eval_schema.diagnose import describe
 from agent_eval_schema.integrations.awaited import awaited
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.integrations.prepare import Inputs, prepare
@@ -125,8 +126,8 @@ def evaluate_eval_set(
     Raises
     ------
     EvalSetError
-        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer, or
-        `predict_fn` cannot be called with the inputs of any row.
+        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer or
+        something that is none, or `predict_fn` cannot be called with the inputs of any row.
     """
     try:
         import mlflow
@@ -136,9 +137,12 @@ def evaluate_eval_set(
         raise missing("mlflow", "mlflow 3.3", error) from None
     from agent_eval_schema.integrations.supported import supported_scorers
 
+    named = None if scorers == "supported" else _listed(mlflow, scorers)
+    if predict_fn is not None and not callable(predict_fn):
+        raise EvalSetError(f"predict_fn must be a function, got {describe(predict_fn)}")
     outputs: Outputs = "generated" if predict_fn is not None else "provided"
     prepared = prepare(data, inputs=inputs, format=format, outputs=outputs)
-    chosen = list(supported_scorers(prepared.report, model=model)) if scorers == "supported" else list(scorers)
+    chosen = list(supported_scorers(prepared.report, model=model)) if named is None else named
     if not chosen:
         raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
     _require_names(mlflow, chosen)
@@ -165,6 +169,20 @@ def evaluate_eval_set(
 
 def _name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
+
+
+def _listed(mlflow: Any, scorers: Any) -> list[Any]:
+    """The scorers in a list. Raises EvalSetError for what is no scorer: mlflow would say so when the run is open."""
+    kind = mlflow.genai.scorers.Scorer
+    if isinstance(scorers, str | kind) or not isinstance(scorers, Iterable):  # a scorer itself can be iterated too
+        given = f"the scorer '{visible(_name(scorers))}' alone" if isinstance(scorers, kind) else describe(scorers)
+        raise EvalSetError(f'scorers must be "supported" or a list of scorers, got {given}')
+    listed = list(scorers)
+    for scorer in listed:
+        if not isinstance(scorer, kind):
+            made = "an instance of it" if isinstance(scorer, type) else "what mlflow's decorator @scorer makes of it"
+            raise EvalSetError(f"'{visible(_name(scorer))}' is no scorer of mlflow: give {made}")
+    return listed
 
 
 def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:

@@ -30,11 +30,12 @@ from agent_eval_schema.collector import without_collector
 from agent_eval_schema.filling import trace_texts
 from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.mlflow_rows import EXPECTED, expectations_of
-from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.registry import find_format, require_rows
 from agent_eval_schema.frames import Source, open_source
 from agent_eval_schema.integrations.python_columns import PythonColumns
-from agent_eval_schema.issues import EvalSetError, InvalidEvalSet
+from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Severity
 from agent_eval_schema.report import Report
+from agent_eval_schema.rules import RULES
 from agent_eval_schema.traces.encode import made_of, rewritten
 
 Target = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
@@ -70,7 +71,8 @@ def prepare_for_evaluate(
     Parameters
     ----------
     data
-        Anything that `validate_eval_set` takes. It is not changed.
+        Anything that `validate_eval_set` takes, but files of CES, whose rows are no evaluation rows (their turns are:
+        `convert_eval_set(data, target="databricks").data`). It is not changed.
     target
         `"mlflow.genai"` for mlflow.genai.evaluate, `"databricks-agent"` for
         `mlflow.evaluate(model_type="databricks-agent")`, `"mlflow.evaluate"` for `mlflow.models.evaluate` with a model
@@ -92,7 +94,7 @@ def prepare_for_evaluate(
     Raises
     ------
     EvalSetError
-        An unknown target or option, or no valid row at all.
+        An unknown target or option, a file of CES, or no valid row at all.
     InvalidEvalSet
         There are invalid rows, and `on_invalid="raise"`.
     """
@@ -106,7 +108,7 @@ def prepare_for_evaluate(
     if prepared.set_aside:
         message = (
             f"{len(prepared.set_aside):,} of {prepared.report.row_count:,} rows are invalid and left out, the first at "
-            f"position {prepared.set_aside[0]}: validate_eval_set(data) says why"
+            f"position {prepared.set_aside[0]}: {_says_why(format, outputs)}"
         )
         warnings.warn(message, RowsSetAside, stacklevel=2)
     return prepared.frame
@@ -133,6 +135,7 @@ def _prepare(
     if inputs not in _INPUTS:
         raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
     plan = make_plan(source, format, outputs)
+    require_rows(plan.format)
     form = find_format(plan.format)
     fold = Fold(plan.codes, plan.outputs, source, origins=form.origins)
     kept, beside = PythonColumns(), target == "mlflow.genai"
@@ -143,8 +146,7 @@ def _prepare(
     report = Report(source, plan, fold)
     valid = report.valid_mask
     if not valid.any():
-        count = f"{report.invalid_count:,} of {report.row_count:,} are invalid: validate_eval_set(data) says why"
-        raise EvalSetError(f"there is no row to evaluate: {count if report.row_count else 'the data has none'}")
+        raise EvalSetError(f"there is no row to evaluate: {_why_none(report, format, outputs)}")
     columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
@@ -153,6 +155,21 @@ def _prepare(
     frame = _DRAW[target](columns, plan.outputs, inputs, given)
     frame.index = pd.Index(np.flatnonzero(valid), name="row")
     return Prepared(frame, report, np.flatnonzero(~valid).tolist())
+
+
+def _says_why(format: str, outputs: str) -> str:
+    options = {"format": format, "outputs": outputs}
+    given = "".join(f', {name}="{option}"' for name, option in options.items() if option != "auto")
+    return f"validate_eval_set(data{given}) says why"
+
+
+def _why_none(report: Report, format: str, outputs: str) -> str:
+    if not report.row_count:
+        return "the data has none"
+    errors = {code: n for code, n in report.counts.items() if RULES[code].severity is Severity.ERROR}
+    code = max(errors, key=errors.__getitem__)
+    count = f"{report.invalid_count:,} of {report.row_count:,} are invalid"
+    return f"{count} (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
 
 
 Columns = dict[str, Any]

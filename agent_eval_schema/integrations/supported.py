@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from agent_eval_schema.check import validate_eval_set
+from agent_eval_schema.convert import report_on_rows
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import Support, metrics_of
 from agent_eval_schema.report import Report
@@ -63,7 +64,7 @@ def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorer
     Parameters
     ----------
     data
-        What `validate_eval_set` takes, or its Report.
+        What `validate_eval_set` takes, or its Report; of files of CES, their turns.
     model
         The judge model that mlflow's judges ask, as mlflow names it (`"openai:/gpt-4o"`). Without one they are left
         out. mlflow 3.17 asks OpenAI, and servers that speak like it, with no package beside itself (OPENAI_API_KEY,
@@ -85,7 +86,7 @@ def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorer
     """
     from agent_eval_schema.integrations.scorers import SCORERS
 
-    report = data if isinstance(data, Report) else validate_eval_set(data)
+    report = report_on_rows(data if isinstance(data, Report) else validate_eval_set(data))
     ours = [(Metric(OURS, kind.__name__, kind.needs), kind) for kind in SCORERS]
     theirs = [(metric, _builtin(metric.name)) for metric in metrics_of("mlflow")]
     found = [_choose(metric, kind, report, model) for metric, kind in [*theirs, *ours]]

@@ -57,6 +57,34 @@ class Attributes(Struct, rename=_ATTRIBUTE_KEYS, gc=False):
     tool_name: Raw = NOTHING
 
 
+KINDS = ("AGENT", "CHAIN", "LLM", "CHAT_MODEL", "RETRIEVER", "TOOL", "EMBEDDING", "RERANKER", "PARSER", "UNKNOWN")
+_AS_MLFLOW_WRITES = frozenset(f'"{kind}"' for kind in KINDS)
+
+
+def is_kind(text: str | None) -> bool:
+    """Whether the type of a span is one of mlflow's, a text of another name, or absent: mlflow 3.17 loses the whole
+    trace for a type that is an object or a list."""
+    return text is None or text in _AS_MLFLOW_WRITES or isinstance(jsontext.parse_leniently(text), str)
+
+
+def grounded(parents: dict[str, str | None], root: str) -> dict[str, str | None]:
+    """The parent of each span, of which every one stands below the root: at once, if its parent is not there, or stands
+    below the span itself. A store takes no other trace (mlflow 3.17)."""
+    found: dict[str, str | None] = {**parents, root: None}
+    done = {root}
+    for start in parents:
+        way: set[str] = set()
+        at = start
+        while at not in done:
+            way.add(at)
+            above = found[at]
+            if above is None or above not in found or above in way:
+                found[at] = above = root
+            at = above
+        done |= way
+    return found
+
+
 class Context(Struct, gc=False):
     span_id: str | None = None
 

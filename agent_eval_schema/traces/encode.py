@@ -19,7 +19,16 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.traces.decode import FAILED_CODES, Attributes, Span, Trace, decode_trace, text_of
+from agent_eval_schema.traces.decode import (
+    FAILED_CODES,
+    Attributes,
+    Span,
+    Trace,
+    decode_trace,
+    grounded,
+    is_kind,
+    text_of,
+)
 from agent_eval_schema.traces.derive import derive
 
 MADE = "agent_eval_schema.made"
@@ -40,9 +49,9 @@ def rewritten(text: str) -> str | None:
     spans = home["spans"] if isinstance(home.get("spans"), list) else []
     attributes = [_attributes_of(s) for s in spans] if len(spans) == len(trace.spans) else [{}] * len(trace.spans)
     derived = derive(trace)
-    root = next((s for s in trace.spans if s.parent is None), None)
+    root = min((s for s in trace.spans if s.parent is None), key=lambda s: s.start or 0, default=None)
     drawn = [
-        _Drawn(s.name, s.id, s.parent if s is not root else None, s.start, own, s.end, s.code in FAILED_CODES)
+        _Drawn(s.name, s.id, None if s is root else s.parent or "", s.start, own, s.end, s.code in FAILED_CODES)
         for s, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
     ]
     if root is None:
@@ -136,10 +145,16 @@ def _texts(**values: Any) -> dict[str, str]:
     return {names[k]: _text(v) for k, v in values.items() if v is not None}
 
 
+_TYPE = "mlflow.spanType"
+
+
 def _attributes_of(span: Any) -> dict[str, str]:
     found = span.get("attributes") if isinstance(span, dict) else None
     found = jsontext.parse_leniently(found) if isinstance(found, str) else found
-    return {k: v if isinstance(v, str) else _text(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    texts = {k: v if isinstance(v, str) else _text(v) for k, v in found.items()} if isinstance(found, dict) else {}
+    if not is_kind(texts.get(_TYPE)):
+        del texts[_TYPE]
+    return texts
 
 
 def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
@@ -157,7 +172,8 @@ def _strings(given: Any) -> dict[str, str]:
 
 
 class _Drawn(Struct):
-    """A span that is to be written; `identity` and `parent` are names that need only be told apart."""
+    """A span that is to be written; `identity` and `parent` are names that need only be told apart. The root alone has
+    None as its parent; a span of which the parent is not there stands below the root."""
 
     name: str | None
     identity: str | None
@@ -194,18 +210,29 @@ def _trace(
     ids: dict[str | None, str] = {}
     for span, short in zip(spans, written, strict=True):
         ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
+    root = next(short for span, short in zip(spans, written, strict=True) if span.parent is None)
+    above = grounded({w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}, root)
     of_trace = {"trace_id": base64.b64encode(number).decode()}
     own = {"mlflow.traceRequestId": _text(trace_id)}
     drawn = [
         {
             **of_trace,
             "span_id": short,
-            "parent_span_id": ids.get(s.parent) if s.parent else None,
+            "parent_span_id": above[short],
             **_span(s, own, duration),
         }
         for s, short in zip(spans, written, strict=True)
     ]
+    drawn.sort(key=lambda span: _depth(span["span_id"], above))  # a store loses a trace with a span before its parent
     return _text({"info": info, "data": {"spans": drawn}})
+
+
+def _depth(span: str, above: dict[str, str | None]) -> int:
+    """How many spans stand above this one."""
+    depth, at = 0, above[span]
+    while at is not None:
+        depth, at = depth + 1, above[at]
+    return depth
 
 
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from agent_eval_schema.traces.decode import (
     Status,
     Trace,
     decode_trace,
+    is_kind,
 )
 
 
@@ -145,24 +146,30 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\
 
 
 def _are_plain(spans: list[_PlainSpan]) -> bool:
-    """Whether there is one root, the ids are written as they must be, and the events are events. It is asked of every
-    trace, so what its spans have in common is looked at once."""
+    """Whether there is one root above all, the ids are written as they must be, and the events are events. It is asked
+    of every trace, so what its spans have in common is looked at once."""
     ids: list[str] = []
-    roots = 0
+    seen: set[str | None] = set()
+    roots: list[str] = []
+    late: list[str] = []
     trace_id = request_id = None
     for span in spans:
         if span.trace_id != trace_id and not _TRACE_ID(trace_id := span.trace_id):
             return False
         if span.attributes.request_id != request_id and not _REQUEST_ID(request_id := span.attributes.request_id):
             return False
+        if not is_kind(span.attributes.type):
+            return False
         if span.events != _EMPTY and not _are_events(span.events):
             return False
-        ids.append(span.span_id)
         if span.parent_span_id is None:
-            roots += 1
-        else:
-            ids.append(span.parent_span_id)
-    return roots == 1 and _are_span_ids(ids)
+            roots.append(span.span_id)
+        elif span.parent_span_id not in seen:
+            late.append(span.parent_span_id)
+        ids.append(span.span_id)
+        seen.add(span.span_id)
+    # A store loses a trace with a span before its parent, unless that is the root (mlflow 3.17).
+    return len(roots) == 1 and _are_span_ids(ids) and (not late or set(late) == set(roots))
 
 
 _TRACE_ID = re.compile("[A-Za-z0-9+/]{22}==").fullmatch
