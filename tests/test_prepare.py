@@ -297,11 +297,37 @@ def test_a_rewritten_trace_says_the_same_and_mlflow_reads_it(path: Path) -> None
     assert isinstance(after, Trace)
     assert after.plain
     ours, theirs = derive(before), derive(after)
-    for field in ("request", "response", "retrieved_context", "predicted_trajectory", "token_counts", "failure"):
+    for field in (
+        "request",
+        "response",
+        "retrieved_context",
+        "predicted_trajectory",
+        "token_counts",
+        "failure",
+        "error",
+    ):
         assert getattr(ours, field) == getattr(theirs, field)
     found = MlflowTrace.from_json(again)
     assert len(found.data.spans) == len(before.spans)
     assert found.info.tags[MADE] == "written anew"
+
+
+def test_a_rewritten_trace_keeps_what_happened_in_its_spans() -> None:
+    from mlflow.entities import Trace as MlflowTrace
+
+    trace = json.loads(next(p for p in TRACES if p.stem == "mlflow_v3_18_1").read_text(encoding="utf-8"))
+    failed = [s for s in trace["data"]["spans"] if s["events"]]
+    assert failed
+    for span in failed:
+        span["status"]["message"] = "ValueError: no such order"
+    trace["info"]["colour"] = "red"  # mlflow reads no trace with a key that it does not know
+    again = rewritten(json.dumps(trace))
+    assert again is not None
+    spans = {s.name: s for s in MlflowTrace.from_json(again).data.spans}
+    for span in failed:
+        found = spans[span["name"]]
+        assert [(e.name, e.attributes) for e in found.events] == [(e["name"], e["attributes"]) for e in span["events"]]
+        assert found.status.description == "ValueError: no such order"
 
 
 def broken(trace: Row, how: str) -> Row:

@@ -477,7 +477,7 @@ def _error(reading: Reading) -> str | None:
         return None
     ordered = sorted(reading.trace.spans, key=lambda s: (s is not reading.root, _start(s)))
     messages = [m for span in ordered for m in _exceptions(span)]
-    return messages[0] if messages else _status_message(reading.root)
+    return messages[0] if messages else status_message(reading.root)
 
 
 def _exceptions(span: Span) -> list[str]:
@@ -488,10 +488,11 @@ def _exceptions(span: Span) -> list[str]:
     return [t for t in read if isinstance(t, str)]
 
 
-def _status_message(root: Span | None) -> str | None:
-    if root is None:
+def status_message(span: Span | None) -> str | None:
+    """What the status of a span says, beside its code."""
+    if span is None:
         return None
-    return (root.status.message if isinstance(root.status, Status) else root.status_message) or None
+    return (span.status.message if isinstance(span.status, Status) else span.status_message) or None
 
 
 def _session(reading: Reading) -> str | None:

@@ -16,11 +16,12 @@ from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.traces.decode import (
     FAILED_CODES,
+    NOTHING,
     Attributes,
     Span,
     Trace,
@@ -29,7 +30,8 @@ from agent_eval_schema.traces.decode import (
     is_kind,
     text_of,
 )
-from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.derive import derive, status_message
+from agent_eval_schema.traces.plain import are_events
 
 MADE = "agent_eval_schema.made"
 """The tag of a trace that was made of a row's columns or written anew; its value says which, and for a made one what it
@@ -51,8 +53,8 @@ def rewritten(text: str) -> str | None:
     derived = derive(trace)
     root = min((s for s in trace.spans if s.parent is None), key=lambda s: s.start or 0, default=None)
     drawn = [
-        _Drawn(s.name, s.id, None if s is root else s.parent or "", s.start, own, s.end, s.code in FAILED_CODES)
-        for s, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
+        _drawn(span, span is root, own)
+        for span, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
     ]
     if root is None:
         message = {"messages": derived.request} if derived.request else None
@@ -69,6 +71,14 @@ def rewritten(text: str) -> str | None:
         trace.info.client_request_id,
         {**_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
         {**_strings(info.get("tags")), MADE: "written anew"},
+    )
+
+
+def _drawn(span: Span, is_root: bool, own: dict[str, str]) -> _Drawn:
+    parent = None if is_root else span.parent or ""
+    message = status_message(span) or ""
+    return _Drawn(
+        span.name, span.id, parent, span.start, own, span.end, span.code in FAILED_CODES, span.events, message
     )
 
 
@@ -182,6 +192,8 @@ class _Drawn(Struct):
     attributes: dict[str, str]
     end: int | None = None
     failed: bool = False
+    events: Raw = NOTHING
+    message: str = ""
 
 
 def _trace(
@@ -223,16 +235,23 @@ def _trace(
         }
         for s, short in zip(spans, written, strict=True)
     ]
-    drawn.sort(key=lambda span: _depth(span["span_id"], above))  # a store loses a trace with a span before its parent
+    depths = _depths(above)
+    drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
     return _text({"info": info, "data": {"spans": drawn}})
 
 
-def _depth(span: str, above: dict[str, str | None]) -> int:
-    """How many spans stand above this one."""
-    depth, at = 0, above[span]
-    while at is not None:
-        depth, at = depth + 1, above[at]
-    return depth
+def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
+    """How many spans stand above each span, which together are a tree."""
+    found: dict[str | None, int] = {None: -1}
+    for span in above:
+        way: list[str] = []
+        at: str | None = span
+        while at is not None and at not in found:
+            way.append(at)
+            at = above[at]
+        for step in reversed(way):
+            found[step] = found[above[step]] + 1
+    return found
 
 
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
@@ -242,10 +261,24 @@ def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
         "name": span.name or "span",
         "start_time_unix_nano": start,
         "end_time_unix_nano": span.end or start + duration * 1_000_000,
-        "events": [],
-        "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": ""},
+        "events": _events(span.events),
+        "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
         "attributes": {"mlflow.spanType": '"UNKNOWN"', **span.attributes, **own},
     }
+
+
+def _events(given: Raw) -> list[Any]:
+    """The events of a span of any generation as mlflow reads them today; none where it does not."""
+    value = [] if given is NOTHING else jsontext.parse_leniently(bytes(given).decode("utf-8", "replace"))
+    events = [_event(e) for e in value] if isinstance(value, list) else []
+    return events if are_events(Raw(jsontext.encode(events))) else []
+
+
+def _event(event: Any) -> Any:
+    """Up to 2.22 the time was called otherwise; it was in nanoseconds, too."""
+    if isinstance(event, dict) and "timestamp" in event:
+        return {("time_unix_nano" if key == "timestamp" else key): value for key, value in event.items()}
+    return event
 
 
 def _short_id(identity: str, place: int) -> str:

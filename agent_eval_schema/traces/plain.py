@@ -160,7 +160,7 @@ def _are_plain(spans: list[_PlainSpan]) -> bool:
             return False
         if not is_kind(span.attributes.type):
             return False
-        if span.events != _EMPTY and not _are_events(span.events):
+        if span.events != _EMPTY and not are_events(span.events):
             return False
         if span.parent_span_id is None:
             roots.append(span.span_id)
@@ -184,7 +184,8 @@ def _are_span_ids(ids: list[str]) -> bool:
     return joined[11::12] == ends and joined.encode().translate(None, _DIGITS) == ends.encode()
 
 
-def _are_events(given: Raw) -> bool:
+def are_events(given: Raw) -> bool:
+    """Whether mlflow reads these as the events of a span."""
     try:
         if given is not NOTHING:
             _events(given)
