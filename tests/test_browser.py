@@ -172,6 +172,22 @@ def test_nothing_sticks_out(browser: Any, report_path: Path, width: int) -> None
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+NAMED: dict[str, Callable[[Path, Path], str]] = {
+    "report": lambda one, other: validate_eval_set(one).to_html(),  # noqa: ARG005
+    "diff": lambda one, other: diff_eval_sets(one, other).to_html(),
+}
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_long_path_is_broken(browser: Any, tmp_path: Path, page: str) -> None:
+    folder = tmp_path / ("W" * 80)
+    folder.mkdir()
+    files = [Path(shutil.copy(SAMPLES / name, folder)) for name in ("good.jsonl", "good_v2.jsonl")]
+    shown = Visit(browser, saved(tmp_path, NAMED[page](*files)), viewport={"width": 400, "height": 800}).page
+    assert "W" * 80 in shown.locator("main").text_content()
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 400
+
+
 def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Path) -> None:
     page = Visit(browser, report_path).page
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
