@@ -282,6 +282,14 @@ def test_numpy_in_cells_becomes_plain() -> None:
     assert frame["expected_retrieved_context"][0] is cell
 
 
+def test_mixed_outputs_go_to_parquet(tmp_path: Path) -> None:
+    completion = {"choices": [{"message": {"role": "assistant", "content": "hi"}}]}
+    outputs = ["text", completion, {"answer": 3}, ["x", "y"]]
+    rows = [{"inputs": {"question": str(i)}, "outputs": given} for i, given in enumerate(outputs)]
+    prepare_for_evaluate(pd.DataFrame(rows)).to_parquet(tmp_path / "rows.parquet")
+    assert pd.read_parquet(tmp_path / "rows.parquet")["outputs"].tolist() == ["text", "hi", '{"answer":3}', '["x","y"]']
+
+
 # traces that mlflow would not read
 
 
