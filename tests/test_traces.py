@@ -1413,6 +1413,12 @@ def test_no_traces_at_all(tmp_path: Path) -> None:
         eval_set_from_traces(tmp_path / "no-such-file.jsonl")
 
 
+@pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])
+def test_files_of_conversations_hold_no_traces(samples: Path, name: str) -> None:
+    with pytest.raises(EvalSetError, match="no traces found"):
+        eval_set_from_traces(samples / name)
+
+
 @pytest.mark.parametrize("text", ['{"info": null, "data": {}, "spans": false}', '{"data": {"spans": 3}, "spans": [2]}'])
 def test_spans_that_are_no_list_are_left_out_wherever_they_stand(text: str) -> None:
     trace = decode_trace(text)

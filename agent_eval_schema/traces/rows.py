@@ -57,10 +57,12 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
 def report_on_traces(traces: Any, *, values: bool = True, screen: Screen | None = None) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are none in `traces`."""
     from agent_eval_schema.check import check_source
+    from agent_eval_schema.formats.registry import find_format
 
     source = _source(traces)
     report = check_source(source, outputs="provided", values=values, screen=screen)
-    if report.row_count and "trace" not in report.source_schema.names and report.format == "databricks":
+    has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
+    if report.row_count and "trace" not in report.source_schema.names and has_no_traces:
         raise EvalSetError("no traces found: expected a `trace` column, or one trace (info, data) a row")
     return report
 
