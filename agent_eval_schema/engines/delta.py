@@ -204,7 +204,7 @@ def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
     with as_new_folder(path) as temporary:
         try:
             deltalake.write_deltalake(temporary, pa.RecordBatchReader.from_batches(rows.schema, rows.read()))
-        except Exception as error:
+        except Exception as error:  # of delta-rs, whose types differ from version to version, or of the rows
             if rows.error is None or isinstance(rows.error, pa.ArrowException):
                 raise EvalSetError(f"{path}: cannot be written: {_first_line(rows.error or error)}") from error
             raise rows.error from None
@@ -229,7 +229,7 @@ def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:
     for field in fields:
         try:
             Schema.from_arrow(pa.schema([field]))
-        except Exception as error:
+        except Exception as error:  # delta-rs has no type for it
             why = _first_line(error)
             raise EvalSetError(
                 f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
@@ -251,6 +251,6 @@ class _Rows:
             for batch in self._batches:
                 yield from fitted(batch, self.schema).to_batches()
                 self.count += batch.num_rows
-        except Exception as error:
+        except Exception as error:  # delta-rs would pass it on as its own
             self.error = error
             raise

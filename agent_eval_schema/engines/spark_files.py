@@ -36,7 +36,7 @@ def read_table(spark: SparkSession, name: str) -> DataFrame:
         if os.path.isdir(os.path.join(name, "_delta_log")):
             return spark.read.format("delta").load(name)
         return spark.read.parquet(name)
-    except Exception as error:
+    except Exception as error:  # of Spark or of Java
         raise EvalSetError(f"{name}: Spark cannot read it: {_first_line(error)}") from error
 
 
@@ -58,7 +58,7 @@ def write_table(df: DataFrame, path: str) -> None:
     try:
         df.write.format(form).save(new)
         os.rename(new, path)
-    except Exception as error:
+    except Exception as error:  # of Spark, of Java or of the disk
         raise EvalSetError(f"{path}: cannot be written: {_first_line(error)}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
