@@ -16,7 +16,7 @@ from agent_eval_schema.cells import Cells
 from agent_eval_schema.decoding import FAILED, decode_column
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics import call_numbers, trajectory_columns
-from agent_eval_schema.metrics import trajectory_cells as cells
+from agent_eval_schema.metrics import call_texts as cells
 from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, read_pair, score_pair
