@@ -46,23 +46,25 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
 _calls = msgspec.json.Decoder(list[_Call]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 
-FEW = 512
-"""So many cells are read at a time: what is made of them is gone before it has left the processor's cache."""
+FEW, MANY = 256, 2048
+"""So many cells are decoded, or cut, at a time: what is made of them is gone before it has left the processor's cache.
+"""
 
 
 def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
     """The trajectories that columns of JSON texts hold, one column after the other; the calls are only here of those
     that are wanted."""
-    lengths, pieces, order = np.zeros(len(wanted), np.int64), [_alternating(NO_BYTES, NONE, NONE)], [NONE]
+    lengths, pieces, order = np.zeros(len(wanted), np.int64), [pa.array([], pa.large_binary())], [NONE]
     start = 0
-    for few in (few for column in columns for few in _slices(column.cast(pa.large_binary()), FEW)):
-        chosen, here = wanted[start : start + len(few)], lengths[start : start + len(few)]
-        here[~chosen] = _counted(few.filter(pa.array(~chosen)))
-        for rows, (texts, found) in _apart(few, np.flatnonzero(chosen)):
+    for column in columns:
+        cells, chosen = column.cast(pa.large_binary()), wanted[start : start + len(column)]
+        here = lengths[start : start + len(column)]
+        here[~chosen] = _counted(cells.filter(pa.array(~chosen)))
+        for rows, (texts, found) in _apart(cells.filter(pa.array(chosen)), np.flatnonzero(chosen)):
             here[rows] = found
             pieces.append(texts)
             order.append(rows + start)
-        start += len(few)
+        start += len(column)
     encoded = pa.chunked_array(pieces).dictionary_encode().combine_chunks()
     ids = np.asarray(encoded.indices)[::2]
     called = _tools_of(encoded.dictionary, ids, tools)
@@ -82,32 +84,33 @@ def _slices(array: pa.Array, size: int) -> Iterator[pa.Array]:
 # cells whose calls are wanted
 
 _Texts = tuple[pa.Array, Numbers]
-"""The texts of the calls of some cells, after each of them what stands between it and the next one; and how many calls
-each cell has, -1 where it cannot be read."""
+"""The texts of the calls of some cells as `listed` wants them, after each of them what stands between it and the next
+one; and how many calls each cell has, -1 where it cannot be read."""
 
-NO_BYTES, NONE = np.empty(0, np.uint8), np.empty(0, np.int64)
+NONE = np.empty(0, np.int64)
 
 
 def _alternating(data: Numbers, starts: Numbers, ends: Numbers) -> pa.Array:
-    """The texts that start and end there, after each one what stands between it and the next one."""
+    """The texts that start there, and those that end there; the latter get a comma."""
+    data[ends] = COMMA
     at = np.empty(2 * len(starts) + 1, np.int64)
-    at[:-1:2], at[1::2], at[-1] = starts, ends, len(data)
+    at[:-1:2], at[1::2], at[-1] = starts, ends + 1, len(data)
     return pa.Array.from_buffers(
         pa.large_binary(), len(at) - 1, [None, pa.py_buffer(at), pa.py_buffer(data)], null_count=0
     )
 
 
 def _apart(cells: pa.Array, rows: Numbers) -> Iterator[tuple[Numbers, _Texts]]:
-    """The calls of the cells in these rows, and of which rows they are."""
-    if not len(rows):
-        return
-    *found, odd = _cut(cells.take(pa.array(rows)))
-    if not odd.any():
-        yield rows, found
-        return
-    if not odd.all():
-        yield rows[~odd], _cut(cells.take(pa.array(rows[~odd])))[:2]
-    yield rows[odd], _decoded(cells.take(pa.array(rows[odd])).to_pylist())
+    """The calls of cells, which are those of these rows; and of which rows they are."""
+    for start in range(0, len(rows), MANY):
+        few, at = cells.slice(start, MANY), rows[start : start + MANY]
+        *found, odd = _cut(few)
+        if not odd.any():
+            yield at, found
+            continue
+        if not odd.all():
+            yield at[~odd], _cut(few.filter(pa.array(~odd)))[:2]
+        yield at[odd], _decoded(few.filter(pa.array(odd)).to_pylist())
 
 
 def _decoded(cells: list[bytes]) -> _Texts:
@@ -131,22 +134,20 @@ def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
     calls but those that stand between the pieces, as an object after a comma within a piece is no call by its first
     key, or else the cell is odd.
     """
-    at = offsets(cells)
-    data, at = np.frombuffer(cells.buffers()[2], np.uint8)[at[0] : at[-1]], at - at[0]
-    if len(data) < len(HEAD):
-        return _alternating(NO_BYTES, NONE, NONE), np.zeros(len(cells), np.int64), np.ones(len(cells), bool)
-    starts = _objects(data, at[:-1] + 1)
+    at, data = offsets(cells), np.frombuffer(cells.buffers()[2], np.uint8)
+    at, data = at - at[0], data[at[0] : at[-1]].copy()
+    starts = _starts(data)
     first = np.searchsorted(starts, at)
     lengths = np.diff(first)
     filled = lengths > 0
     head, last = first[:-1][filled], first[1:][filled] - 1
     before = data[starts - 1]
-    ends = np.append(starts[1:] - 2 + (before[1:] == COMMA), 0)
+    ends = np.append(starts[1:] - 2 + (before[1:] == COMMA), 0)[: len(starts)]
     ends[last] = at[1:][filled] - 1
     opened, closed = (before == COMMA) | (before == SPACE), data[ends] == COMMA
     opened[head] = (before[head] == OPENING) & (starts[head] == at[:-1][filled] + 1)
     closed[last] = data[ends[last]] == CLOSING
-    good = _begins(data, starts, HEAD) & (data[ends - 1] == BRACE_CLOSING) & opened & closed
+    good = _is_head(data, starts) & (data[ends - 1] == BRACE_CLOSING) & opened & closed
     odd = ~filled
     odd[np.searchsorted(first, np.flatnonzero(~good), "right") - 1] = True
     return _alternating(data, starts, ends), lengths, odd
@@ -155,22 +156,22 @@ def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
 COMMA, SPACE, QUOTE, OPENING, BACKSLASH, CLOSING, BRACE, BRACE_CLOSING = map(np.uint8, b', "[\\]{}')
 
 
-def _objects(data: Numbers, first: Numbers) -> Numbers:
-    """Where objects begin that stand after a comma and may be calls; and the first of each cell, whatever it is."""
-    comma, blank, found = data == COMMA, data <= SPACE, data == BRACE
-    found[2:] &= comma[1:-1] | (blank[1:-1] & (comma[:-2] | blank[:-2]))
-    found[:2] = False
-    found[np.minimum(first, len(data) - 1)] = True
-    starts = np.flatnonzero(found)
-    key = data.take(starts + 2, mode="clip")
-    is_other = (data.take(starts + 1, mode="clip") == QUOTE) & (key != ord("t")) & (key != BACKSLASH)
-    return starts[~is_other]
+def _starts(data: Numbers) -> Numbers:
+    """Where calls may begin: the first object of a cell, and objects after a comma."""
+    found = np.flatnonzero(data == BRACE)
+    second, before, key, after = (data.take(found + i, mode="wrap") for i in (-2, -1, 1, 2))
+    is_next = (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
+    is_first = (before == OPENING) & ((second == CLOSING) | (found == 1))
+    is_other = (key == QUOTE) & (after != ord("t")) & (after != BACKSLASH)
+    return found[(is_next | is_first) & ~is_other]
 
 
-def _begins(data: Numbers, starts: Numbers, text: bytes) -> Numbers:
-    """Whether `text` stands in these places."""
-    windows = np.ndarray(len(data) - len(text) + 1, f"S{len(text)}", data, strides=(1,))
-    return (starts < len(windows)) & (windows[np.minimum(starts, len(windows) - 1)] == text)
+def _is_head(data: Numbers, starts: Numbers) -> Numbers:
+    """Whether HEAD stands in these places."""
+    words = np.ndarray(max(len(data) - 7, 0), "<u8", data, strides=(1,))
+    found = starts < len(words)
+    found[found] = words[starts[found]] << np.uint64(8) == int.from_bytes(HEAD, "little") << 8
+    return found
 
 
 def _tools_of(texts: pa.Array, ids: Numbers, tools: Tools) -> Numbers:
@@ -179,12 +180,12 @@ def _tools_of(texts: pa.Array, ids: Numbers, tools: Tools) -> Numbers:
     asked[ids] = True
     texts = texts.filter(pa.array(asked))
     called: list[int] = []
-    for few in _slices(texts, 2 * FEW):
+    for few in _slices(texts, 4 * FEW):
         calls = or_none(_calls, listed(few)) or ()
-        for one in [calls] if len(calls) == len(few) else [or_none(_calls, b"[%b]" % t) for t in few.to_pylist()]:
+        for one in [calls] if len(calls) == len(few) else [or_none(_calls, b"[%b]" % t[:-1]) for t in few.to_pylist()]:
             called += [tools[call.tool_name] for call in one] if one else [-1]
-    found[asked] = called
-    found[np.flatnonzero(asked)[_out_of_range(texts, lambda text: decode_inputs(b"[%b]" % text))]] = -1
+    found[asked] = np.fromiter(called, np.int64, len(called))
+    found[np.flatnonzero(asked)[_out_of_range(texts, lambda text: decode_inputs(b"[%b]" % text[:-1]))]] = -1
     return found
 
 
@@ -194,11 +195,14 @@ def _tools_of(texts: pa.Array, ids: Numbers, tools: Tools) -> Numbers:
 
 def _counted(cells: pa.Array) -> Numbers:
     """How many calls each cell has, -1 where it cannot be read."""
-    texts = cells.to_pylist()
-    found = or_none(_count, texts)
-    lengths = np.array([(or_none(_count, [t]) or [-1])[0] for t in texts] if found is None else found, np.int64)
-    lengths[_out_of_range(cells, decode_inputs)] = -1
-    return lengths
+    lengths: list[int] = []
+    for few in _slices(cells, FEW):
+        texts = few.to_pylist()
+        found = or_none(_count, texts)
+        lengths += [(or_none(_count, [t]) or [-1])[0] for t in texts] if found is None else found
+    read = np.fromiter(lengths, np.int64, len(lengths))
+    read[_out_of_range(cells, decode_inputs)] = -1
+    return read
 
 
 def _count(cells: list[bytes]) -> list[int]:
