@@ -77,6 +77,20 @@ PAIRS = 1 << 20
 """So many pairs of calls are compared at once: few enough for the processor's cache, and at least LONGEST²."""
 
 
+def matches(predicted: Numbers, reference: Numbers) -> Numbers:
+    """How many calls the two of a row have in common: the n-th time that the reference has a call is matched by the
+    n-th time that the prediction has it."""
+    again = np.tri(len(reference), k=-1, dtype=bool).T[:, :, None] & (reference[:, None] == reference)
+    found: Numbers = (_times(again) < _times(predicted[:, None] == reference)).sum(axis=0)
+    return found
+
+
+def _times(found: Numbers) -> Numbers:
+    """How often, along the first axis."""
+    times: Numbers = np.add.reduce(found, axis=0, dtype=np.int16)
+    return times
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # by text
 
@@ -112,14 +126,20 @@ def contested(predicted: Trajectories, reference: Trajectories, rows: Numbers, t
     """The numbers of which the texts do not say enough: the calls of one tool in one row, if both trajectories call it,
     with several texts, and not with the same ones in the same order.
 
-    The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`. Of rows
-    with thousands of calls all are taken.
+    The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`. If all
+    have the same texts in another order, and not so their tools, no input makes a difference. Of rows with thousands of
+    calls all are taken.
     """
     found, tools = np.zeros(len(tools) + 2, bool), np.append(tools, [-2, -1])  # no call is of the tool of another one
     for some in alike(rows, predicted, reference):
         p, r = predicted.steps(some, -1), reference.steps(some, -2)
         apart_p, apart_r = _apart(p, r, predicted, reference, some)
-        pairs = (tools[p][:, None] == tools[r]) & (p[:, None] != r) & (apart_p[:, None] | apart_r)
+        called_p, called_r = tools[p], tools[r]
+        common = min(len(p), len(r))
+        moved = ((called_p[:common] != called_r[:common]) & (p[:common] >= 0)).any(axis=0)
+        lengths = predicted.lengths[some]
+        clear = moved & (lengths == reference.lengths[some]) & (matches(p, r) == lengths)
+        pairs = (called_p[:, None] == called_r) & (p[:, None] != r) & (apart_p[:, None] | apart_r) & ~clear
         found[p[pairs.any(axis=1)]] = found[r[pairs.any(axis=0)]] = True
     for row in longer(rows, predicted, reference).tolist():
         found[predicted.of(row)] = found[reference.of(row)] = True

@@ -12,13 +12,14 @@ wrong.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, defstruct
 
 from agent_eval_schema.metrics.call_numbers import (
     GIVEN,
@@ -46,6 +47,41 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
 _calls = msgspec.json.Decoder(list[_Call]).decode
 _items = msgspec.json.Decoder(list[Raw]).decode
 
+
+class _Names(set[str]):
+    """Names of tools that were met. Calls of none but these are decoded without making, and looking at, their names
+    again."""
+
+    @property
+    def calls(self) -> Callable[[bytes], list[_Call]]:
+        """Decodes such calls."""
+        return _calls_of(frozenset(self)) if 0 < len(self) <= MOST_NAMES else _of_no_tool
+
+    def read(self, text: bytes) -> list[_Call]:
+        """Any calls. Raises what BROKEN says, also for a name that is blank."""
+        calls = _calls(text)
+        for name in {call.tool_name for call in calls} - self:
+            if not name.strip():
+                raise ValueError("a call without a name")
+            if len(name) <= LONGEST_NAME:
+                self.add(name)
+        return calls
+
+
+MOST_NAMES, LONGEST_NAME = 256, 64
+"""More, and longer ones, are not kept in a decoder."""
+
+
+@lru_cache(maxsize=8)
+def _calls_of(names: frozenset[str]) -> Callable[[bytes], list[_Call]]:
+    fields = [("tool_name", Literal[tuple(names)]), ("tool_input", _Object | None, None)]
+    return msgspec.json.Decoder(list[defstruct("_CallOf", fields, forbid_unknown_fields=True, gc=False)]).decode
+
+
+def _of_no_tool(_: bytes) -> list[_Call]:
+    raise ValueError("no tool is known")
+
+
 FEW, MANY = 256, 2048
 """So many cells are decoded, or cut, at a time: what is made of them is gone before it has left the processor's cache.
 """
@@ -55,19 +91,21 @@ def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
     """The trajectories that columns of JSON texts hold, one column after the other; the calls are only here of those
     that are wanted."""
     lengths, pieces, order = np.zeros(len(wanted), np.int64), [pa.array([], pa.large_binary())], [NONE]
+    to_count = list[pa.Array]()
     start = 0
     for column in columns:
         cells, chosen = column.cast(pa.large_binary()), wanted[start : start + len(column)]
         here = lengths[start : start + len(column)]
-        here[~chosen] = _counted(cells.filter(pa.array(~chosen)))
+        to_count.append(cells.filter(pa.array(~chosen)))
         for rows, (texts, found) in _apart(cells.filter(pa.array(chosen)), np.flatnonzero(chosen)):
             here[rows] = found
             pieces.append(texts)
             order.append(rows + start)
         start += len(column)
     encoded = pa.chunked_array(pieces).dictionary_encode().combine_chunks()
-    ids = np.asarray(encoded.indices)[::2]
-    called = _tools_of(encoded.dictionary, ids, tools)
+    ids, names = np.asarray(encoded.indices)[::2], _Names()
+    called = _tools_of(encoded.dictionary, ids, tools, names)
+    lengths[~wanted] = np.concatenate([NONE, *(_counted(cells, names) for cells in to_count)])
     states = np.where(lengths < 0, UNREADABLE, GIVEN)
     lengths, starts, read = np.maximum(lengths, 0), np.zeros_like(lengths), np.concatenate(order)
     starts[read] = np.cumsum(lengths[read]) - lengths[read]
@@ -174,43 +212,42 @@ def _is_head(data: Numbers, starts: Numbers) -> Numbers:
     return found
 
 
-def _tools_of(texts: pa.Array, ids: Numbers, tools: Tools) -> Numbers:
+def _tools_of(texts: pa.Array, ids: Numbers, tools: Tools, names: _Names) -> Numbers:
     """The tool that each text calls; -1 if it is no call, or not asked for."""
     found, asked = np.full(len(texts), -1, np.int32), np.zeros(len(texts), bool)
     asked[ids] = True
     texts = texts.filter(pa.array(asked))
     called: list[int] = []
     for few in _slices(texts, 4 * FEW):
-        calls = or_none(_calls, listed(few)) or ()
-        for one in [calls] if len(calls) == len(few) else [or_none(_calls, b"[%b]" % t[:-1]) for t in few.to_pylist()]:
+        calls = _read_as_list(few, names)
+        for one in [calls] if calls else [or_none(names.read, b"[%b]" % text[:-1]) for text in few.to_pylist()]:
             called += [tools[call.tool_name] for call in one] if one else [-1]
     found[asked] = np.fromiter(called, np.int64, len(called))
     found[np.flatnonzero(asked)[_out_of_range(texts, lambda text: decode_inputs(b"[%b]" % text[:-1]))]] = -1
     return found
 
 
+def _read_as_list(texts: pa.Array, names: _Names) -> list[_Call] | None:
+    """The calls that all of the texts are; None if some are none."""
+    text = listed(texts)
+    calls = or_none(names.calls, text) or or_none(names.read, text) or ()
+    return calls if len(calls) == len(texts) else None
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # cells whose calls are only counted
 
 
-def _counted(cells: pa.Array) -> Numbers:
+def _counted(cells: pa.Array, names: _Names) -> Numbers:
     """How many calls each cell has, -1 where it cannot be read."""
     lengths: list[int] = []
     for few in _slices(cells, FEW):
         texts = few.to_pylist()
-        found = or_none(_count, texts)
-        lengths += [(or_none(_count, [t]) or [-1])[0] for t in texts] if found is None else found
+        found = or_none(lambda some: [*map(len, map(names.calls, some))], texts)
+        lengths += found or [-1 if calls is None else len(calls) for calls in (or_none(names.read, t) for t in texts)]
     read = np.fromiter(lengths, np.int64, len(lengths))
     read[_out_of_range(cells, decode_inputs)] = -1
     return read
-
-
-def _count(cells: list[bytes]) -> list[int]:
-    """Raises ValueError for a name that is blank."""
-    found = list(map(_calls, cells))
-    if not all([call.tool_name.strip() for calls in found for call in calls]):
-        raise ValueError("a call without a name")
-    return list(map(len, found))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from agent_eval_schema.metrics.call_numbers import (
     Trajectories,
     alike,
     longer,
+    matches,
     settled,
 )
 from agent_eval_schema.metrics.call_texts import of_texts
@@ -154,21 +155,12 @@ def _compared(predicted: Trajectories, reference: Trajectories, rows: Numbers, o
     """The scores of these rows, in the order of TRAJECTORY_METRICS: every call of a row with every other one."""
     p, r = predicted.lengths[rows], reference.lengths[rows]
     steps_p, steps_r = predicted.steps(rows, -1), reference.steps(rows, -2)
-    equal = steps_p[:, None] == steps_r
-    again = np.tri(len(steps_r), k=-1, dtype=bool).T[:, :, None] & (steps_r[:, None] == steps_r)
-    # The n-th time that a reference has a call is matched by the n-th time that the prediction has it.
-    matched = (_times(again) < _times(equal)).sum(axis=0)
+    matched, equal = matches(steps_p, steps_r), steps_p[:, None] == steps_r
     found_p, found_r = (matched, matched) if one_to_one else (equal.any(axis=i).sum(axis=0) for i in (1, 0))
     precision = np.where(p > 0, found_p / np.maximum(p, 1), r == 0)
     recall = np.where(r > 0, found_r / np.maximum(r, 1), 1.0)
     in_order = _in_order(steps_p, steps_r) == r
     return in_order & (p == r), in_order, matched == r, precision, recall
-
-
-def _times(found: Numbers) -> Numbers:
-    """How often, along the first axis."""
-    times: Numbers = np.add.reduce(found, axis=0, dtype=np.int16)
-    return times
 
 
 def _in_order(predicted: Numbers, reference: Numbers) -> Numbers:
