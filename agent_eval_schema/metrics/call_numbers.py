@@ -7,8 +7,8 @@
                                                                   decoded; what is equal as JSON is one number
     {"tool_name": "find", "tool_input": {"user": 7}}    3         another tool: another call, whatever its input
 
-The texts were found to be calls whose inputs are objects (or null: no input, which is `{}`). They have a comma at their
-ends, so that many of them are decoded as one list.
+The texts were found to be calls whose inputs are objects (or null: no input, which is `{}`). They have a comma, and
+mostly a space, at their ends, so that many of them are decoded as one list.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _times(found: Numbers) -> Numbers:
 def listed(texts: pa.Array) -> bytes:
     """An array of JSON texts (that is not empty), each with a comma at its end, as one JSON list."""
     at = offsets(texts)
-    return b"".join([b"[", texts.buffers()[2][int(at[0]) : int(at[-1]) - 1], b"]"])
+    return b"[%b]" % texts.buffers()[2][int(at[0]) : int(at[-1])].to_pybytes().rstrip(b", ")
 
 
 def offsets(texts: pa.Array) -> Numbers:
@@ -175,7 +175,7 @@ def _value_keys(texts: pa.Array) -> list[bytes]:
 
 def _value_key(text: bytes) -> bytes:
     try:
-        return sorted_json(decode_inputs(b"[%b]" % text[:-1])[0].tool_input or {})
+        return sorted_json(decode_inputs(b"[%b]" % text.rstrip(b", "))[0].tool_input or {})
     except BROKEN:  # nested so deep that it can be read, but not be written: equal to itself
         return text
 

@@ -103,8 +103,8 @@ def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
             order.append(rows + start)
         start += len(column)
     encoded = pa.chunked_array(pieces).dictionary_encode().combine_chunks()
-    ids, names = np.asarray(encoded.indices)[::2], _Names()
-    called = _tools_of(encoded.dictionary, ids, tools, names)
+    ids, names = np.asarray(encoded.indices), _Names()
+    called = _tools_of(encoded.dictionary, tools, names)
     lengths[~wanted] = np.concatenate([NONE, *(_counted(cells, names) for cells in to_count)])
     states = np.where(lengths < 0, UNREADABLE, GIVEN)
     lengths, starts, read = np.maximum(lengths, 0), np.zeros_like(lengths), np.concatenate(order)
@@ -122,20 +122,16 @@ def _slices(array: pa.Array, size: int) -> Iterator[pa.Array]:
 # cells whose calls are wanted
 
 _Texts = tuple[pa.Array, Numbers]
-"""The texts of the calls of some cells as `listed` wants them, after each of them what stands between it and the next
-one; and how many calls each cell has, -1 where it cannot be read."""
+"""The texts of the calls of some cells as `listed` wants them; and how many calls each cell has, -1 where it cannot be
+read."""
 
 NONE = np.empty(0, np.int64)
 
 
-def _alternating(data: Numbers, starts: Numbers, ends: Numbers) -> pa.Array:
-    """The texts that start there, and those that end there; the latter get a comma."""
-    data[ends] = COMMA
-    at = np.empty(2 * len(starts) + 1, np.int64)
-    at[:-1:2], at[1::2], at[-1] = starts, ends + 1, len(data)
-    return pa.Array.from_buffers(
-        pa.large_binary(), len(at) - 1, [None, pa.py_buffer(at), pa.py_buffer(data)], null_count=0
-    )
+def _texts(data: Numbers, starts: Numbers) -> pa.Array:
+    """The texts that start there, each of which ends where the next one starts."""
+    at = pa.py_buffer(np.append(starts, len(data)))
+    return pa.Array.from_buffers(pa.large_binary(), len(starts), [None, at, pa.py_buffer(data)], null_count=0)
 
 
 def _apart(cells: pa.Array, rows: Numbers) -> Iterator[tuple[Numbers, _Texts]]:
@@ -154,10 +150,11 @@ def _apart(cells: pa.Array, rows: Numbers) -> Iterator[tuple[Numbers, _Texts]]:
 def _decoded(cells: list[bytes]) -> _Texts:
     """Of cells that are lists, of whatever."""
     found = [or_none(_items, cell) for cell in cells]
-    data = np.frombuffer(bytearray(b"\0").join([*chain.from_iterable(filter(None, found)), b""]), np.uint8)
+    data = np.frombuffer(bytearray(b"\0 ").join([*chain.from_iterable(filter(None, found)), b""]), np.uint8)
     ends = np.flatnonzero(data == 0)  # no JSON text holds a NUL
-    starts = np.concatenate([NONE, [0], ends + 1])[:-1]
-    return _alternating(data, starts, ends), np.array([-1 if calls is None else len(calls) for calls in found])
+    data[ends] = COMMA
+    starts = np.append(0, ends + 2)[:-1]
+    return _texts(data, starts), np.array([-1 if calls is None else len(calls) for calls in found])
 
 
 HEAD = b'{"tool_'
@@ -173,7 +170,7 @@ def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
     key, or else the cell is odd.
     """
     at, data = offsets(cells), np.frombuffer(cells.buffers()[2], np.uint8)
-    at, data = at - at[0], data[at[0] : at[-1]].copy()
+    at, data = at - at[0], np.append(data[at[0] : at[-1]], SPACE)
     starts = _starts(data)
     first = np.searchsorted(starts, at)
     lengths = np.diff(first)
@@ -188,7 +185,8 @@ def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
     good = _is_head(data, starts) & (data[ends - 1] == BRACE_CLOSING) & opened & closed
     odd = ~filled
     odd[np.searchsorted(first, np.flatnonzero(~good), "right") - 1] = True
-    return _alternating(data, starts, ends), lengths, odd
+    data[ends[last]], data[ends[last] + 1] = COMMA, SPACE
+    return _texts(data, starts), lengths, odd
 
 
 COMMA, SPACE, QUOTE, OPENING, BACKSLASH, CLOSING, BRACE, BRACE_CLOSING = map(np.uint8, b', "[\\]{}')
@@ -212,18 +210,15 @@ def _is_head(data: Numbers, starts: Numbers) -> Numbers:
     return found
 
 
-def _tools_of(texts: pa.Array, ids: Numbers, tools: Tools, names: _Names) -> Numbers:
-    """The tool that each text calls; -1 if it is no call, or not asked for."""
-    found, asked = np.full(len(texts), -1, np.int32), np.zeros(len(texts), bool)
-    asked[ids] = True
-    texts = texts.filter(pa.array(asked))
+def _tools_of(texts: pa.Array, tools: Tools, names: _Names) -> Numbers:
+    """The tool that each text calls; -1 if it is no call."""
     called: list[int] = []
     for few in _slices(texts, 4 * FEW):
         calls = _read_as_list(few, names)
-        for one in [calls] if calls else [or_none(names.read, b"[%b]" % text[:-1]) for text in few.to_pylist()]:
+        for one in [calls] if calls else (_read_as_list(few.slice(i, 1), names) for i in range(len(few))):
             called += [tools[call.tool_name] for call in one] if one else [-1]
-    found[asked] = np.fromiter(called, np.int64, len(called))
-    found[np.flatnonzero(asked)[_out_of_range(texts, lambda text: decode_inputs(b"[%b]" % text[:-1]))]] = -1
+    found = np.fromiter(called, np.int64, len(called))
+    found[_out_of_range(texts, lambda text: decode_inputs(b"[%b]" % text.rstrip(b", ")))] = -1
     return found
 
 

@@ -11,6 +11,8 @@ this is how a million rows are scored.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,9 +125,13 @@ SAMPLE = 512
 def _repeats(texts: pa.Array) -> bool:
     """Whether there are many that stand in several rows: a look at some. (Where every text stands twice in a large
     batch, one in thirty does in the sample.)"""
-    chosen = np.random.default_rng(0).permutation(len(texts))[:SAMPLE]
-    some = texts.take(pa.array(np.sort(chosen))).drop_null()
+    some = texts.take(_sample(len(texts))).drop_null()
     return len(some.unique()) < 0.98 * len(some)
+
+
+@lru_cache(maxsize=8)
+def _sample(size: int) -> pa.Array:
+    return pa.array(np.sort(np.random.default_rng(0).permutation(size)[:SAMPLE]))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
