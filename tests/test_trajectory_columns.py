@@ -19,7 +19,7 @@ from agent_eval_schema.metrics import call_numbers, trajectory_columns
 from agent_eval_schema.metrics import call_texts as cells
 from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, read_pair, score_pair
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
 from agent_eval_schema.model import ToolCall
 
 Trajectory = list[ToolCall] | None
@@ -78,6 +78,11 @@ def scored(batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: boo
     return {name: values.tolist() for name, values in found.items()}
 
 
+def names_of(pair: Pair) -> list[list[str]]:
+    """The tools that each prediction calls."""
+    return [[pair.names[t] for t in pair.tools[pair.predicted.of(row)]] for row in range(pair.predicted.size)]
+
+
 some_values = st.sampled_from([1, 1.0, 1e0, True, "1", None, 10**20, 0.5, [1, {"a": 2.0}], [1, {"a": 2}]])
 some_inputs = st.none() | st.dictionaries(st.sampled_from(["x", "é"]), some_values, max_size=2)
 trajectories = st.none() | st.lists(st.builds(ToolCall, st.sampled_from(["a", "b", "ü"]), some_inputs), max_size=6)
@@ -112,7 +117,8 @@ def test_no_call_of_equal_texts_is_numbered() -> None:
     pair = read_pair(batch_of([(same, same), (other, same)]), IssueLog(2))
     assert pair.same.tolist() == [True, False]
     assert sorted(pair.names) == ["a", "b"]  # those of the second row
-    assert read_pair(batch_of([(same, same)]), IssueLog(1)).predicted.ids.tolist() == [-1]
+    pair = read_pair(batch_of([(same, same)]), IssueLog(1))
+    assert (pair.predicted.lengths.tolist(), pair.predicted.ids.tolist()) == ([1], [])
 
 
 def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +132,7 @@ def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     reference, predicted, other = ([ToolCall(name, {"x": 1})] for name in "abc")
     read_pair(batch_of([(predicted, reference)] * 50 + [(other, other)] * 50), IssueLog(100))
     texts = [str(as_text(calls)) for calls in (predicted, reference)]
-    assert seen == [as_text(other), *texts, f"[{texts[0][1:-1]},{texts[1][1:-1]}]"]
+    assert seen == [f"[{texts[0][1:-1]}, {texts[1][1:-1]}]", as_text(other)]
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -136,7 +142,8 @@ def test_looking_for_texts_in_several_rows_changes_no_score(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trajectory_columns, "_repeats", lambda _: repeats)
-        patch.setattr(cells, "FEW", 3)
+        patch.setattr(cells, "FEW", 1)
+        patch.setattr(cells, "MANY", 3)
         found = scored(batch_of(rows))
     for metric in TRAJECTORY_METRICS:
         expected = [math.nan if p is None or r is None else score_trajectory(metric, p, r) for p, r in rows]
@@ -157,7 +164,7 @@ def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch
     found = scored(batch_of([([one, third], [third, one]), ([one, other, third], [one, other])]))
     assert (found["trajectory_any_order_match"], seen) == ([1, 1], [])
     found = scored(batch_of([([one, third], [other, third])]))
-    texts = [str(as_text([call]))[1:-1].encode() + b"," for call in (one, other)]
+    texts = [str(as_text([call]))[1:-1].encode() + b", " for call in (one, other)]
     assert (found["trajectory_precision"], sorted(seen)) == ([0.5], texts)
 
 
@@ -198,7 +205,7 @@ def test_a_number_out_of_range_is_suspected_wherever_it_stands(
     column = pa.array([f'["{before}"]', f'["{before}", {number}, "{after}"]', f'["{after}"]'], pa.large_string())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "PIECE", piece)
-        assert 0 in cells._out_of_range(column.slice(1))
+        assert 0 in cells._out_of_range(column.slice(1), cells.decode_inputs)
 
 
 def test_a_text_that_looks_like_a_large_number_costs_nothing() -> None:
@@ -241,7 +248,7 @@ def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> 
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "b"}]'] * 4})
     pair = read_pair(batch, IssueLog(4), names=True)
     assert pair.predicted.states.tolist() == [UNREADABLE, GIVEN, UNREADABLE, GIVEN]
-    assert [pair.names[tool] for tool in pair.tools[pair.predicted.ids]] == ["a", "a", "b"]
+    assert names_of(pair) == [[], ["a"], [], ["a", "b"]]
 
 
 def test_no_input_is_an_empty_one_in_any_spelling() -> None:

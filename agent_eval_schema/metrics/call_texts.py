@@ -193,13 +193,13 @@ COMMA, SPACE, QUOTE, OPENING, BACKSLASH, CLOSING, BRACE, BRACE_CLOSING = map(np.
 
 
 def _starts(data: Numbers) -> Numbers:
-    """Where calls may begin: the first object of a cell, and objects after a comma."""
+    """Where calls may begin: objects after a comma, or first in a list (also in one that is in an input: a cell with
+    such a list of calls is odd)."""
     found = np.flatnonzero(data == BRACE)
-    second, before, key, after = (data.take(found + i, mode="wrap") for i in (-2, -1, 1, 2))
-    is_next = (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
-    is_first = (before == OPENING) & ((second == CLOSING) | (found == 1))
-    is_other = (key == QUOTE) & (after != ord("t")) & (after != BACKSLASH)
-    return found[(is_next | is_first) & ~is_other]
+    second, before, key, letter, next_letter = (data.take(found + i, mode="wrap") for i in (-2, -1, 1, 2, 3))
+    in_list = (before == OPENING) | (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
+    is_to, is_escaped = (letter == ord("t")) & (next_letter == ord("o")), (letter == BACKSLASH) | (next_letter == BACKSLASH)
+    return found[in_list & ((key != QUOTE) | is_to | is_escaped)]
 
 
 def _is_head(data: Numbers, starts: Numbers) -> Numbers:

@@ -115,7 +115,7 @@ def _coded_by_row(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array
         read = np.asarray(column.is_valid()) & ~same
         places = np.where(read, np.cumsum(read) - 1 + sum(map(len, to_read)), -1)
         found.append(np.where(same, found[0], places) if found else places)
-        to_read.append(column.filter(pa.array(read)))
+        to_read.append(column if read.all() else column.filter(pa.array(read)))
     return found, to_read
 
 
