@@ -41,6 +41,11 @@ def as_other_text(calls: Trajectory) -> str | None:
     return json.dumps(spelt, indent=1)
 
 
+def as_tight_text(calls: Trajectory) -> str | None:
+    """As other libraries write it."""
+    return None if calls is None else json.dumps(json.loads(str(as_text(calls))), separators=(",", ":"))
+
+
 def as_mixed_text(calls: Trajectory) -> str | None:
     """Every other call spelt in another way, so that equal calls of one trajectory differ as text."""
     if calls is None:
@@ -58,6 +63,8 @@ WRITINGS = {
     "text": (as_text, pa.string(), as_text, pa.string()),
     "two spellings": (as_text, pa.string(), as_other_text, pa.large_string()),
     "mixed spellings": (as_mixed_text, pa.string(), as_mixed_text, pa.string()),
+    "tight text": (as_tight_text, pa.string(), as_tight_text, pa.string()),
+    "text with and without spaces": (as_text, pa.string(), as_tight_text, pa.string()),
     "structs": (as_structs, CALLS, as_structs, CALLS),
     "structs and text": (as_structs, pa.large_list(CALLS.value_type), as_text, pa.string()),
 }
@@ -150,6 +157,35 @@ def test_looking_for_texts_in_several_rows_changes_no_score(
         assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
 
 
+@pytest.mark.parametrize(("longest", "pairs"), [(0, 64), (2, 64), (8, 1 << 10)])
+@given(rows=rows, one_to_one=st.booleans())
+def test_trajectories_of_any_length_are_compared_as_the_definition_says(
+    longest: int, pairs: int, rows: list[tuple[Trajectory, Trajectory]], one_to_one: bool
+) -> None:
+    """Those that are too long for it are not compared all at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_numbers, "LONGEST", longest)
+        patch.setattr(call_numbers, "PAIRS", pairs)
+        found = scored(batch_of(rows, "mixed spellings"), one_to_one=one_to_one)
+    duplicates = "one_to_one" if one_to_one else "membership"
+    for metric in TRAJECTORY_METRICS:
+        expected = [
+            math.nan if p is None or r is None else score_trajectory(metric, p, r, duplicates=duplicates)
+            for p, r in rows
+        ]
+        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+@given(calls=st.lists(st.builds(ToolCall, st.sampled_from(["a", "b"]), some_inputs), max_size=5), data=st.data())
+def test_the_same_calls_in_another_order_have_the_scores_of_the_definition(
+    calls: list[ToolCall], data: st.DataObject
+) -> None:
+    predicted = data.draw(st.permutations(calls))
+    found = scored(batch_of([(predicted, calls)], "mixed spellings"))
+    for metric in TRAJECTORY_METRICS:
+        assert found[metric] == pytest.approx([score_trajectory(metric, predicted, calls)], nan_ok=True, abs=0)
+
+
 def test_texts_in_several_rows_are_looked_for_where_there_are_many() -> None:
     texts = [f'[{{"tool_name": "a", "tool_input": {{"x": {i}}}}}]' for i in range(8_000)]
     some = [texts, texts[:4_000] * 2, [*texts[:7_990], *texts[:10]]]
@@ -216,15 +252,19 @@ def test_a_text_that_looks_like_a_large_number_costs_nothing() -> None:
 
 
 characters = st.sampled_from([*'{}[],:"\\1-. \n\x01\x00é\ufeff'])
-words = st.sampled_from(["e9", "e999", "null", "nul", "{}", '"a"', '"x": 1', '"tool_name"', '{"tool_name": "b"}'])
-escapes = st.sampled_from(["\\ud800", "\\u00e9", "\\x"])
+words = st.sampled_from(
+    ["e9", "e999", "null", "nul", "{}", '"a"', '"x": 1', '"tool_name"', '{"tool_name": "b"}']
+    + ['}, {"tool_name": "b"', '},{"tool_name":"b"', '},  {"tool_name": "b"', '"x": [{"tool_name": "b"}, {}', "]}}", "}]"]
+)
+escapes = st.sampled_from(["\\ud800", "\\u00e9", "\\x", "\\u0074"])
+texts = st.sampled_from([as_text, as_tight_text, as_mixed_text])
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
     """The text of a trajectory in which some places were overwritten."""
-    text = as_mixed_text(draw(st.lists(st.builds(ToolCall, st.sampled_from(["a", "ü", " "]), some_inputs), max_size=3)))
-    assert text is not None
+    calls = draw(st.lists(st.builds(ToolCall, st.sampled_from(["a", "ü", " "]), some_inputs), max_size=3))
+    text = str(draw(texts)(calls))
     for _ in range(draw(st.integers(0, 2))):
         start = draw(st.integers(0, len(text)))
         text = text[:start] + draw(characters | words | escapes) + text[start + draw(st.integers(0, 3)) :]
@@ -236,10 +276,66 @@ def test_what_is_not_looked_into_is_as_good_as_what_is(texts: list[str], same: b
     """A cell is read the quick way if and only if a decoder of everything in it can read it."""
     other = '[{"tool_name": "other"}]'
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: texts if same else [other] * len(texts)})
-    pair = read_pair(batch, IssueLog(len(texts)))
+    assert_read_as_decoded(read_pair(batch, IssueLog(len(texts))), texts)
+
+
+def assert_read_as_decoded(pair: Pair, texts: list[str], *, names: bool = False) -> None:
+    """Each prediction is there if its text can be decoded, and has as many calls; of the same tools, if asked for."""
     values = decode_column(PREDICTED, Cells(texts, False), IssueLog(len(texts)))
     assert pair.predicted.states.tolist() == [UNREADABLE if value is FAILED else GIVEN for value in values]
     assert pair.predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
+    if names:
+        assert names_of(pair) == [[] if value is FAILED else [call.tool_name for call in value] for value in values]
+
+
+parts = st.sampled_from(
+    ['{"tool_name": "a"', '{"tool_name": "a', '"b"}', "}", "}}", ", ", ",", ",  ", "]", "[", '"', "{}", '{"x": 1}', "1"]
+    + ['{"tool_name": "b"}', ', {"tool_name": "c"}', ', {"tool_name":"d"', ', "tool_input": {"x": [', ', "tool_input": {']
+    + ['{"\\u0074ool_name": "e"}', '{ "tool_name": "f"}', '[{"tool_name": "g"}, {"x": 2}]', '"},"', '"}, {"']
+)
+
+
+@given(cells_=st.lists(st.lists(parts, max_size=8).map(lambda found: f"[{{{''.join(found)}}}]"), min_size=1, max_size=6))
+def test_pieces_of_cells_that_only_make_calls_together_are_none(cells_: list[str]) -> None:
+    given = [cell.replace("[{{", "[{").replace("}}]", "}]") for cell in cells_]
+    batch = pa.record_batch({PREDICTED: given, REFERENCE: ['[{"tool_name": "z"}]'] * len(given)})
+    assert_read_as_decoded(read_pair(batch, IssueLog(len(given)), names=True), given, names=True)
+
+
+LIST_OF_CALLS = '[{"tool_name": "a", "tool_input": {"calls": [%s{"tool_name": "b"}, {"tool_name": "c"}]}}]'
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [LIST_OF_CALLS % ""],
+        [LIST_OF_CALLS % '{"x": 1}, '],
+        [LIST_OF_CALLS % '{"x": 1}, ', '[{"tool_name": "a"},  {"tool_name": "b"}]'],
+        [LIST_OF_CALLS % '{"x": 1}, ', '[{"tool_name": "a"}], [{"tool_name": "b"}]'],
+        [LIST_OF_CALLS % '{"x": 1}, ', '[{"tool_name": "a"}x{"tool_name": "b"}]'],
+        ['[{"tool_name": "a}, {"tool_name": "b"}]', '[{"tool_name": "c"}]'],
+        ['[{"tool_name": "a", "tool_input": {"x": "}, {\\"tool_name"}}, {"tool_name": "b"}]'],
+        ['[{"tool_name": "a"}', '{"tool_name": "b"}]', '[{"tool_name": "c"}]'],
+        ["[", '{"tool_name": "b"}]', "", "]", '[{"tool_name": "c"}]'],
+        ['[{"tool_name": "a"},{"tool_name": "b"}, {"tool_input": {}, "tool_name": "c"},\n{"tool_name": "d"}]'],
+        ["", "[]"],
+    ],
+)
+def test_a_cell_is_cut_between_its_calls(texts: list[str]) -> None:
+    """What stands in an input, or in another cell, is no border; and nothing that is invalid becomes valid by cutting."""
+    batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "z"}]'] * len(texts)})
+    assert_read_as_decoded(read_pair(batch, IssueLog(len(texts)), names=True), texts, names=True)
+
+
+@given(names=st.lists(st.sampled_from(["a", "b", "ü", " ", "c" * 65, "d\"e"]), max_size=5), most=st.integers(0, 3))
+def test_names_that_were_met_before_make_no_difference(names: list[str], most: int) -> None:
+    texts = [json.dumps([{"tool_name": n}]) for n in names] + [json.dumps([{"tool_name": n} for n in names])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "MOST_NAMES", most)
+        patch.setattr(cells, "FEW", 1)
+        for other in (texts, ['[{"tool_name": "z"}]'] * len(texts)):
+            batch = pa.record_batch({PREDICTED: texts, REFERENCE: other})
+            assert_read_as_decoded(read_pair(batch, IssueLog(len(texts))), texts)
 
 
 def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> None:
