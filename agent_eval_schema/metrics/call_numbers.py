@@ -110,7 +110,9 @@ def offsets(texts: pa.Array) -> Numbers:
 # by value
 
 
-def settled(predicted: Trajectories, reference: Trajectories, rows: Numbers, texts: pa.Array, tools: Numbers) -> Numbers:
+def settled(
+    predicted: Trajectories, reference: Trajectories, rows: Numbers, texts: pa.Array, tools: Numbers
+) -> Numbers:
     """For each number the one to use in its place, so that equal calls whose texts differ have the same: those for
     which it makes a difference to the scores of these rows. `texts` and `tools`: what each number stands for."""
     instead = np.arange(len(tools), dtype=np.int32)
@@ -126,20 +128,16 @@ def contested(predicted: Trajectories, reference: Trajectories, rows: Numbers, t
     """The numbers of which the texts do not say enough: the calls of one tool in one row, if both trajectories call it,
     with several texts, and not with the same ones in the same order.
 
-    The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`. If all
-    have the same texts in another order, and not so their tools, no input makes a difference. Of rows with thousands of
-    calls all are taken.
+    The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`. Where
+    all texts are the same in another order that is another one of tools, too, no input makes a difference. Of the rows
+    that are `longer` all calls are taken.
     """
-    found, tools = np.zeros(len(tools) + 2, bool), np.append(tools, [-2, -1])  # no call is of the tool of another one
+    found, tools = np.zeros(len(tools) + 2, bool), np.append(tools, [-2, -1])  # those of what fills up the rows
     for some in alike(rows, predicted, reference):
         p, r = predicted.steps(some, -1), reference.steps(some, -2)
         apart_p, apart_r = _apart(p, r, predicted, reference, some)
-        called_p, called_r = tools[p], tools[r]
-        common = min(len(p), len(r))
-        moved = ((called_p[:common] != called_r[:common]) & (p[:common] >= 0)).any(axis=0)
-        lengths = predicted.lengths[some]
-        clear = moved & (lengths == reference.lengths[some]) & (matches(p, r) == lengths)
-        pairs = (called_p[:, None] == called_r) & (p[:, None] != r) & (apart_p[:, None] | apart_r) & ~clear
+        pairs = (tools[p][:, None] == tools[r]) & (p[:, None] != r) & (apart_p[:, None] | apart_r)
+        pairs &= ~_reordered(p, r, tools)
         found[p[pairs.any(axis=1)]] = found[r[pairs.any(axis=0)]] = True
     for row in longer(rows, predicted, reference).tolist():
         found[predicted.of(row)] = found[reference.of(row)] = True
@@ -156,6 +154,13 @@ def _apart(
     tail = np.minimum(tail, np.minimum(lengths_p, lengths_r) - head)
     step_p, step_r = np.arange(len(p))[:, None], np.arange(len(r))[:, None]
     return (step_p >= head) & (step_p < lengths_p - tail), (step_r >= head) & (step_r < lengths_r - tail)
+
+
+def _reordered(p: Numbers, r: Numbers, tools: Numbers) -> Numbers:
+    """The rows whose trajectories have the same calls, but at some step one of another tool."""
+    common, size = min(len(p), len(r)), (p >= 0).sum(axis=0)
+    found: Numbers = ((tools[p[:common]] != tools[r[:common]]) & (p[:common] >= 0)).any(axis=0)
+    return found & (size == (r >= 0).sum(axis=0)) & (size == matches(p, r))
 
 
 def _in_common(one: Numbers, other: Numbers) -> Numbers:

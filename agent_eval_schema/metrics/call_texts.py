@@ -1,12 +1,12 @@
 """Cells of JSON text → the text of each call and the number of its tool; nobody has looked into its input yet.
 
-    [{"tool_name": "a", "tool_input": {"x": 1}}, {"tool_name": …}]      a cell
-     └────────────────── a call ──────────────┘└┘└──── a call ───┘      ──▶  ids 0 1,  texts, tools
+    [{"tool_name": "a", "tool_input": {"x": 1}}, {"tool_name": "b"}]      a cell
+     ───────────────── a call ────────────────── ────── a call ─────      ──▶  ids 0 1, their texts and tools
 
-Cells are cut where they are sure to be cut rightly if what comes out are calls (`_cut`); others are taken apart by a
-decoder. Of the calls that are equal as text one is decoded, and of cells of which no more is wanted the calls are only
-counted. A cell that cannot be read that way is UNREADABLE until decoding.py has had a second look, and says what is
-wrong.
+A cell is cut before each call, and the texts that come out are decoded as one list, of those that are equal one: if
+they are calls the cell was cut rightly. What cannot be cut so is taken apart by a decoder; and of cells of which no
+more is wanted the calls are only counted. A cell that cannot be read that way is UNREADABLE until decoding.py has had a
+second look, and says what is wrong.
 """
 
 from __future__ import annotations
@@ -49,16 +49,15 @@ _items = msgspec.json.Decoder(list[Raw]).decode
 
 
 class _Names(set[str]):
-    """Names of tools that were met. Calls of none but these are decoded without making, and looking at, their names
-    again."""
+    """Names of tools that were met: calls of these are decoded without making, and looking at, their names again."""
 
     @property
     def calls(self) -> Callable[[bytes], list[_Call]]:
-        """Decodes such calls."""
+        """Decodes calls of none but these tools."""
         return _calls_of(frozenset(self)) if 0 < len(self) <= MOST_NAMES else _of_no_tool
 
     def read(self, text: bytes) -> list[_Call]:
-        """Any calls. Raises what BROKEN says, also for a name that is blank."""
+        """Calls of any tools, which are then known. Raises ValueError, too, for a name that is blank."""
         calls = _calls(text)
         for name in {call.tool_name for call in calls} - self:
             if not name.strip():
@@ -74,8 +73,9 @@ MOST_NAMES, LONGEST_NAME = 256, 64
 
 @lru_cache(maxsize=8)
 def _calls_of(names: frozenset[str]) -> Callable[[bytes], list[_Call]]:
-    fields = [("tool_name", Literal[tuple(names)]), ("tool_input", _Object | None, None)]
-    return msgspec.json.Decoder(list[defstruct("_CallOf", fields, forbid_unknown_fields=True, gc=False)]).decode
+    known: Any = Literal
+    call: Any = defstruct("_KnownCall", [("tool_name", known[tuple(names)])], bases=(_Call,), gc=False)
+    return msgspec.json.Decoder(list[call]).decode
 
 
 def _of_no_tool(_: bytes) -> list[_Call]:
@@ -91,8 +91,7 @@ def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
     """The trajectories that columns of JSON texts hold, one column after the other; the calls are only here of those
     that are wanted."""
     lengths, pieces, order = np.zeros(len(wanted), np.int64), [pa.array([], pa.large_binary())], [NONE]
-    to_count = list[pa.Array]()
-    start = 0
+    start, to_count = 0, list[pa.Array]()
     for column in columns:
         cells, chosen = column.cast(pa.large_binary()), wanted[start : start + len(column)]
         here = lengths[start : start + len(column)]
@@ -138,13 +137,11 @@ def _apart(cells: pa.Array, rows: Numbers) -> Iterator[tuple[Numbers, _Texts]]:
     """The calls of cells, which are those of these rows; and of which rows they are."""
     for start in range(0, len(rows), MANY):
         few, at = cells.slice(start, MANY), rows[start : start + MANY]
-        *found, odd = _cut(few)
-        if not odd.any():
-            yield at, found
-            continue
-        if not odd.all():
-            yield at[~odd], _cut(few.filter(pa.array(~odd)))[:2]
-        yield at[odd], _decoded(few.filter(pa.array(odd)).to_pylist())
+        texts, lengths, odd = _cut(few)
+        if odd.any():
+            yield at[odd], _decoded(few.filter(pa.array(odd)).to_pylist())
+            texts, lengths, _ = _cut(few.filter(pa.array(~odd)))
+        yield at[~odd], (texts, lengths)
 
 
 def _decoded(cells: list[bytes]) -> _Texts:
@@ -162,14 +159,14 @@ HEAD = b'{"tool_'
 
 
 def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
-    """Of cells that are `[call, call, …]` if all of their pieces are calls; and which cells are odd: for all one can
-    see here, they are not of that form.
+    """The pieces of cells that are `[piece, piece, …]`, and which cells are odd: those that are not, for all that can
+    be seen here.
 
-    That a list of many pieces is one of as many calls proves that each is one: the decoder has seen no comma between
-    calls but those that stand between the pieces, as an object after a comma within a piece is no call by its first
-    key, or else the cell is odd.
+    If as many calls as there are pieces are read from a list of pieces, each piece is a call: there was no comma
+    between calls but those between pieces, as what may be a call after a comma is a piece of its own, or its cell is
+    odd.
     """
-    at, data = offsets(cells), np.frombuffer(cells.buffers()[2], np.uint8)
+    at, data = offsets(cells), np.frombuffer(cells.buffers()[2] or b"", np.uint8)
     at, data = at - at[0], np.append(data[at[0] : at[-1]], SPACE)
     starts = _starts(data)
     first = np.searchsorted(starts, at)
@@ -193,17 +190,17 @@ COMMA, SPACE, QUOTE, OPENING, BACKSLASH, CLOSING, BRACE, BRACE_CLOSING = map(np.
 
 
 def _starts(data: Numbers) -> Numbers:
-    """Where calls may begin: objects after a comma, or first in a list (also in one that is in an input: a cell with
-    such a list of calls is odd)."""
+    """Where calls may begin: with objects after a comma, or first in a list (if that is within an input, its cell is
+    odd), unless their first key is none of a call's."""
     found = np.flatnonzero(data == BRACE)
-    second, before, key, letter, next_letter = (data.take(found + i, mode="wrap") for i in (-2, -1, 1, 2, 3))
-    in_list = (before == OPENING) | (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
-    is_to, is_escaped = (letter == ord("t")) & (next_letter == ord("o")), (letter == BACKSLASH) | (next_letter == BACKSLASH)
-    return found[in_list & ((key != QUOTE) | is_to | is_escaped)]
+    second, before, key, one, two = (data.take(found + i, mode="wrap") for i in (-2, -1, 1, 2, 3))
+    is_item = (before == OPENING) | (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
+    is_other = (key == QUOTE) & ((one != ord("t")) | (two != ord("o"))) & (one != BACKSLASH) & (two != BACKSLASH)
+    return np.asarray(found[is_item & ~is_other])
 
 
 def _is_head(data: Numbers, starts: Numbers) -> Numbers:
-    """Whether HEAD stands in these places."""
+    """Whether HEAD stands in these places: its seven bytes are compared as numbers of eight, without the last one."""
     words = np.ndarray(max(len(data) - 7, 0), "<u8", data, strides=(1,))
     found = starts < len(words)
     found[found] = words[starts[found]] << np.uint64(8) == int.from_bytes(HEAD, "little") << 8
@@ -225,8 +222,8 @@ def _tools_of(texts: pa.Array, tools: Tools, names: _Names) -> Numbers:
 def _read_as_list(texts: pa.Array, names: _Names) -> list[_Call] | None:
     """The calls that all of the texts are; None if some are none."""
     text = listed(texts)
-    calls = or_none(names.calls, text) or or_none(names.read, text) or ()
-    return calls if len(calls) == len(texts) else None
+    calls: list[_Call] | None = or_none(names.calls, text) or or_none(names.read, text)
+    return calls if calls and len(calls) == len(texts) else None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

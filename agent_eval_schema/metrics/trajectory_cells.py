@@ -1,15 +1,14 @@
 """Columns of a batch → trajectories whose calls have texts and tools; JSON text is read by call_texts.py.
 
-    JSON text                     ──▶ Texts ──call_texts.py──▶ Calls
-      what is not read there      ──decoding.py──▶ Calls, and issues
-    list<struct<name, input>>     ──▶ Calls
+JSON text                     ──▶ Texts ──call_texts.py──▶ Calls
+  what is not read there      ──decoding.py──▶ Calls, and issues
+list<struct<name, input>>     ──▶ Calls
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import pyarrow as pa

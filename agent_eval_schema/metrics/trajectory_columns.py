@@ -4,9 +4,9 @@
                     │ otherwise                                  ids      0 0 1 │ 2 0 │ …
                     └──▶ texts of calls ──number──▶              lengths  3     │ 2   │ …
 
-A text is only read once where texts stand in many rows of the batch (trajectory_cells.py), and an input is only decoded
-where its text does not say enough (call_numbers.py). The metrics are those of trajectory.py, which is the definition;
-this is how a million rows are scored.
+A text is only read once where texts stand in many rows of the batch (call_texts.py), and an input is only decoded where
+its text does not say enough (call_numbers.py). Rows of like length are scored at once. The metrics are those of
+trajectory.py, which is the definition; this is how a million rows are scored.
 """
 
 from __future__ import annotations
