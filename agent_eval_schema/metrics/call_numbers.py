@@ -159,8 +159,8 @@ def _apart(
 def _reordered(p: Numbers, r: Numbers, tools: Numbers) -> Numbers:
     """The rows whose trajectories have the same calls, but at some step one of another tool."""
     common, size = min(len(p), len(r)), (p >= 0).sum(axis=0)
-    found: Numbers = ((tools[p[:common]] != tools[r[:common]]) & (p[:common] >= 0)).any(axis=0)
-    return found & (size == (r >= 0).sum(axis=0)) & (size == matches(p, r))
+    found = ((tools[p[:common]] != tools[r[:common]]) & (p[:common] >= 0)).any(axis=0)
+    return np.asarray(found & (size == (r >= 0).sum(axis=0)) & (size == matches(p, r)))
 
 
 def _in_common(one: Numbers, other: Numbers) -> Numbers:
