@@ -176,6 +176,8 @@ def reasons(
         if failed is not None:
             counted[name, FAILED_CALL] += int((left & failed).sum())
             left &= ~failed
+        if not left.any():
+            continue
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             found = columns[column]
             for words, rows in (

@@ -264,11 +264,15 @@ PIECE = 1 << 18
 def _suspected(data: Numbers) -> Numbers:
     """Where JSON may have a number out of range: one with three digits in its exponent, or with hundreds of digits.
     (numpy takes a tenth of the time of a regular expression.)"""
-    is_digit = data - np.uint8(ord("0")) < 10
-    found = [np.flatnonzero(is_digit[:-1] & ((data[1:] | 32) == ord("e"))) + 2]
+    found = [np.flatnonzero((data[:-1] <= ord("9")) & ((data[1:] | 32) == ord("e"))) + 2]
     if len(found[0]):
         found[0] += data.take(found[0], mode="clip") == ord("+")
-        found[0] = found[0][np.all([is_digit.take(found[0] + i, mode="clip") for i in range(3)], axis=0)]
-    every = is_digit[::50]  # 200 digits in a row have four of these
+        found[0] = found[0][np.all([_is_digit(data.take(found[0] + i, mode="clip")) for i in range(3)], axis=0)]
+    every = _is_digit(data[::50])  # 200 digits in a row have four of these
     found.append(np.flatnonzero(every[:-3] & every[1:-2] & every[2:-1] & every[3:]) * 50)
     return np.concatenate(found)
+
+
+def _is_digit(data: Numbers) -> Numbers:
+    found: Numbers = data - np.uint8(ord("0")) < 10
+    return found
