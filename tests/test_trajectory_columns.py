@@ -16,10 +16,10 @@ from agent_eval_schema.cells import Cells
 from agent_eval_schema.decoding import FAILED, decode_column
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics import call_numbers, trajectory_columns
-from agent_eval_schema.metrics import trajectory_cells as cells
+from agent_eval_schema.metrics import call_texts as cells
 from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, read_pair, score_pair
+from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
 from agent_eval_schema.model import ToolCall
 
 Trajectory = list[ToolCall] | None
@@ -41,6 +41,11 @@ def as_other_text(calls: Trajectory) -> str | None:
     return json.dumps(spelt, indent=1)
 
 
+def as_tight_text(calls: Trajectory) -> str | None:
+    """As other libraries write it."""
+    return None if calls is None else json.dumps(json.loads(str(as_text(calls))), separators=(",", ":"))
+
+
 def as_mixed_text(calls: Trajectory) -> str | None:
     """Every other call spelt in another way, so that equal calls of one trajectory differ as text."""
     if calls is None:
@@ -58,6 +63,8 @@ WRITINGS = {
     "text": (as_text, pa.string(), as_text, pa.string()),
     "two spellings": (as_text, pa.string(), as_other_text, pa.large_string()),
     "mixed spellings": (as_mixed_text, pa.string(), as_mixed_text, pa.string()),
+    "tight text": (as_tight_text, pa.string(), as_tight_text, pa.string()),
+    "text with and without spaces": (as_text, pa.string(), as_tight_text, pa.string()),
     "structs": (as_structs, CALLS, as_structs, CALLS),
     "structs and text": (as_structs, pa.large_list(CALLS.value_type), as_text, pa.string()),
 }
@@ -76,6 +83,11 @@ def batch_of(rows: list[tuple[Trajectory, Trajectory]], writing: str = "text") -
 def scored(batch: pa.RecordBatch, *, one_to_one: bool = False, define_empty: bool = False) -> dict[str, list[float]]:
     found = score_pair(read_pair(batch, IssueLog(batch.num_rows)), one_to_one=one_to_one, define_empty=define_empty)
     return {name: values.tolist() for name, values in found.items()}
+
+
+def names_of(pair: Pair) -> list[list[str]]:
+    """The tools that each prediction calls."""
+    return [[pair.names[t] for t in pair.tools[pair.predicted.of(row)]] for row in range(pair.predicted.size)]
 
 
 some_values = st.sampled_from([1, 1.0, 1e0, True, "1", None, 10**20, 0.5, [1, {"a": 2.0}], [1, {"a": 2}]])
@@ -112,7 +124,8 @@ def test_no_call_of_equal_texts_is_numbered() -> None:
     pair = read_pair(batch_of([(same, same), (other, same)]), IssueLog(2))
     assert pair.same.tolist() == [True, False]
     assert sorted(pair.names) == ["a", "b"]  # those of the second row
-    assert read_pair(batch_of([(same, same)]), IssueLog(1)).predicted.ids.tolist() == [-1]
+    pair = read_pair(batch_of([(same, same)]), IssueLog(1))
+    assert (pair.predicted.lengths.tolist(), pair.predicted.ids.tolist()) == ([1], [])
 
 
 def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +139,7 @@ def test_a_text_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     reference, predicted, other = ([ToolCall(name, {"x": 1})] for name in "abc")
     read_pair(batch_of([(predicted, reference)] * 50 + [(other, other)] * 50), IssueLog(100))
     texts = [str(as_text(calls)) for calls in (predicted, reference)]
-    assert seen == [as_text(other), *texts, f"[{texts[0][1:-1]},{texts[1][1:-1]}]"]
+    assert seen == [f"[{texts[0][1:-1]}, {texts[1][1:-1]}]", as_text(other)]
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -136,11 +149,41 @@ def test_looking_for_texts_in_several_rows_changes_no_score(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trajectory_columns, "_repeats", lambda _: repeats)
-        patch.setattr(cells, "FEW", 3)
+        patch.setattr(cells, "FEW", 1)
+        patch.setattr(cells, "MANY", 3)
         found = scored(batch_of(rows))
     for metric in TRAJECTORY_METRICS:
         expected = [math.nan if p is None or r is None else score_trajectory(metric, p, r) for p, r in rows]
         assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+@pytest.mark.parametrize(("longest", "pairs"), [(0, 64), (2, 64), (8, 1 << 10)])
+@given(rows=rows, one_to_one=st.booleans())
+def test_trajectories_of_any_length_are_compared_as_the_definition_says(
+    longest: int, pairs: int, rows: list[tuple[Trajectory, Trajectory]], one_to_one: bool
+) -> None:
+    """Those that are too long for it are not compared all at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(call_numbers, "LONGEST", longest)
+        patch.setattr(call_numbers, "PAIRS", pairs)
+        found = scored(batch_of(rows, "mixed spellings"), one_to_one=one_to_one)
+    duplicates = "one_to_one" if one_to_one else "membership"
+    for metric in TRAJECTORY_METRICS:
+        expected = [
+            math.nan if p is None or r is None else score_trajectory(metric, p, r, duplicates=duplicates)
+            for p, r in rows
+        ]
+        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+@given(calls=st.lists(st.builds(ToolCall, st.sampled_from(["a", "b"]), some_inputs), max_size=5), data=st.data())
+def test_the_same_calls_in_another_order_have_the_scores_of_the_definition(
+    calls: list[ToolCall], data: st.DataObject
+) -> None:
+    predicted = data.draw(st.permutations(calls))
+    found = scored(batch_of([(predicted, calls)], "mixed spellings"))
+    for metric in TRAJECTORY_METRICS:
+        assert found[metric] == pytest.approx([score_trajectory(metric, predicted, calls)], nan_ok=True, abs=0)
 
 
 def test_texts_in_several_rows_are_looked_for_where_there_are_many() -> None:
@@ -157,7 +200,7 @@ def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch
     found = scored(batch_of([([one, third], [third, one]), ([one, other, third], [one, other])]))
     assert (found["trajectory_any_order_match"], seen) == ([1, 1], [])
     found = scored(batch_of([([one, third], [other, third])]))
-    texts = [str(as_text([call]))[1:-1].encode() + b"," for call in (one, other)]
+    texts = [str(as_text([call]))[1:-1].encode() + b", " for call in (one, other)]
     assert (found["trajectory_precision"], sorted(seen)) == ([0.5], texts)
 
 
@@ -198,7 +241,7 @@ def test_a_number_out_of_range_is_suspected_wherever_it_stands(
     column = pa.array([f'["{before}"]', f'["{before}", {number}, "{after}"]', f'["{after}"]'], pa.large_string())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "PIECE", piece)
-        assert 0 in cells._out_of_range(column.slice(1))
+        assert 0 in cells._out_of_range(column.slice(1), cells.decode_inputs)
 
 
 def test_a_text_that_looks_like_a_large_number_costs_nothing() -> None:
@@ -209,15 +252,21 @@ def test_a_text_that_looks_like_a_large_number_costs_nothing() -> None:
 
 
 characters = st.sampled_from([*'{}[],:"\\1-. \n\x01\x00é\ufeff'])
-words = st.sampled_from(["e9", "e999", "null", "nul", "{}", '"a"', '"x": 1', '"tool_name"', '{"tool_name": "b"}'])
-escapes = st.sampled_from(["\\ud800", "\\u00e9", "\\x"])
+words = st.sampled_from(
+    [
+        *("e9", "e999", "null", "nul", "{}", '"a"', '"x": 1', '"tool_name"', '{"tool_name": "b"}', "]}}", "}]"),
+        *('}, {"tool_name": "b"', '},{"tool_name":"b"', '},  {"tool_name": "b"', '"x": [{"tool_name": "b"}, {}'),
+    ]
+)
+escapes = st.sampled_from(["\\ud800", "\\u00e9", "\\x", "\\u0074"])
+texts = st.sampled_from([as_text, as_tight_text, as_mixed_text])
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:
     """The text of a trajectory in which some places were overwritten."""
-    text = as_mixed_text(draw(st.lists(st.builds(ToolCall, st.sampled_from(["a", "ü", " "]), some_inputs), max_size=3)))
-    assert text is not None
+    calls = draw(st.lists(st.builds(ToolCall, st.sampled_from(["a", "ü", " "]), some_inputs), max_size=3))
+    text = str(draw(texts)(calls))
     for _ in range(draw(st.integers(0, 2))):
         start = draw(st.integers(0, len(text)))
         text = text[:start] + draw(characters | words | escapes) + text[start + draw(st.integers(0, 3)) :]
@@ -229,10 +278,70 @@ def test_what_is_not_looked_into_is_as_good_as_what_is(texts: list[str], same: b
     """A cell is read the quick way if and only if a decoder of everything in it can read it."""
     other = '[{"tool_name": "other"}]'
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: texts if same else [other] * len(texts)})
-    pair = read_pair(batch, IssueLog(len(texts)))
+    assert_read_as_decoded(read_pair(batch, IssueLog(len(texts))), texts)
+
+
+def assert_read_as_decoded(pair: Pair, texts: list[str], *, names: bool = False) -> None:
+    """Each prediction is there if its text can be decoded, and has as many calls; of the same tools, if asked for."""
     values = decode_column(PREDICTED, Cells(texts, False), IssueLog(len(texts)))
     assert pair.predicted.states.tolist() == [UNREADABLE if value is FAILED else GIVEN for value in values]
     assert pair.predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
+    if names:
+        assert names_of(pair) == [[] if value is FAILED else [call.tool_name for call in value] for value in values]
+
+
+parts = st.sampled_from(
+    [
+        *('{"tool_name": "a"', '{"tool_name": "a', '"b"}', "}", "}}", ", ", ",", ",  ", "]", "[", '"', "{}", "1"),
+        *('{"tool_name": "b"}', ', {"tool_name": "c"}', ', {"tool_name":"d"', ', "tool_input": {"x": [', '{"x": 1}'),
+        *('{"\\u0074ool_name": "e"}', '{ "tool_name": "f"}', '[{"tool_name": "g"}, {"x": 2}]', '"},"', '"}, {"'),
+        ', "tool_input": {',
+    ]
+)
+joined_parts = st.lists(parts, max_size=8).map(lambda found: f"[{{{''.join(found)}}}]")
+
+
+@given(drawn=st.lists(joined_parts, min_size=1, max_size=6))
+def test_pieces_of_cells_that_only_make_calls_together_are_none(drawn: list[str]) -> None:
+    given = [cell.replace("[{{", "[{").replace("}}]", "}]") for cell in drawn]
+    batch = pa.record_batch({PREDICTED: given, REFERENCE: ['[{"tool_name": "z"}]'] * len(given)})
+    assert_read_as_decoded(read_pair(batch, IssueLog(len(given)), names=True), given, names=True)
+
+
+LIST_OF_CALLS = '[{"tool_name": "a", "tool_input": {"calls": [%s{"tool_name": "b"}, {"tool_name": "c"}]}}]'
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [LIST_OF_CALLS % ""],
+        [LIST_OF_CALLS % '{"x": 1}, '],
+        [LIST_OF_CALLS % '{"x": 1}, ', '[{"tool_name": "a"},  {"tool_name": "b"}]'],
+        [LIST_OF_CALLS % '{"x": 1}, ', '[{"tool_name": "a"}], [{"tool_name": "b"}]'],
+        [LIST_OF_CALLS % '{"x": 1}, ', '[{"tool_name": "a"}x{"tool_name": "b"}]'],
+        ['[{"tool_name": "a}, {"tool_name": "b"}]', '[{"tool_name": "c"}]'],
+        ['[{"tool_name": "a", "tool_input": {"x": "}, {\\"tool_name"}}, {"tool_name": "b"}]'],
+        ['[{"tool_name": "a"}', '{"tool_name": "b"}]', '[{"tool_name": "c"}]'],
+        ["[", '{"tool_name": "b"}]', "", "]", '[{"tool_name": "c"}]'],
+        ['[{"tool_name": "a"},{"tool_name": "b"}, {"tool_input": {}, "tool_name": "c"},\n{"tool_name": "d"}]'],
+        ["", "[]"],
+    ],
+)
+def test_a_cell_is_cut_between_its_calls(texts: list[str]) -> None:
+    """What stands in an input, or in another cell, is no border; and no cutting makes anything valid."""
+    batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "z"}]'] * len(texts)})
+    assert_read_as_decoded(read_pair(batch, IssueLog(len(texts)), names=True), texts, names=True)
+
+
+@given(names=st.lists(st.sampled_from(["a", "b", "ü", " ", "c" * 65, 'd"e']), max_size=5), most=st.integers(0, 3))
+def test_names_that_were_met_before_make_no_difference(names: list[str], most: int) -> None:
+    texts = [json.dumps([{"tool_name": n}]) for n in names] + [json.dumps([{"tool_name": n} for n in names])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "MOST_NAMES", most)
+        patch.setattr(cells, "FEW", 1)
+        for other in (texts, ['[{"tool_name": "z"}]'] * len(texts)):
+            batch = pa.record_batch({PREDICTED: texts, REFERENCE: other})
+            assert_read_as_decoded(read_pair(batch, IssueLog(len(texts))), texts)
 
 
 def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> None:
@@ -241,7 +350,7 @@ def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> 
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "b"}]'] * 4})
     pair = read_pair(batch, IssueLog(4), names=True)
     assert pair.predicted.states.tolist() == [UNREADABLE, GIVEN, UNREADABLE, GIVEN]
-    assert [pair.names[tool] for tool in pair.tools[pair.predicted.ids]] == ["a", "a", "b"]
+    assert names_of(pair) == [[], ["a"], [], ["a", "b"]]
 
 
 def test_no_input_is_an_empty_one_in_any_spelling() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.figures import Bar, Distribution
 
@@ -33,8 +35,8 @@ class Tally:
     def add(self, scores: Numbers) -> None:
         """Take in the scores of some rows, NaN where there is none."""
         self.rows += len(scores)
-        values, counts = np.unique(scores[~np.isnan(scores)], return_counts=True)
-        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        for one in pc.value_counts(pa.array(scores[~np.isnan(scores)])).to_pylist():  # numpy would sort them
+            self._counts[one["values"]] += one["counts"]
 
     @property
     def scored(self) -> int:

@@ -153,10 +153,9 @@ def _is_ready(batch: pa.RecordBatch) -> bool:
 def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
     """Whether each predicted trajectory calls the tool; NaN where there is none."""
     predicted = pair.predicted
-    is_tool = np.array([name == tool for name in pair.names], bool)[pair.tools]
-    rows = np.repeat(np.arange(predicted.size), predicted.lengths)
-    hits = is_tool[predicted.ids] if len(predicted.ids) else np.zeros(0, bool)
-    used = np.bincount(rows, weights=hits, minlength=predicted.size) > 0
+    is_tool = np.array([*(name == tool for name in pair.names), False])[pair.tools[predicted.ids]]
+    before = np.cumsum(np.append(0, is_tool))
+    used = before[predicted.starts + predicted.lengths] > before[predicted.starts]
     given = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
     return np.where(given, used, np.nan)
 
@@ -177,6 +176,8 @@ def reasons(
         if failed is not None:
             counted[name, FAILED_CALL] += int((left & failed).sum())
             left &= ~failed
+        if not left.any():
+            continue
         for column in (PREDICTED, REFERENCE) if isinstance(metric, str) else (PREDICTED,):
             found = columns[column]
             for words, rows in (

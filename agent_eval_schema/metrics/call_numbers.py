@@ -7,14 +7,14 @@
                                                                   decoded; what is equal as JSON is one number
     {"tool_name": "find", "tool_input": {"user": 7}}    3         another tool: another call, whatever its input
 
-The texts were found to be calls whose inputs are objects (or null: no input, which is `{}`). They have a comma at their
-ends, so that many of them are decoded as one list.
+The texts were found to be calls whose inputs are objects (or null: no input, which is `{}`). They have a comma, and
+mostly a space, at their ends, so that many of them are decoded as one list.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -31,10 +31,11 @@ GIVEN, ABSENT, UNREADABLE = 0, 1, 2
 
 
 class Trajectories(Struct):
-    """A column of trajectories: the numbers (`ids`) of all calls one after the other, how many each row has, what there
-    is of it (GIVEN, ABSENT, UNREADABLE; the latter two have no calls)."""
+    """A column of trajectories: where the calls of each row begin among all `ids`, how many it has, and what there is
+    of it (GIVEN, ABSENT, UNREADABLE; the latter two have no calls)."""
 
     ids: Numbers
+    starts: Numbers
     lengths: Numbers
     states: Numbers
 
@@ -42,48 +43,62 @@ class Trajectories(Struct):
     def size(self) -> int:
         return len(self.lengths)
 
-    @property
-    def rows(self) -> Numbers:
-        """The row of each call."""
-        return np.repeat(np.arange(self.size), self.lengths)
+    def of(self, row: int) -> Numbers:
+        """The calls of a row."""
+        start = int(self.starts[row])
+        return self.ids[start : start + int(self.lengths[row])]
 
-    @property
-    def starts(self) -> Numbers:
-        """Where the calls of each row begin."""
-        return np.cumsum(self.lengths) - self.lengths
+    def steps(self, rows: Numbers, fill: int, *, backwards: bool = False) -> Numbers:
+        """The first calls of these rows, then the second ones, and so on; `fill` where a row has no more. Or the last
+        ones, then those before."""
+        lengths, starts = self.lengths[rows], self.starts[rows]
+        step = np.arange(lengths.max(initial=0))[:, None]
+        places = starts + (lengths - 1 - step if backwards else step)
+        return np.where(step < lengths, self.ids.take(places, mode="clip"), fill)
 
-    def of(self, rows: Numbers) -> Trajectories:
-        """Those of some rows, in their order."""
-        mask = np.zeros(self.size, bool)
-        mask[rows] = True
-        return Trajectories(self.ids[np.repeat(mask, self.lengths)], self.lengths[rows], self.states[rows])
+
+def alike(rows: Numbers, one: Trajectories, other: Trajectories) -> Iterator[Numbers]:
+    """The rows in groups of like length, so that in a group every call of a row can be compared with every call of the
+    other trajectory at once; those of more than LONGEST calls are left out."""
+    longest = np.maximum(one.lengths[rows], other.lengths[rows])
+    kinds = np.where(longest > LONGEST, 0, np.frexp(np.maximum(longest, 8) - 1.0)[1])
+    for kind in np.unique(kinds[kinds > 0]).tolist():
+        some, size = rows[kinds == kind], PAIRS >> 2 * kind
+        yield from (some[start : start + size] for start in range(0, len(some), size))
+
+
+def longer(rows: Numbers, one: Trajectories, other: Trajectories) -> Numbers:
+    """The rows that are left out."""
+    return rows[np.maximum(one.lengths[rows], other.lengths[rows]) > LONGEST]
+
+
+LONGEST = 512
+PAIRS = 1 << 20
+"""So many pairs of calls are compared at once: few enough for the processor's cache, and at least LONGEST²."""
+
+
+def matches(predicted: Numbers, reference: Numbers) -> Numbers:
+    """How many calls the two of a row have in common: the n-th time that the reference has a call is matched by the
+    n-th time that the prediction has it."""
+    again = np.tri(len(reference), k=-1, dtype=bool).T[:, :, None] & (reference[:, None] == reference)
+    found: Numbers = (_times(again) < _times(predicted[:, None] == reference)).sum(axis=0)
+    return found
+
+
+def _times(found: Numbers) -> Numbers:
+    """How often, along the first axis."""
+    times: Numbers = np.add.reduce(found, axis=0, dtype=np.int16)
+    return times
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # by text
 
 
-class Numbered(Struct):
-    """What each number stands for: the number of its tool, and its text."""
-
-    tools: Numbers
-    texts: pa.Array
-
-
-def ended(texts: Sequence[Any]) -> pa.Array:
-    """JSON texts as one array of bytes, each with a comma at its end."""
-    joined = bytearray(b"\0").join([*texts, b""])
-    data = np.frombuffer(joined, np.uint8)
-    ends = np.flatnonzero(data == 0) + 1  # no JSON text holds a NUL
-    data[ends - 1] = ord(",")
-    starts = pa.py_buffer(np.concatenate([np.zeros(1, np.int64), ends]))
-    return pa.Array.from_buffers(pa.large_binary(), len(ends), [None, starts, pa.py_buffer(joined)], null_count=0)
-
-
 def listed(texts: pa.Array) -> bytes:
-    """Such an array (that is not empty) as one JSON list."""
+    """An array of JSON texts (that is not empty), each with a comma at its end, as one JSON list."""
     at = offsets(texts)
-    return b"".join([b"[", texts.buffers()[2][int(at[0]) : int(at[-1]) - 1], b"]"])
+    return b"[%b]" % texts.buffers()[2][int(at[0]) : int(at[-1])].to_pybytes().rstrip(b", ")
 
 
 def offsets(texts: pa.Array) -> Numbers:
@@ -95,75 +110,64 @@ def offsets(texts: pa.Array) -> Numbers:
 # by value
 
 
-def settled(predicted: Trajectories, reference: Trajectories, calls: Numbered) -> Numbers:
-    """For each number the one to use in its place (-1 for -1), so that equal calls whose texts differ have the same:
-    those for which it makes a difference to the scores of these rows."""
-    doubtful = contested(predicted, reference, calls.tools)
-    instead = np.append(np.arange(len(calls.tools)), -1)
-    if not len(doubtful):
-        return instead
-    keys = zip(calls.tools[doubtful].tolist(), _value_keys(calls.texts.take(pa.array(doubtful))), strict=True)
-    first: dict[tuple[int, bytes], int] = {}
-    instead[doubtful] = list(map(first.setdefault, keys, doubtful.tolist()))
+def settled(
+    predicted: Trajectories, reference: Trajectories, rows: Numbers, texts: pa.Array, tools: Numbers
+) -> Numbers:
+    """For each number the one to use in its place, so that equal calls whose texts differ have the same: those for
+    which it makes a difference to the scores of these rows. `texts` and `tools`: what each number stands for."""
+    instead = np.arange(len(tools), dtype=np.int32)
+    doubtful = contested(predicted, reference, rows, tools)
+    if len(doubtful):
+        keys = zip(tools[doubtful].tolist(), _value_keys(texts.take(pa.array(doubtful))), strict=True)
+        first: dict[tuple[int, bytes], int] = {}
+        instead[doubtful] = list(map(first.setdefault, keys, doubtful.tolist()))
     return instead
 
 
-def contested(predicted: Trajectories, reference: Trajectories, tools: Numbers) -> Numbers:
+def contested(predicted: Trajectories, reference: Trajectories, rows: Numbers, tools: Numbers) -> Numbers:
     """The numbers of which the texts do not say enough: the calls of one tool in one row, if both trajectories call it,
     with several texts, and not with the same ones in the same order.
 
-    The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`.
+    The latter is only seen where two trajectories begin, or end, with the same calls: other calls are `apart`. Where
+    all texts are the same in another order that is another one of tools, too, no input makes a difference. Of the rows
+    that are `longer` all calls are taken.
     """
-    ids = np.concatenate([predicted.ids, reference.ids])
-    rows = np.concatenate([predicted.rows, reference.rows])
-    is_predicted = np.arange(len(ids)) < len(predicted.ids)
-    groups, place = distinct(rows * max(len(tools), 1) + tools[ids])
-    one = np.empty(len(groups), np.int64)
-    one[place] = ids  # any of its calls
-
-    def having(some: Numbers) -> Numbers:
-        found = np.zeros(len(groups), bool)
-        found[place[some]] = True
-        return found
-
-    apart = np.concatenate(_between(predicted, reference))
-    doubtful = having(apart) & having(is_predicted) & having(~is_predicted) & having(one[place] != ids)
-    found = np.zeros(len(tools), bool)
-    found[ids[doubtful[place]]] = True
-    return np.flatnonzero(found)
+    found, tools = np.zeros(len(tools) + 2, bool), np.append(tools, [-2, -1])  # those of what fills up the rows
+    for some in alike(rows, predicted, reference):
+        p, r = predicted.steps(some, -1), reference.steps(some, -2)
+        apart_p, apart_r = _apart(p, r, predicted, reference, some)
+        pairs = (tools[p][:, None] == tools[r]) & (p[:, None] != r) & (apart_p[:, None] | apart_r)
+        pairs &= ~_reordered(p, r, tools)
+        found[p[pairs.any(axis=1)]] = found[r[pairs.any(axis=0)]] = True
+    for row in longer(rows, predicted, reference).tolist():
+        found[predicted.of(row)] = found[reference.of(row)] = True
+    return np.flatnonzero(found[:-2])
 
 
-def distinct(values: Numbers) -> tuple[Numbers, Numbers]:
-    """The distinct values, and the place of each value among them; nothing is sorted, unlike in np.unique."""
-    encoded = pa.array(values).dictionary_encode()
-    return np.asarray(encoded.dictionary), np.asarray(encoded.indices)
-
-
-def _between(one: Trajectories, other: Trajectories) -> tuple[Numbers, Numbers]:
+def _apart(
+    p: Numbers, r: Numbers, predicted: Trajectories, reference: Trajectories, rows: Numbers
+) -> tuple[Numbers, Numbers]:
     """Which calls of either are neither in what the two of a row have in common at the start, nor at the end."""
-    shorter = np.minimum(one.lengths, other.lengths)
-    head = _in_common(one.ids, other.ids, one.starts, other.starts, shorter, 1)
-    ends = one.starts + one.lengths - 1, other.starts + other.lengths - 1
-    tail = _in_common(one.ids, other.ids, *ends, shorter - head, -1)
-    return _middle(one, head, tail), _middle(other, head, tail)
+    lengths_p, lengths_r = predicted.lengths[rows], reference.lengths[rows]
+    head = _in_common(p, r)
+    tail = _in_common(predicted.steps(rows, -1, backwards=True), reference.steps(rows, -2, backwards=True))
+    tail = np.minimum(tail, np.minimum(lengths_p, lengths_r) - head)
+    step_p, step_r = np.arange(len(p))[:, None], np.arange(len(r))[:, None]
+    return (step_p >= head) & (step_p < lengths_p - tail), (step_r >= head) & (step_r < lengths_r - tail)
 
 
-def _in_common(one: Numbers, other: Numbers, at: Numbers, there: Numbers, most: Numbers, step: int) -> Numbers:
-    """How many steps two trajectories go together, from a place in each: all rows take a step at once."""
-    taken = np.zeros(len(most), np.int64)
-    left = np.flatnonzero(most > 0)
-    while len(left):
-        gone = taken[left] * step
-        left = left[one[at[left] + gone] == other[there[left] + gone]]
-        taken[left] += 1
-        left = left[taken[left] < most[left]]
-    return taken
+def _reordered(p: Numbers, r: Numbers, tools: Numbers) -> Numbers:
+    """The rows whose trajectories have the same calls, but at some step one of another tool."""
+    common, size = min(len(p), len(r)), (p >= 0).sum(axis=0)
+    found = ((tools[p[:common]] != tools[r[:common]]) & (p[:common] >= 0)).any(axis=0)
+    return np.asarray(found & (size == (r >= 0).sum(axis=0)) & (size == matches(p, r)))
 
 
-def _middle(all_: Trajectories, head: Numbers, tail: Numbers) -> Numbers:
-    place = np.arange(len(all_.ids)) - np.repeat(all_.starts, all_.lengths)
-    found: Numbers = (place >= np.repeat(head, all_.lengths)) & (place < np.repeat(all_.lengths - tail, all_.lengths))
-    return found
+def _in_common(one: Numbers, other: Numbers) -> Numbers:
+    """How many steps two trajectories go together."""
+    common = min(len(one), len(other))
+    together: Numbers = np.logical_and.accumulate(one[:common] == other[:common]).sum(axis=0)
+    return together
 
 
 def _value_keys(texts: pa.Array) -> list[bytes]:
@@ -176,7 +180,7 @@ def _value_keys(texts: pa.Array) -> list[bytes]:
 
 def _value_key(text: bytes) -> bytes:
     try:
-        return sorted_json(decode_inputs(b"[%b]" % text[:-1])[0].tool_input or {})
+        return sorted_json(decode_inputs(b"[%b]" % text.rstrip(b", "))[0].tool_input or {})
     except BROKEN:  # nested so deep that it can be read, but not be written: equal to itself
         return text
 
@@ -202,3 +206,11 @@ decode_inputs = msgspec.json.Decoder(list[_Call], float_hook=_finite).decode
 
 BROKEN = (msgspec.MsgspecError, RecursionError, ValueError)
 """What decoding raises for a text that cannot be read."""
+
+
+def or_none(read: Callable[[Any], Any], text: Any) -> Any:
+    """What is read; None where it cannot be."""
+    try:
+        return read(text)
+    except BROKEN:
+        return None

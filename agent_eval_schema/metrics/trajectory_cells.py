@@ -1,24 +1,19 @@
-"""Cells of trajectories → the text of each call and the number of its tool; nobody has looked into its input yet.
+"""Columns of a batch → trajectories whose calls have texts and tools; JSON text is read by call_texts.py.
 
-    '[{"tool_name": "a", "tool_input": {"x": 1}}, …]'   ──▶   texts    {"tool_name": "a", "tool_input": {"x": 1}}  │ …
-                                                               tools    0                                           │ …
-                                                               lengths  2
-
-A cell is cut into the texts of its calls, and of those that are equal one is read. A cell that cannot be read the quick
-way is UNREADABLE until decoding.py has had a second look, and says what is wrong.
+JSON text                     ──▶ Texts ──call_texts.py──▶ Calls
+  what is not read there      ──decoding.py──▶ Calls, and issues
+list<struct<name, input>>     ──▶ Calls
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, compress
-from typing import Any
+from collections.abc import Sequence
+from itertools import chain
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import Cells, is_json_column, is_text, read_cells, simplified
@@ -26,15 +21,11 @@ from agent_eval_schema.decoding import FAILED, decode_column
 from agent_eval_schema.issues import IssueLog
 from agent_eval_schema.metrics.call_numbers import (
     ABSENT,
-    BROKEN,
     GIVEN,
     UNREADABLE,
     Numbers,
     decode_input,
-    decode_inputs,
-    ended,
-    listed,
-    offsets,
+    or_none,
 )
 from agent_eval_schema.rules.reading import NOT_UTF8
 
@@ -47,17 +38,16 @@ class Texts(Struct):
 
 
 class Calls(Struct):
-    """Trajectories: the texts and the tools of all calls one after the other, how many each trajectory has, what there
-    is of it, and whether its calls are `here` at all.
+    """Trajectories, and their calls: the number of each call's text (`ids`), the texts (bytes of JSON), the number that
+    a `Tools` has for the tool of each text (-1: it is no call); where the calls of each trajectory begin, how many it
+    has, and what there is of it. Those of which no more was wanted than their number are not here."""
 
-    `texts` is an Arrow dictionary of bytes as `ended` makes them; the numbers in `tools` are those of a `Tools`.
-    """
-
-    texts: pa.DictionaryArray
+    ids: Numbers
+    texts: pa.Array
     tools: Numbers
+    starts: Numbers
     lengths: Numbers
     states: Numbers
-    here: Numbers
 
     @property
     def size(self) -> int:
@@ -76,12 +66,17 @@ def joined(parts: Sequence[Calls]) -> Calls:
     """All of them, one after the other."""
     if len(parts) == 1:
         return parts[0]
+    encoded = pa.concat_arrays([pa.DictionaryArray.from_arrays(part.ids, part.texts) for part in parts])
+    ids, tools = np.asarray(encoded.indices), np.full(len(encoded.dictionary), -1)
+    tools[ids] = np.concatenate([part.tools[part.ids] for part in parts])
+    before = np.cumsum([0, *(len(part.ids) for part in parts)])
     return Calls(
-        pa.concat_arrays([part.texts for part in parts]),
-        np.concatenate([part.tools for part in parts]),
+        ids,
+        encoded.dictionary,
+        tools,
+        np.concatenate([part.starts + start for part, start in zip(parts, before[:-1], strict=True)]),
         np.concatenate([part.lengths for part in parts]),
         np.concatenate([part.states for part in parts]),
-        np.concatenate([part.here for part in parts]),
     )
 
 
@@ -115,123 +110,6 @@ def _is_unreadable(texts: pa.Array) -> bool:
 # texts
 
 
-class _Object(Struct, gc=False):
-    """An object, whatever it holds: the decoder skips it."""
-
-
-class _Call(Struct, forbid_unknown_fields=True, gc=False):
-    """A call of whose input nothing is wanted. (A pattern for its name would cost more than all the rest.)"""
-
-    tool_name: str
-    tool_input: _Object | None = None
-
-
-_calls = msgspec.json.Decoder(list[_Call]).decode
-_items = msgspec.json.Decoder(list[Raw]).decode
-
-FEW = 256
-"""So many cells are read at a time: what is made of them is gone before it has left the processor's cache."""
-
-
-def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
-    """The trajectories that columns of JSON texts hold, one column after the other; the calls are only here of those
-    that are wanted."""
-    lengths, unread, texts = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), bool), list[pa.Array]()
-    start = 0
-    for column in columns:
-        for few in _slices(column.cast(pa.large_binary()), FEW):
-            cells, here = few.to_pylist(), slice(start, start + len(few))
-            for read, rows in ((_count, ~wanted[here]), (_cut, wanted[here])):
-                lengths[here][rows] = _read_all(read, list(compress(cells, rows.tolist())), texts)
-            start += len(few)
-        unread[_out_of_range(column) + start - len(column)] = True
-    states = np.where(unread | (lengths < 0), UNREADABLE, GIVEN)
-    lengths = np.maximum(lengths, 0)
-    encoded = pa.chunked_array(texts, pa.large_binary()).dictionary_encode().combine_chunks()
-    called = _at(encoded, _tools_of(encoded.dictionary, tools))
-    states[np.repeat(np.flatnonzero(wanted), lengths[wanted])[called < 0]] = UNREADABLE
-    return Calls(encoded, called, lengths, states, wanted)
-
-
-def _slices(array: pa.Array, size: int) -> Iterator[pa.Array]:
-    for start in range(0, len(array), size):
-        yield array.slice(start, size)
-
-
-_Read = tuple[list[int], list[Raw]]
-"""How many calls each of some cells has, -1 where it cannot be read, and the texts of those that are wanted."""
-
-
-def _read_all(read: Callable[[list[bytes]], _Read], cells: list[bytes], texts: list[pa.Array]) -> list[int]:
-    """How many calls the cells have, -1 where one cannot be read; the texts that are wanted are added to `texts`."""
-    found: _Read | None = _or_none(read, cells)
-    if not found:
-        lengths, calls = zip(*(_or_none(read, [cell]) or ([-1], []) for cell in cells), strict=True)
-        found = list(chain.from_iterable(lengths)), list(chain.from_iterable(calls))
-    if found[1]:
-        texts.append(ended(found[1]))
-    return found[0]
-
-
-def _count(cells: list[bytes]) -> _Read:
-    """Of cells of which no more is wanted. Raises ValueError for a name that is blank."""
-    found = list(map(_calls, cells))
-    if not all([call.tool_name.strip() for calls in found for call in calls]):
-        raise ValueError("a call without a name")
-    return list(map(len, found)), []
-
-
-def _cut(cells: list[bytes]) -> _Read:
-    """Of cells that are lists, of whatever."""
-    found = list(map(_items, cells))
-    return list(map(len, found)), list(chain.from_iterable(found))
-
-
-def _or_none(read: Callable[[Any], Any], text: Any) -> Any:
-    try:
-        return read(text)
-    except BROKEN:
-        return None
-
-
-def _out_of_range(column: pa.Array) -> Numbers:
-    """The cells with a number that is out of range, which the decoder does not see in what it skips. Others cannot be
-    read either."""
-    at, data = offsets(column), np.frombuffer(column.buffers()[2] or b"", np.uint8)
-    starts = range(at[0], at[-1], PIECE)
-    places = [start + _suspected(data[start : min(start + PIECE + 200, at[-1])]) for start in starts]
-    cells = np.unique(np.searchsorted(at, np.concatenate([*places, []]), "right") - 1).tolist()
-    found = [cell for cell in cells if _or_none(decode_inputs, data[at[cell] : at[cell + 1]]) is None]
-    return np.array(found, np.int64)
-
-
-PIECE = 1 << 18
-"""Bytes, few enough for the processor's cache."""
-
-
-def _suspected(data: Numbers) -> Numbers:
-    """Where JSON may have a number out of range: one with three digits in its exponent, or with hundreds of digits.
-    (numpy takes a tenth of the time of a regular expression.)"""
-    is_digit = data - np.uint8(ord("0")) < 10
-    found = [np.flatnonzero(is_digit[:-1] & ((data[1:] | 32) == ord("e"))) + 2]
-    if len(found[0]):
-        found[0] += data.take(found[0], mode="clip") == ord("+")
-        found[0] = found[0][np.all([is_digit.take(found[0] + i, mode="clip") for i in range(3)], axis=0)]
-    every = is_digit[::50]  # 200 digits in a row have four of these
-    found.append(np.flatnonzero(every[:-3] & every[1:-2] & every[2:-1] & every[3:]) * 50)
-    return np.concatenate(found)
-
-
-def _tools_of(texts: pa.Array, tools: Tools) -> Numbers:
-    """The tool that each text calls; -1 if it is no call."""
-    found: list[int] = []
-    for few in _slices(texts, 4 * FEW):
-        calls = _or_none(_calls, listed(few))
-        for one in [calls] if calls else [_or_none(_calls, b"[%b]" % text[:-1]) for text in few.to_pylist()]:
-            found += [tools[call.tool_name] for call in one] if one else [-1]
-    return np.array(found, np.int64)
-
-
 def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> Calls:
     """The trajectories of cells that failed: the rules say what is wrong; what only earns a warning has its calls."""
     apart = IssueLog(len(rows))
@@ -246,13 +124,20 @@ def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: I
         _bytes([jsontext.encode(call.tool_name) for call in calls]),
         _bytes([jsontext.encode(call.tool_input or {}) for call in calls]),
     )
-    return Calls(
-        texts.dictionary_encode(),
+    return _calls(
+        texts,
         np.array([tools[call.tool_name] for call in calls], np.int64),
         np.fromiter(map(len, found), np.int64, len(found)),
         np.array([UNREADABLE if value is FAILED else GIVEN for value in values]),
-        np.ones(len(found), bool),
     )
+
+
+def _calls(texts: pa.Array, tools: Numbers, lengths: Numbers, states: Numbers) -> Calls:
+    """Trajectories that have these calls, one after the other."""
+    encoded = texts.dictionary_encode()
+    ids, called = np.asarray(encoded.indices), np.full(len(encoded.dictionary), -1)
+    called[ids] = tools
+    return Calls(ids, encoded.dictionary, called, np.cumsum(lengths) - lengths, lengths, states)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -284,7 +169,7 @@ def _of_structs(array: pa.Array, tools: Tools) -> Calls:
         _bytes([jsontext.encode(name) for name in names.dictionary.to_pylist()]).take(names.indices),
         _bytes([text or b"{}" for text in read]).take(inputs.indices),
     )
-    return Calls(texts.dictionary_encode(), called, lengths, states, np.ones(len(array), bool))
+    return _calls(texts, called, lengths, states)
 
 
 def _at(encoded: pa.DictionaryArray, values: Numbers) -> Numbers:
@@ -298,8 +183,8 @@ def _bytes(values: list[bytes]) -> pa.Array:
 
 
 def _call_texts(names: pa.Array, inputs: pa.Array) -> pa.Array:
-    """Calls as JSON as `ended` makes them, spelt as Python's json module does: most texts are."""
-    parts = (b'{"tool_name": ', names, b', "tool_input": ', inputs, b"},", b"")
+    """Calls as JSON as `listed` wants them, spelt as Python's json module does: most texts are."""
+    parts = (b'{"tool_name": ', names, b', "tool_input": ', inputs, b"}, ", b"")
     return pc.binary_join_element_wise(
         *(pa.scalar(part, pa.large_binary()) if isinstance(part, bytes) else part for part in parts)
     )
@@ -309,7 +194,7 @@ def _input_text(text: str | None) -> bytes | None:
     """The text of an input as bytes; None if it is none."""
     if not text:
         return b"{}"
-    return text.encode() if _or_none(_is_read, text) else None
+    return text.encode() if or_none(_is_read, text) else None
 
 
 def _is_read(text: str) -> bool:
