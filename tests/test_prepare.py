@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, convert_eval_set, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
+from agent_eval_schema.judging import OF_MLFLOW
 from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
@@ -548,6 +549,14 @@ def test_a_tag_that_mlflow_cuts_is_told() -> None:
     report = prepare([{**ROW, "tags": {"a": "x" * LONGEST}}, {**ROW, "tags": {"a": "x" * (LONGEST + 1)}}]).report
     (issue,) = report.examples["AE112"]
     assert (issue.row, issue.path, issue.message) == (1, "tags.a", "expected at most 8,000 characters, got 8,001")
+
+
+def test_a_tag_that_mlflow_keeps_for_itself_is_told() -> None:
+    from mlflow.utils.mlflow_tags import IMMUTABLE_TAGS
+
+    assert IMMUTABLE_TAGS <= OF_MLFLOW  # an older mlflow has fewer of them
+    (line,) = prepare([{**ROW, "tags": dict.fromkeys(OF_MLFLOW, "x")}]).report.counts.items()
+    assert line == ("AE112", len(OF_MLFLOW))
 
 
 @given(st.data())

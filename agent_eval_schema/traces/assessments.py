@@ -2,7 +2,7 @@
 
 mlflow refuses a whole trace for one assessment that it cannot read. Here stand the two kinds that say something of a
 run, to the letter; of a trace that is written anew those that can be read so are kept. A reference to an issue is none
-of them: it points into the store from which the trace came, and mlflow before 3.9 refuses a trace with it.
+of them: it points into the store from which the trace came, and mlflow 3.5 refuses a trace with it.
 """
 
 from __future__ import annotations
