@@ -6,7 +6,6 @@ Findings go to stdout, notes to stderr. Exit 0: clean, 1: findings at or above -
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import sys
@@ -177,9 +176,9 @@ def _metrics(arguments: argparse.Namespace) -> int:
     )
     measured, system = report_on_rows(report, arguments.outputs), arguments.system or report.system
     if arguments.output == "json":
-        import msgspec
+        from agent_eval_schema.render.json import json_text
 
-        _print(msgspec.json.format(msgspec.json.encode(measured.support(system)), indent=2).decode() + "\n")
+        _print(json_text(measured.support(system)))
     else:
         _print(metrics_text(measured, color=_in_color(), system=system))
     if measured is not report:
@@ -318,9 +317,10 @@ def _score(arguments: argparse.Namespace) -> int:
 
 
 def _schema(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.render.json import json_text
     from agent_eval_schema.schema import json_schema
 
-    _print(json.dumps(json_schema(arguments.name), indent=2) + "\n")
+    _print(json_text(json_schema(arguments.name)))
     return CLEAN
 
 
@@ -340,10 +340,11 @@ def _ces_template(arguments: argparse.Namespace) -> int:
 def _ces_update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
     from agent_eval_schema.render.plain import finding
+    from agent_eval_schema.visible import inert
 
     planned = plan_updates(arguments.file, arguments.against, arguments.mask)
     if faults := [issue for update, _ in planned for issue in faults_of(update)]:
-        _print("".join(f"{issue.code} {finding(issue, with_row=False)}\n" for issue in faults))
+        _print("".join(inert(f"{issue.code} {finding(issue, with_row=False)}") + "\n" for issue in faults))
         _note("nothing was sent: the service would refuse this", arguments)
         return FINDINGS
     planned = [(update, old) for update, old in planned if update.paths]
@@ -352,7 +353,9 @@ def _ces_update(arguments: argparse.Namespace) -> int:
         return CLEAN
     requests = [request_of(update) for update, _ in planned]
     if arguments.output == "json":
-        _print(json.dumps(requests if len(requests) > 1 else requests[0], indent=2, ensure_ascii=False) + "\n")
+        from agent_eval_schema.render.json import json_text
+
+        _print(json_text(requests if len(requests) > 1 else requests[0]))
     else:
         _print("\n".join(_update_text(update, old) for update, old in planned))
     if arguments.dry_run:
@@ -371,11 +374,10 @@ def _update_text(update: Update, old: Evaluation | None) -> str:
 def _send(requests: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
     """Send one after the other; the first that fails is the last, and the notes say which were made."""
     from agent_eval_schema.integrations.ces_mcp import update_evaluation
-    from agent_eval_schema.visible import visible
 
     for request in requests:
         update_evaluation(request, endpoint=arguments.endpoint, rest=arguments.rest, timeout=arguments.timeout)
-        _note(f"updated {visible(request['params']['arguments']['evaluation']['name'])}", arguments)
+        _note(f"updated {request['params']['arguments']['evaluation']['name']}", arguments)
     return CLEAN
 
 
@@ -452,8 +454,11 @@ def _print(text: str) -> None:
 
 
 def _note(text: str, arguments: argparse.Namespace) -> None:
+    """To stderr, with names that anyone may have given to a file."""
+    from agent_eval_schema.visible import inert, visible
+
     if not arguments.quiet:
-        print(text, file=sys.stderr)
+        print(inert(visible(text)), file=sys.stderr)
 
 
 def _screen(arguments: argparse.Namespace) -> Screen | None:
