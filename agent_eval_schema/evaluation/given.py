@@ -81,15 +81,14 @@ def columns_read(metrics: Iterable[Metric]) -> frozenset[str]:
 def given_parts(
     source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
 ) -> Iterator[Given]:
-    """The rows of a source with the columns `reads`, part by part; data in memory is one part, and so is a file on
-    which an agent will be run (`ran`): its trajectories take the place of those in the data. `trajectories` says that
-    some are compared."""
+    """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
+    run (`ran`), its trajectories take the place of those in the data. `trajectories` says that some are compared."""
     plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
     plan = replace(plan, columns=True)
     judged = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
     judged -= {PREDICTED} if ran else set()
     parts = (_read(batch, plan, reads, judged) for batch in source.batches())
-    if source.name is not None and not ran:
+    if source.name is not None:
         yield from (_given(frame_of([batch]), values, calls, log) for batch, values, calls, log in parts)
         return
     kept = [(values, calls, log) for _, values, calls, log in parts]
