@@ -6,6 +6,7 @@ Findings go to stdout, notes to stderr. Exit 0: clean, 1: findings at or above -
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import shlex
 import sys
@@ -56,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_place, require_writable
+    from agent_eval_schema.engines.writing import require_apart, require_place, require_writable
 
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
@@ -67,6 +68,9 @@ def _validate(arguments: argparse.Namespace) -> int:
         if len(arguments.files) > 1:
             raise EvalSetError("--html takes one FILE at a time")
         require_place(arguments.html)
+    others = {"--html": arguments.html, "--write-normalized": arguments.write_normalized}
+    others["--write-invalid"] = arguments.write_invalid
+    require_apart({"FILE": arguments.files[0], "--fix": arguments.fix}, others)  # OUT of --fix may be FILE
     if arguments.fix or arguments.diff:
         return _repair(arguments)
     reports = []
@@ -191,12 +195,13 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.diff import diff_eval_sets
-    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.engines.writing import require_apart, require_place
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is told before the files are read
     if arguments.html:
         require_place(arguments.html)
+    require_apart({"OLD": arguments.old, "NEW": arguments.new}, {"--html": arguments.html})
     found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
     if arguments.output == "json":
         _print(found.to_json())
@@ -212,10 +217,11 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _from_traces(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_writable
+    from agent_eval_schema.engines.writing import require_apart, require_writable
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
+    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
     report = report_on_traces(_traces(arguments), values=arguments.values, screen=_screen(arguments))
     count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}", arguments)
@@ -266,7 +272,9 @@ _BUILD_OPTIONS = (
 
 def _convert(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.convert import convert_file
+    from agent_eval_schema.engines.writing import require_apart
 
+    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
     target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
     made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
     _print(str(made))
@@ -276,7 +284,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 
 def _score(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.engines.writing import require_apart, require_place
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.render.result_json import result_json
@@ -285,6 +293,7 @@ def _score(arguments: argparse.Namespace) -> int:
     for target in (arguments.html, arguments.write_scores):
         if target:
             require_place(target)
+    require_apart({"FILE": arguments.file}, {"--html": arguments.html, "--write-scores": arguments.write_scores})
     metrics = _codes(arguments.metrics) or tuple(TRAJECTORY_METRICS)
     lowest = dict(arguments.min)
     result = score_dataset(
@@ -628,9 +637,12 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _bound(text: str) -> tuple[str, float]:
     metric, _, bound = text.partition("=")
     try:
-        return metric, float(bound)
+        lowest = float(bound)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}") from None
+        lowest = math.nan
+    if not math.isfinite(lowest):
+        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}")
+    return metric, lowest
 
 
 def _add_no_values(command: argparse.ArgumentParser) -> None:
