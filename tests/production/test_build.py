@@ -659,6 +659,19 @@ def test_a_table_of_no_known_family_is_told() -> None:
         BUILD(pd.DataFrame({"a": [1]}))
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.jsonl", ""), ("a.csv", ""), ("a.csv", "request,response\n")])
+def test_a_file_without_rows_is_told_as_such(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(EvalSetError, match="the table has no rows, and so no columns"):
+        BUILD(str(tmp_path / name))
+
+
+def test_sql_that_names_no_column_is_told_which_there_are() -> None:
+    with pytest.raises(EvalSetError, match=r"not found in FROM clause!; its columns are .*request") as told:
+        BUILD(table([chat("a")]), where="nothing = 1")
+    assert "__row__" not in str(told.value)
+
+
 def test_an_evaluation_set_is_no_table_of_calls() -> None:
     with pytest.raises(
         EvalSetError, match="an evaluation set already, by the columns expected_response: check it with"
