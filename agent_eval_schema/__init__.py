@@ -20,6 +20,7 @@ _HOME = {
     "spark_from_inference_table": "engines.spark_build",
     "prepare_for_evaluate": "integrations.prepare",
     "diff_eval_sets": "diff",
+    "write_eval_set": "write",
     "convert_eval_set": "convert",
     "Conversion": "convert",
     "supported_scorers": "integrations.supported",
@@ -54,6 +55,7 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
     "spark_validate",
     "spark_from_inference_table",
     "prepare_for_evaluate",
+    "write_eval_set",
     "diff_eval_sets",
     "convert_eval_set",
     "supported_scorers",
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.rules import explain
     from agent_eval_schema.schema import json_schema
     from agent_eval_schema.traces.rows import eval_set_from_traces
+    from agent_eval_schema.write import write_eval_set
 
 
 def __getattr__(name: str) -> Any:

@@ -6,7 +6,7 @@ Findings go to stdout, notes to stderr. Exit 0: clean, 1: findings at or above -
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import os
 import shlex
 import sys
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_place, require_writable
+    from agent_eval_schema.engines.writing import require_apart, require_place, require_writable
 
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
@@ -68,6 +68,9 @@ def _validate(arguments: argparse.Namespace) -> int:
         if len(arguments.files) > 1:
             raise EvalSetError("--html takes one FILE at a time")
         require_place(arguments.html)
+    others = {"--html": arguments.html, "--write-normalized": arguments.write_normalized}
+    others["--write-invalid"] = arguments.write_invalid
+    require_apart({"FILE": arguments.files[0], "--fix": arguments.fix}, others)  # OUT of --fix may be FILE
     if arguments.fix or arguments.diff:
         return _repair(arguments)
     reports = []
@@ -177,9 +180,9 @@ def _metrics(arguments: argparse.Namespace) -> int:
     )
     measured, system = report_on_rows(report, arguments.outputs), arguments.system or report.system
     if arguments.output == "json":
-        import msgspec
+        from agent_eval_schema.render.json import json_text
 
-        _print(msgspec.json.format(msgspec.json.encode(measured.support(system)), indent=2).decode() + "\n")
+        _print(json_text(measured.support(system)))
     else:
         _print(metrics_text(measured, color=_in_color(), system=system))
     if measured is not report:
@@ -192,12 +195,13 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.diff import diff_eval_sets
-    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.engines.writing import require_apart, require_place
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is told before the files are read
     if arguments.html:
         require_place(arguments.html)
+    require_apart({"OLD": arguments.old, "NEW": arguments.new}, {"--html": arguments.html})
     found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
     if arguments.output == "json":
         _print(found.to_json())
@@ -213,10 +217,11 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _from_traces(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_writable
+    from agent_eval_schema.engines.writing import require_apart, require_writable
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
+    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
     report = report_on_traces(_traces(arguments), values=arguments.values, screen=_screen(arguments))
     count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}", arguments)
@@ -267,7 +272,9 @@ _BUILD_OPTIONS = (
 
 def _convert(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.convert import convert_file
+    from agent_eval_schema.engines.writing import require_apart
 
+    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
     target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
     made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
     _print(str(made))
@@ -277,7 +284,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 
 def _score(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.engines.writing import require_apart, require_place
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.render.result_json import result_json
@@ -286,6 +293,7 @@ def _score(arguments: argparse.Namespace) -> int:
     for target in (arguments.html, arguments.write_scores):
         if target:
             require_place(target)
+    require_apart({"FILE": arguments.file}, {"--html": arguments.html, "--write-scores": arguments.write_scores})
     metrics = _codes(arguments.metrics) or tuple(TRAJECTORY_METRICS)
     lowest = dict(arguments.min)
     result = score_dataset(
@@ -318,9 +326,10 @@ def _score(arguments: argparse.Namespace) -> int:
 
 
 def _schema(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.render.json import json_text
     from agent_eval_schema.schema import json_schema
 
-    _print(json.dumps(json_schema(arguments.name), indent=2) + "\n")
+    _print(json_text(json_schema(arguments.name)))
     return CLEAN
 
 
@@ -340,10 +349,11 @@ def _ces_template(arguments: argparse.Namespace) -> int:
 def _ces_update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
     from agent_eval_schema.render.plain import finding
+    from agent_eval_schema.visible import inert
 
     planned = plan_updates(arguments.file, arguments.against, arguments.mask)
     if faults := [issue for update, _ in planned for issue in faults_of(update)]:
-        _print("".join(f"{issue.code} {finding(issue, with_row=False)}\n" for issue in faults))
+        _print("".join(inert(f"{issue.code} {finding(issue, with_row=False)}") + "\n" for issue in faults))
         _note("nothing was sent: the service would refuse this", arguments)
         return FINDINGS
     planned = [(update, old) for update, old in planned if update.paths]
@@ -352,7 +362,9 @@ def _ces_update(arguments: argparse.Namespace) -> int:
         return CLEAN
     requests = [request_of(update) for update, _ in planned]
     if arguments.output == "json":
-        _print(json.dumps(requests if len(requests) > 1 else requests[0], indent=2, ensure_ascii=False) + "\n")
+        from agent_eval_schema.render.json import json_text
+
+        _print(json_text(requests if len(requests) > 1 else requests[0]))
     else:
         _print("\n".join(_update_text(update, old) for update, old in planned))
     if arguments.dry_run:
@@ -371,11 +383,10 @@ def _update_text(update: Update, old: Evaluation | None) -> str:
 def _send(requests: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
     """Send one after the other; the first that fails is the last, and the notes say which were made."""
     from agent_eval_schema.integrations.ces_mcp import update_evaluation
-    from agent_eval_schema.visible import visible
 
     for request in requests:
         update_evaluation(request, endpoint=arguments.endpoint, rest=arguments.rest, timeout=arguments.timeout)
-        _note(f"updated {visible(request['params']['arguments']['evaluation']['name'])}", arguments)
+        _note(f"updated {request['params']['arguments']['evaluation']['name']}", arguments)
     return CLEAN
 
 
@@ -452,8 +463,11 @@ def _print(text: str) -> None:
 
 
 def _note(text: str, arguments: argparse.Namespace) -> None:
+    """To stderr, with names that anyone may have given to a file."""
+    from agent_eval_schema.visible import inert, visible
+
     if not arguments.quiet:
-        print(text, file=sys.stderr)
+        print(inert(visible(text)), file=sys.stderr)
 
 
 def _screen(arguments: argparse.Namespace) -> Screen | None:
@@ -623,9 +637,12 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _bound(text: str) -> tuple[str, float]:
     metric, _, bound = text.partition("=")
     try:
-        return metric, float(bound)
+        lowest = float(bound)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}") from None
+        lowest = math.nan
+    if not math.isfinite(lowest):
+        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}")
+    return metric, lowest
 
 
 def _add_no_values(command: argparse.ArgumentParser) -> None:

@@ -50,6 +50,8 @@ def _refused(name: str, value: Any) -> str | None:
         return f"expected a name of at most {LONGEST_TAG_NAME} characters, got one of {len(name):,}"
     if not _TAG_NAME(name) or posixpath.normpath(name) != name or name == "." or name.startswith(("..", "/")):
         return "expected a name of letters, digits, spaces and _ - . / : that is no odd path, got another"
+    if name in OF_MLFLOW:
+        return "expected a name of your own, got one under which mlflow keeps what it knows of a trace"
     if isinstance(value, str) and len(value) > LONGEST_TAG:
         return f"expected at most {LONGEST_TAG:,} characters, got {len(value):,}"
     return None
@@ -58,6 +60,15 @@ def _refused(name: str, value: Any) -> str | None:
 LONGEST_TAG_NAME, LONGEST_TAG = 250, 8_000
 _TAG_NAME = re.compile(r"[/\w.\- :]*").fullmatch
 """Source: mlflow's own check of the tags of a trace (3.17)."""
+
+OF_MLFLOW = frozenset(
+    [
+        *("mlflow.user", "mlflow.artifactLocation"),
+        *("mlflow.trace.spansLocation", "mlflow.trace.archiveLocation", "mlflow.trace.archivalFailure"),
+    ]
+)
+"""Tags that nobody can set on a trace: IMMUTABLE_TAGS of mlflow 3.17 (of 3.5 the first two). All other names that
+begin with `mlflow.` are stored as they come."""
 
 
 def require_request_and_output(rows: Rows) -> None:

@@ -19,9 +19,9 @@ from msgspec import Raw, Struct
 from agent_eval_schema import jsontext
 from agent_eval_schema.cells import is_hidden, original_lines, read_cells, text_views
 from agent_eval_schema.diagnose import describe
+from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.frames import is_absent
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.model import COLUMNS
 
 UNREADABLE = "unreadable"
 
@@ -62,21 +62,13 @@ def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, p
     """The columns of the input of which the normalised row may have nothing though they hold something."""
     lost: dict[str | None, None] = {}
     for issue in issues:
-        ours = _ours(issue, places)
+        ours = column_at(issue.path or issue.column or "", places)
         if ours is not None and row.column(row.schema.get_field_index(ours))[0].is_valid:
             continue  # it could be read: it does not go with another cell
         # else it is about the whole row, or about a cell that several columns make up
         whole = (f.name for f in batch.schema if not is_hidden(f))
         lost |= dict.fromkeys([issue.column] if issue.column in batch.schema.names else whole)
     return [name for name in lost if name is not None]
-
-
-def _ours(issue: Issue, places: Mapping[str, str]) -> str | None:
-    """The canonical column that an issue is about."""
-    path = issue.path or issue.column or ""
-    at = {places.get(c, c): c for c in COLUMNS}
-    found = [p for p in at if path == p or path.startswith((f"{p}.", f"{p}["))]
-    return at[max(found, key=len)] if found else None
 
 
 class _Given:

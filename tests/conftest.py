@@ -14,11 +14,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import settings
 
 from tests.spark_session import start_spark
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_data"
+
+# No test measures time: on a busy machine the first example of a test takes seconds.
+settings.register_profile("untimed")
+settings.load_profile("untimed")
 
 Row = dict[str, Any]
 

@@ -1048,7 +1048,6 @@ ROWS = st.lists(ROW, min_size=1, max_size=6)
 
 property_test = settings(
     max_examples=60,
-    deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

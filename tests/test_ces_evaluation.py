@@ -674,7 +674,7 @@ def values(name: str, field: schema.Field, depth: int) -> Any:
     return st.lists(one, min_size=1 if field.required else 0, max_size=2)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(messages("Evaluation"), st.booleans())
 def test_what_is_accepted_parses_there_and_says_the_same(value: dict[str, Any], pretty: bool) -> None:
     text = json.dumps(value, indent=1 if pretty else None)
@@ -706,7 +706,7 @@ def test_where_this_package_is_stricter(case: str) -> None:
 MUTATIONS: list[Any] = [None, 0, -1, 1.5, "", "x", "1", True, [], {}, [[]], {"x": 1}, 1 << 40, "QUI", "2025"]
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(messages("Evaluation"), st.data())
 def test_what_is_accepted_after_any_change_parses_there(value: dict[str, Any], data: st.DataObject) -> None:
     """One value somewhere becomes another: whatever comes of it, a yes must be one of the vendor's too."""
@@ -727,7 +727,7 @@ def test_what_is_accepted_after_any_change_parses_there(value: dict[str, Any], d
         assert close(canonical("Evaluation", json.loads(text)), official_dict(text))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(messages("Evaluation"))
 def test_the_json_schema_takes_what_is_accepted(value: dict[str, Any]) -> None:
     jsonschema = pytest.importorskip("jsonschema")

@@ -245,7 +245,7 @@ def is_listed(path: str, losses: list[str]) -> bool:
     return any(path.startswith(loss) or loss.startswith(path) for loss in losses)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
 def test_json_to_csv_to_json_is_equal_or_listed(values: list[dict[str, Any]]) -> None:
     text, losses = ces.golden_csv_text(values)
@@ -263,7 +263,7 @@ def test_json_to_csv_to_json_is_equal_or_listed(values: list[dict[str, Any]]) ->
             assert is_listed(path, listed.get(number, [])), (path, listed)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
 def test_csv_to_json_to_csv_is_equal(values: list[dict[str, Any]]) -> None:
     """What a CSV says is said again by the CSV of what was read from it, without any loss."""
@@ -276,7 +276,7 @@ def test_csv_to_json_to_csv_is_equal(values: list[dict[str, Any]]) -> None:
     assert evaluations == file.evaluations
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=3),

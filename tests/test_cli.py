@@ -197,3 +197,40 @@ def test_the_help_of_a_build_names_every_family_and_reason(capsys: pytest.Captur
         main(["from-inference-table", "--help"])
     said = " ".join(capsys.readouterr().out.split())
     assert [n for n in (*(f.name for f in FAMILIES), *KEEPABLE) if n not in said] == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "validate IN --html IN",
+        "validate IN --write-normalized IN",
+        "validate IN --write-invalid ./sub/../IN",
+        "validate IN --write-invalid OUT.jsonl --write-normalized OUT.jsonl",
+        "validate IN --fix OUT.jsonl --html OUT.jsonl",
+        "convert IN IN --to mlflow",
+        "score IN --html IN",
+        "score IN --write-scores IN",
+        "diff OLD IN --html IN",
+        "from-traces IN IN",
+        "from-inference-table OLD IN --traces IN",
+    ],
+)
+def test_nothing_is_written_over_what_is_read(
+    arguments: str, tmp_path: Path, samples: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    given = {"in.jsonl": (samples / "good.jsonl").read_bytes(), "old.jsonl": (samples / "good_v2.jsonl").read_bytes()}
+    for name, data in given.items():
+        (tmp_path / name).write_bytes(data)
+    assert main(arguments.replace("IN", "in.jsonl").replace("OLD", "old.jsonl").split()) == 2
+    assert "must not be the same file" in capsys.readouterr().err
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.is_file()} == given
+
+
+@pytest.mark.parametrize("bound", ["nan", "inf", "-inf", "", "much"])
+def test_a_bound_is_a_number(bound: str, samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["score", str(samples / "vertex.jsonl"), f"--min=trajectory_recall={bound}"])
+    assert stopped.value.code == 2
+    assert "expected METRIC=MEAN" in capsys.readouterr().err

@@ -171,6 +171,30 @@ def test_several_ideal_answers_stay_together() -> None:
     assert made.lossless
 
 
+@pytest.mark.parametrize(
+    ("outputs", "code", "path", "hint"),
+    [
+        ({"expected_tool_calls": [{"arguments": {}}]}, "AE502", ".expected_tool_calls[0]", "add the key `name`"),
+        (
+            {"expected_tool_calls": [{"name": "f", "args": {}}]},
+            "AE504",
+            ".expected_tool_calls[0].args",
+            "did you mean `arguments`?",
+        ),
+        ({"expected_tool_calls": "f"}, "AE501", ".expected_tool_calls", "put the text into a list"),
+        ({"expected_facts": "a"}, "AE303", ".expected_facts", "put the text into a list"),
+        ({"expected_response": 7}, "AE302", "", "give the ground truth as text"),
+    ],
+)
+def test_an_issue_of_a_langsmith_example_names_the_keys_that_the_user_wrote(
+    outputs: Row, code: str, path: str, hint: str
+) -> None:
+    row = {"id": "1", "dataset_id": "d", "inputs": {"question": "Hi"}, "outputs": outputs}
+    (issue,) = validate_eval_set([row]).iter_issues()
+    assert (issue.code, issue.column, issue.path) == (code, "outputs", f"outputs{path}")
+    assert issue.hint.startswith(hint)
+
+
 def test_the_outputs_of_a_langsmith_example_are_its_ground_truth() -> None:
     row = {
         "id": "e-1",
@@ -406,7 +430,7 @@ ROWS = st.lists(
 
 
 @pytest.mark.parametrize("target", FORMS)
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS)
 def test_nothing_is_lost_in_silence(target: str, rows: list[Row]) -> None:
     """Whatever the rows: a converted value is there again when the target is read, or a loss names its column."""

@@ -326,7 +326,7 @@ def test_rows_of_one_evaluation_keep_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("target", ["ces-evaluation", "ces-csv"])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS)
 def test_nothing_is_lost_in_silence(target: str, rows: list[Row]) -> None:
     made = convert_eval_set(rows, target=target)

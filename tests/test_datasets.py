@@ -173,7 +173,7 @@ expected = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.lists(expected, min_size=1, max_size=4))
 def test_any_rows_come_back(given_rows: list[Row]) -> None:
     """Through JSON, as a database keeps it; the real one is above."""

@@ -392,3 +392,17 @@ def test_no_rows() -> None:
     assert found.row_count == 0
     assert math.isnan(found.summary_metrics["trajectory_recall/mean"])
     assert "0 rows" in found.to_html()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"inputs": {"question": "Hi"}, "outputs": "x", "expectations": {"expected_tool_calls": [{"arguments": {}}]}},
+        {"id": "1", "dataset_id": "d", "inputs": {"q": "Hi"}, "outputs": {"expected_tool_calls": [{"arguments": {}}]}},
+    ],
+    ids=["mlflow", "langsmith"],
+)
+def test_an_issue_is_of_the_column_that_its_path_names(row: Row) -> None:
+    for metrics in (["trajectory_recall"], ["trajectory_recall", "exact_match"]):
+        (issue,) = EvalTask([row], metrics).evaluate().issues.to_dict("records")
+        assert (issue["code"], issue["column"]) == ("AE502", "reference_trajectory")

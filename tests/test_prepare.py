@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, convert_eval_set, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
+from agent_eval_schema.judging import OF_MLFLOW
 from agent_eval_schema.model import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
@@ -338,6 +339,106 @@ def test_a_rewritten_trace_keeps_what_happened_in_its_spans() -> None:
         assert found.status.description == "ValueError: no such order"
 
 
+SAID: list[Row] = [
+    {
+        "assessment_name": "expected_response",
+        "source": {"source_type": "HUMAN", "source_id": "ann"},
+        "create_time": "2026-11-03T09:00:00Z",
+        "last_update_time": "2026-11-03T09:00:01.500Z",
+        "expectation": {"value": "Within 30 days."},
+        "metadata": {"team": "ops"},
+    },
+    {
+        "assessment_name": "facts",
+        "source": {"source_type": "HUMAN"},
+        "create_time": "2026-11-03T09:00:00Z",
+        "last_update_time": "2026-11-03T09:00:00Z",
+        "expectation": {"serialized_value": {"serialization_format": "JSON_FORMAT", "value": '["a", "b"]'}},
+    },
+    {
+        "assessment_name": "polite",
+        "source": {"source_type": "LLM_JUDGE", "source_id": "a judge"},
+        "create_time": "2026-11-03T09:00:00Z",
+        "last_update_time": "2026-11-03T09:00:00Z",
+        "feedback": {"value": False, "error": {"error_code": "SLOW", "error_message": "late"}},
+        "rationale": "no greeting",
+        "assessment_id": "a-2",
+        "overrides": "a-1",
+        "valid": True,
+    },
+]
+
+
+def test_a_rewritten_trace_keeps_what_was_said_of_it() -> None:
+    from mlflow.entities import Trace as MlflowTrace
+
+    trace = json.loads(next(p for p in TRACES if p.stem == "mlflow_v3_18_1").read_text(encoding="utf-8"))
+    before = {s.name: s for s in MlflowTrace.from_dict(trace).data.spans}
+    span = next(iter(before.values()))
+    trace["info"]["assessments"] = [*SAID[:2], {**SAID[2], "span_id": span.span_id}]
+    given = MlflowTrace.from_json(json.dumps(trace)).info.assessments
+    trace["info"]["colour"] = "red"  # mlflow reads no trace with a key that it does not know
+    again = rewritten(json.dumps(trace))
+    assert again is not None
+    found = MlflowTrace.from_json(again)
+    spans = {s.name: s for s in found.data.spans}
+    of_now = {"trace_id": found.info.trace_id}
+    expected = [{**a.to_dictionary(), **of_now} for a in given]
+    expected[2]["span_id"] = spans[span.name].span_id
+    assert [a.to_dictionary() for a in found.info.assessments] == expected
+
+
+def test_a_rewritten_trace_leaves_out_what_mlflow_cannot_read_of_what_was_said() -> None:
+    from mlflow.entities import Trace as MlflowTrace
+
+    trace = json.loads(next(p for p in TRACES if p.stem == "mlflow_v3_18_1").read_text(encoding="utf-8"))
+    bare: Row = {"assessment_name": "bare", "feedback": {"value": 1}, "colour": "red"}  # of no one, at no time
+    odd: list[Any] = [
+        7,
+        {"assessment_name": "an issue", "issue": {"issue_name": "slow"}},
+        {**bare, "feedback": {}},
+        {**bare, "feedback": {"value": 1, "error": {"code": 7}}},
+        {**bare, "source": {"source_type": "A GHOST"}},
+        {**bare, "expectation": {"value": 1}},
+        {**bare, "create_time": "yesterday"},
+        {"assessment_name": "nothing", "expectation": {"value": None}},
+        {"assessment_name": "no JSON", "expectation": {"serialized_value": {"serialization_format": "", "value": "{"}}},
+    ]
+    trace["info"]["assessments"] = [*odd, bare]
+    again = rewritten(json.dumps(trace))
+    assert again is not None
+    found = MlflowTrace.from_json(again)
+    (judged,) = found.info.assessments
+    assert (judged.name, judged.source.source_type, judged.feedback.value) == ("bare", "SOURCE_TYPE_UNSPECIFIED", 1)
+    assert judged.create_time_ms == found.info.request_time
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_assessments_that_we_call_plain_mlflow_reads(data: st.DataObject) -> None:
+    """Cut any part out of what was said, or put another in its place."""
+    from mlflow.entities import Trace as MlflowTrace
+
+    trace = json.loads(next(p for p in TRACES if p.stem == "mlflow_v3_18_1").read_text(encoding="utf-8"))
+    said = json.loads(json.dumps(data.draw(st.sampled_from(SAID))))
+    parts = [said, *(v for v in said.values() if isinstance(v, dict))]
+    home = data.draw(st.sampled_from(parts + [v for p in parts[1:] for v in p.values() if isinstance(v, dict)]))
+    key = data.draw(st.sampled_from([*sorted(home), "colour"]))
+    home[key] = data.draw(st.none() | st.integers(0, 9) | st.text(max_size=3) | st.just([]) | st.just({}))
+    if data.draw(st.booleans()):
+        del home[key]
+    trace["info"]["assessments"] = [said]
+    text = json.dumps(trace)
+    found = decode_for_mlflow(text)
+    if isinstance(found, Trace) and found.plain:
+        MlflowTrace.from_json(text)
+    again = rewritten(text)
+    assert again is not None
+    MlflowTrace.from_json(again)
+    assert isinstance(after := decode_for_mlflow(again), Trace)
+    assert after.plain
+
+
 def broken(trace: Row, how: str) -> Row:
     info, spans = trace["info"], trace["data"]["spans"]
     match how:
@@ -418,6 +519,7 @@ def test_a_trace_that_mlflow_refuses_is_written_anew(how: str) -> None:
     assert line["outputs"] == validate_eval_set([{"trace": text}]).rows["response"][0]
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters(codec="utf-8") | st.sampled_from("./: -"), max_size=9)
     | st.sampled_from(["a" * 250, "a" * 251])
@@ -450,8 +552,16 @@ def test_a_tag_that_mlflow_cuts_is_told() -> None:
     assert (issue.row, issue.path, issue.message) == (1, "tags.a", "expected at most 8,000 characters, got 8,001")
 
 
+def test_a_tag_that_mlflow_keeps_for_itself_is_told() -> None:
+    from mlflow.utils.mlflow_tags import IMMUTABLE_TAGS
+
+    assert IMMUTABLE_TAGS <= OF_MLFLOW  # an older mlflow has fewer of them
+    (line,) = prepare([{**ROW, "tags": dict.fromkeys(OF_MLFLOW, "x")}]).report.counts.items()
+    assert line == ("AE112", len(OF_MLFLOW))
+
+
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_we_call_plain_mlflow_reads(data: st.DataObject) -> None:
     """Cut any part out of a real trace, or put another in its place: what is then still plain, mlflow reads."""
     from mlflow.entities import Trace as MlflowTrace

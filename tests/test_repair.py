@@ -573,7 +573,7 @@ def lines_without_repairs(repaired: Repaired, lines: list[bytes]) -> list[bytes]
 NESTED = JSON | st.lists(JSON, max_size=2) | st.dictionaries(st.sampled_from(["messages", "history", "query"]), JSON)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(NESTED | st.lists(st.dictionaries(st.sampled_from(["role", "type", "doc_uri", "metadata", "function"]), JSON)))
 def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any) -> None:
     before = repr(value)
@@ -585,7 +585,7 @@ def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any)
         assert again is mended or entry.mend.__name__ == "json_text", f"{entry.what}: does it in two steps"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ROWS)
 def test_repairs_only_make_it_better(rows: Rows) -> None:
     before = copy.deepcopy(rows)
@@ -601,7 +601,7 @@ def test_repairs_only_make_it_better(rows: Rows) -> None:
     assert left.counts.get("AE108", 0) == sum(len(changes) for _, changes in repaired.batches())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(ROWS, st.sampled_from([1, 2]))
 def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(rows: Rows, step: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:

@@ -1335,19 +1335,19 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(VALUES)
 def test_no_json_raises(value: Any) -> None:
     said(json.dumps(value))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(VALUES, max_size=4), st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6))
 def test_no_spans_raise(spans: list[Any], info: Row) -> None:
     said(json.dumps(trace(ROOT, *spans, **info)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_no_change_of_a_real_trace_raises(data: st.DataObject) -> None:
     changed = json.loads(text_of(data.draw(st.sampled_from(sorted(FILES)))))
@@ -1361,7 +1361,7 @@ def test_no_change_of_a_real_trace_raises(data: st.DataObject) -> None:
     said(json.dumps(changed))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text() | st.binary())
 def test_no_text_raises(text: str | bytes) -> None:
     said(text)

@@ -33,7 +33,7 @@ Calls = list[ToolCall]
 values = st.sampled_from([1, 1.0, 2, "1", None, 0.5, [1, 2], {"y": 1}])
 inputs = st.dictionaries(st.sampled_from("xy"), values, max_size=2)
 trajectories = st.lists(st.builds(ToolCall, st.sampled_from("abc"), inputs), max_size=5)
-some = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+some = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def ours(metric: str, predicted: Calls, reference: Calls) -> float:

@@ -114,3 +114,41 @@ def test_repairs_and_errors_give_none(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "owned" in said.err
     assert "+ " in said.out
     assert not [line for line in (said.out + said.err).splitlines() if obeys(line)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nor_does_an_update(tmp_path: Path, capsys: pytest.CaptureFixture[str], samples: Path, command: str) -> None:
+    evaluation = json.loads((samples / "evaluation_v2.json").read_text(encoding="utf-8"))
+    path = tmp_path / "evaluation.json"
+    path.write_text(json.dumps({**evaluation, "displayName": command, "description": f"{command}\u202e"}))
+    for form in ("json", "text"):
+        assert (
+            main(["ces", "update", str(path), "--mask", "displayName,description", "--dry-run", "--output", form]) == 0
+        )
+        said = capsys.readouterr()
+        assert "owned" in said.out or "result=" in said.out
+        assert not [line for line in said.out.splitlines() if obeys(line) or "\u202e" in line]
+        if form == "json":
+            assert json.loads(said.out)["params"]["arguments"]["evaluation"]["displayName"] == command
+
+
+def test_nor_does_a_note(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, samples: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "##[error]owned\x1b[2J.jsonl"
+    assert main(["validate", str(samples / "good.jsonl"), "--write-normalized", name, "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["convert", str(samples / "good.jsonl"), name, "--to", "databricks"]) in (0, 1)
+    said = capsys.readouterr().err
+    assert "owned" in said
+    assert not [line for line in said.splitlines() if obeys(line) or "\x1b" in line]
+
+
+def test_nor_does_a_funnel(tmp_path: Path, capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    out = str(tmp_path / "rows.jsonl")
+    strata = ["--sample", "3", "--stratify", "'##[error]owned'"]
+    main(["from-inference-table", str(samples / "payload.jsonl"), out, *strata, "--output", "json"])
+    said = capsys.readouterr()
+    assert "##[error]owned" in str(json.loads(said.out))
+    assert not [line for line in (said.out + said.err).splitlines() if obeys(line)]

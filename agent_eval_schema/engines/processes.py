@@ -49,6 +49,7 @@ class Worker:
         home = str(Path(__file__).resolve().parents[2])
         module, _, function = run.partition(":")
         code = (
+            "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "  # it reaches us too, and we stop the worker
             f"import sys; sys.path.insert(0, {home!r}); from {module} import {function}; "
             f"from agent_eval_schema.engines.processes import serve; serve({function})"
         )
@@ -129,6 +130,8 @@ def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
         _send(out, _FAILED, str(error).encode("utf-8", "replace"))
     except BrokenPipeError:
         pass  # nobody wants to know any more
+    except OSError as error:  # a file that went away, a disk that is full
+        _send(out, _FAILED, f"a worker process could not go on: {error}".encode("utf-8", "replace"))
 
 
 def _send(out: IO[bytes], unit: int, payload: bytes) -> None:

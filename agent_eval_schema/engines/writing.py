@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,18 @@ def require_place(path: str) -> None:
         raise EvalSetError(f"{path}: cannot be written: there is no folder {folder}")
     if not os.access(folder, os.W_OK) or os.path.isdir(path):
         raise EvalSetError(f"{path}: cannot be written")
+
+
+def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | None]) -> None:
+    """Raise EvalSetError now, rather than after the work, if something would be written over what is read, or over
+    something else that is written. Both are paths by the names that they have for the user."""
+    seen = {os.path.realpath(path): name for name, path in read.items() if path}
+    for name, path in written.items():
+        if path:
+            real = os.path.realpath(path)
+            if real in seen:
+                raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
+            seen[real] = name
 
 
 DELTA = ".delta"

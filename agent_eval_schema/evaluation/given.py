@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from agent_eval_schema.check import check_batch, check_source, make_plan
 from agent_eval_schema.engines.files import frame_of
 from agent_eval_schema.evaluation.metrics import ROW_METRICS, CustomMetric, Metric, PointwiseMetric
-from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.registry import column_at, find_format
 from agent_eval_schema.frames import Source, canonical_values, is_absent, open_source
 from agent_eval_schema.issues import Issue, IssueLog
 from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE
@@ -81,15 +81,14 @@ def columns_read(metrics: Iterable[Metric]) -> frozenset[str]:
 def given_parts(
     source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
 ) -> Iterator[Given]:
-    """The rows of a source with the columns `reads`, part by part; data in memory is one part, and so is a file on
-    which an agent will be run (`ran`): its trajectories take the place of those in the data. `trajectories` says that
-    some are compared."""
+    """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
+    run (`ran`), its trajectories take the place of those in the data. `trajectories` says that some are compared."""
     plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
     plan = replace(plan, columns=True)
     judged = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
     judged -= {PREDICTED} if ran else set()
     parts = (_read(batch, plan, reads, judged) for batch in source.batches())
-    if source.name is not None and not ran:
+    if source.name is not None:
         yield from (_given(frame_of([batch]), values, calls, log) for batch, values, calls, log in parts)
         return
     kept = [(values, calls, log) for _, values, calls, log in parts]
@@ -124,10 +123,10 @@ def _wrong(checked: pa.RecordBatch, plan: Plan, judged: Collection[str]) -> Issu
     """What is wrong with rows as a whole, with traces, and with the columns that are judged."""
     log = IssueLog(checked.num_rows)
     told = {None, "trace", *judged, *(_CANONICAL[name] for name in judged if name in _CANONICAL)}
-    ours = {theirs.partition(".")[0]: name for name, theirs in find_format(plan.format).origins.items()}
+    origins = find_format(plan.format).origins
     for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
         for note in notes or ():
-            column = ours.get(note["column"], note["column"])
+            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
             if column in told:
                 log.rows.append(row)
                 log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))

@@ -62,9 +62,10 @@ class Slot(Protocol):
 
 
 def run_all(
-    call: Call, inputs: Iterable[tuple[int, Any]], *, max_workers: int = 4, timeout: float | None = None
+    call: Call, inputs: Iterable[tuple[int, Any] | None], *, max_workers: int = 4, timeout: float | None = None
 ) -> Iterator[Outcome]:
-    """Call on every (row, input); the outcomes come as they end. `timeout` is in seconds, for each call by itself.
+    """Call on every (row, input); the outcomes come as they end. `timeout` is in seconds, for each call by itself. An
+    input that is None says that there is none before one of the calls has ended.
 
     A coroutine function runs in one event loop, anything else in threads.
     """
@@ -100,7 +101,7 @@ def run_all(
                 yield outcome
             else:  # it came back after all, too late for its row
                 hanging.discard(slot)
-        for row, _ in coming:
+        for row, _ in filter(None, coming):
             yield Outcome(row, error=f"not called: {len(hanging)} calls before it hang")
     finally:
         for slot in (*idle, *running):

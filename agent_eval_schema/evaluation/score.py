@@ -28,7 +28,7 @@ from agent_eval_schema.evaluation.metrics import (
     measure_row_metric,
     name_of,
 )
-from agent_eval_schema.evaluation.result import EvalResult, column_of
+from agent_eval_schema.evaluation.result import FAILURE, LATENCY, RUN_COLUMNS, EvalResult, column_of
 from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.trajectories import (
     SINGLE_TOOL_USE,
@@ -41,7 +41,7 @@ from agent_eval_schema.evaluation.trajectories import (
     score_source,
 )
 from agent_eval_schema.frames import Source
-from agent_eval_schema.issues import IssueLog
+from agent_eval_schema.issues import Issue, IssueLog
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.metrics.trajectory_columns import read_pair
 from agent_eval_schema.progress import Screen, notebook, progress
@@ -170,37 +170,75 @@ def measure_rows(
     """The scores of a source by any metrics, `options` by those that compare trajectories. Of a file the scores are
     kept, and what a metric gives beside them, as it may be slow or have a price; the rows are read again."""
     source, format, left_out = of_turns(data, format)
-    tallies = {name_of(metric): Tally() for metric in metrics}
-    findings, unscored = Findings(left_out), Counter[tuple[str, str]]()
-    kept: list[pd.DataFrame] = []
-    table: pd.DataFrame | None = None
-    rows = 0
+    scoring = Scoring(source, metrics, options, left_out, max_workers)
     with progress(source, screen) as so_far:
         for given in given_parts(source, format, columns_read(metrics), trajectories=bool(options.metrics)):
-            scores = measure(metrics, options, given, max_workers, unscored)
-            for name, tally in tallies.items():
-                tally.add(scores[f"{name}/score"].to_numpy())
-            findings.add(given.log, rows)
-            rows += len(scores)
-            so_far.add(len(scores))
-            kept.append(scores)
-            table = given.frame if source.name is None else None
-    names = list(dict.fromkeys(name for scores in kept for name in scores.columns))
+            so_far.add(scoring.add(given))
+    return scoring.result()
 
-    def parts() -> Iterator[pd.DataFrame]:
-        frames = [table] if table is not None else (frame_of([batch]) for batch in source.batches())
-        yield from _numbered(beside(frame, scores, names) for frame, scores in zip(frames, kept, strict=True))
 
-    return EvalResult(
-        metrics=tuple(tallies),
-        tallies=tallies,
-        row_count=rows,
-        parts=parts,
-        options=options.said,
-        unscored=unscored,
-        findings=findings,
-        name=source.name,
-    )
+class Scoring:
+    """The scores of the parts of a source, as they come."""
+
+    def __init__(
+        self,
+        source: Source,
+        metrics: tuple[Metric, ...],
+        options: TrajectoryOptions,
+        left_out: Iterable[Issue],
+        max_workers: int,
+        *,
+        ran: bool = False,
+    ) -> None:
+        self._source, self._metrics, self._options, self._max_workers = source, metrics, options, max_workers
+        self._tallies = {name: Tally() for name in ((LATENCY, FAILURE) if ran else ())}
+        self._tallies |= {name_of(metric): Tally() for metric in metrics}
+        self._findings, self._unscored = Findings(left_out), Counter[tuple[str, str]]()
+        self._kept: list[pd.DataFrame] = []
+        self._table: pd.DataFrame | None = None
+        self._rows = 0
+
+    def add(self, given: Given, ran: pd.DataFrame | None = None) -> int:
+        """Score the next part; returns how many rows it has. `ran` has the columns that an agent has left in its
+        frame: they cannot be read again, so of a file they are kept beside the scores."""
+        failed = frozenset[int]() if ran is None else frozenset(np.flatnonzero(ran[FAILURE]).tolist())
+        scores = measure(self._metrics, self._options, given, self._max_workers, self._unscored, failed)
+        numbers = {name: ran[name] for name in (LATENCY, FAILURE)} if ran is not None else {}
+        numbers |= {name_of(metric): scores[f"{name_of(metric)}/score"] for metric in self._metrics}
+        for name, values in numbers.items():
+            self._tallies[name].add(values.to_numpy(np.float64))
+        self._findings.add(given.log, self._rows)
+        self._rows += len(scores)
+        if self._source.name is None:
+            self._table = given.frame
+        elif ran is not None:
+            scores = beside(ran.reset_index(drop=True), scores, scores.columns)
+        self._kept.append(scores)
+        return len(scores)
+
+    def result(self) -> EvalResult:
+        """What came out of all parts."""
+        names = list(dict.fromkeys(name for scores in self._kept for name in scores.columns))
+        ran = [name for name in RUN_COLUMNS if name in names]
+        source, kept, table = self._source, self._kept, self._table
+
+        def parts() -> Iterator[pd.DataFrame]:
+            frames = [table] if table is not None else (frame_of([batch]) for batch in source.batches())
+            yield from _numbered(
+                beside(frame.drop(columns=[c for c in ran if c in frame.columns]), scores, names)
+                for frame, scores in zip(frames, kept, strict=True)
+            )
+
+        return EvalResult(
+            metrics=tuple(map(name_of, self._metrics)),
+            tallies=self._tallies,
+            row_count=self._rows,
+            parts=parts,
+            options=self._options.said,
+            unscored=self._unscored,
+            findings=self._findings,
+            name=source.name,
+        )
 
 
 def beside(frame: pd.DataFrame, scores: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:

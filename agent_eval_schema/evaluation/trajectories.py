@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells import reading_problems
 from agent_eval_schema.check import check_batch, make_plan
 from agent_eval_schema.collector import without_collector
-from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.registry import column_at, find_format
 from agent_eval_schema.frames import Source
 from agent_eval_schema.issues import EvalSetError, IssueLog, Severity
 from agent_eval_schema.metrics import trajectory
@@ -136,10 +136,10 @@ def _canonical(batch: pa.RecordBatch, plan: Plan, log: IssueLog) -> tuple[pa.Rec
                 log.add(RULES[code], row, column, message)
         return read, log
     checked = check_batch(batch, replace(plan, columns=True))
-    ours = {theirs.partition(".")[0]: name for name, theirs in format.origins.items()}
+    origins = format.origins
     for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
         for note in notes or ():
-            column = ours.get(note["column"], note["column"])
+            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
             log.rows.append(row)
             log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
     return rows_of(checked).select([PREDICTED, REFERENCE]), IssueLog(batch.num_rows)

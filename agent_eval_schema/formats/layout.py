@@ -48,13 +48,14 @@ class Layout(Struct, frozen=True):
     """How a neighbour's row is read and written: field by field, then what only the whole row can say.
 
     `read_rest(theirs, ours)` and `write_rest(ours, theirs)` complete what the fields have made; `more` names further
-    columns of theirs that `read_rest` reads.
+    columns of theirs that `read_rest` reads, and `places` where in them our columns are.
     """
 
     fields: tuple[Field, ...] = ()
     read_rest: Callable[[Row, dict[str, Any]], None] = nothing_more
     write_rest: Callable[[Row, dict[str, Any]], None] = nothing_more
     more: tuple[str, ...] = ()
+    places: Mapping[str, str] = {}
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -69,7 +70,8 @@ class Layout(Struct, frozen=True):
     @property
     def origins(self) -> dict[str, str]:
         """Our columns, and theirs that they are read from: what a message has to name."""
-        return {field.ours: field.theirs[0] for field in self.fields if field.theirs[0] != field.ours}
+        fields = {field.ours: field.theirs[0] for field in self.fields if field.theirs[0] != field.ours}
+        return {**fields, **self.places}
 
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with our columns in the place of theirs; all others are carried along."""

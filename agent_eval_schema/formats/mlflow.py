@@ -157,7 +157,7 @@ def _expectations(cells: Cells, size: int, problems: Notes) -> dict[str, list[st
         for name, column in EXPECTATIONS.items():
             value = bytes(parts.get(name, b"null"))
             if value != b"null":
-                cell = _calls(value) if name == TOOL_CALLS else value.decode()
+                cell = _encoded(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value.decode()
                 made.setdefault(column, [None] * size)[row] = cell
     return made
 
@@ -174,11 +174,10 @@ def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
         return describe(text) if isinstance(value, jsontext.Malformed) else describe(value)
 
 
-def _calls(text: bytes) -> str:
+def calls_as_ours(value: Any) -> Any:
     """mlflow's {name, arguments} as {tool_name, tool_input}; what is not right is left for its reader to explain."""
-    value = jsontext.decode(text)
     _, problems = typed_calls(value, "")
-    return _encoded(value if problems else as_trajectory(value))
+    return value if problems else as_trajectory(value)
 
 
 def as_trajectory(calls: Iterable[Any]) -> list[Any]:

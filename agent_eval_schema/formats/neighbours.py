@@ -20,7 +20,7 @@ from agent_eval_schema.formats.layout import (
     question_or_messages,
     structured,
 )
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, as_trajectory
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours
 from agent_eval_schema.formats.text_documents import read_texts, write_texts, write_texts_and_ids
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _read_outputs(theirs: Row, made: dict[str, Any]) -> None:
     for name, column in EXPECTATIONS.items():
         if given.get(name) is not None:
             value = given.pop(name)
-            made[column] = as_trajectory(value) if name == TOOL_CALLS and isinstance(value, list) else value
+            made[column] = calls_as_ours(value) if name == TOOL_CALLS else value
     answer, known = chat.read_answer(given)
     if known and answer is not None and "expected_response" not in made:
         made["expected_response"] = answer
@@ -301,6 +301,11 @@ LANGSMITH = Layout(
     _read_outputs,
     _write_outputs,
     more=("outputs",),
+    places={
+        "custom_expected": "outputs",
+        **{column: f"outputs.{name}" for name, column in reversed(EXPECTATIONS.items())},
+        "expected_response": "outputs",  # under whichever key it stands
+    },
 )
 
 LANGSMITH_OWN = frozenset(("dataset_id", "source_run_id", "created_at", "modified_at", "attachments", "split", "runs"))

@@ -122,8 +122,9 @@ def _of(
     detect: Callable[[Sequence[str]], str | None],
     system: str,
     own: frozenset[str] = frozenset(),
+    words: Mapping[str, Callable[[Any, str], Typed]] | None = None,
 ) -> Format:
-    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, system=system)
+    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, words or {}, system)
 
 
 FORMATS: tuple[Format, ...] = (
@@ -164,6 +165,7 @@ FORMATS: tuple[Format, ...] = (
         detect_langsmith,
         "mlflow",
         LANGSMITH_OWN,
+        WORDS,
     ),
     _of(
         RAGAS, "ragas", "samples of Ragas: user_input, response, reference, retrieved_contexts", detect_ragas, "mlflow"
@@ -185,6 +187,14 @@ FORMATS: tuple[Format, ...] = (
     Format("databricks", "the Databricks Agent Evaluation schema, which is ours too", _detect_databricks, _same),
 )
 """In the order in which they are tried."""
+
+
+def column_at(place: str, origins: Mapping[str, str]) -> str | None:
+    """The canonical column of which an issue with this path (or column) in the user's table speaks; where several stand
+    in one place, the first of them."""
+    at = {origins.get(c, c): c for c in reversed(COLUMNS)}
+    found = [p for p in at if place == p or place.startswith((f"{p}.", f"{p}["))]
+    return at[max(found, key=len)] if found else None
 
 
 def find_format(name: str) -> Format:

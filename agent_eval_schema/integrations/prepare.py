@@ -89,7 +89,8 @@ def prepare_for_evaluate(
     Returns
     -------
     pandas.DataFrame
-        One line a valid row, in order; the index holds the positions of the rows in the input.
+        One line a valid row, in order; the index holds the positions of the rows in the input. To keep it in a file
+        use `write_eval_set`: objects of many shapes in one column are nothing for `DataFrame.to_parquet`.
 
     Raises
     ------

@@ -24,7 +24,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,6 +123,16 @@ class Work:
         shutil.rmtree(self.folder / "new", ignore_errors=True)  # what was not committed
         return int(told["began"])
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises EvalSetError if something cannot be written here: a full disk is no defect."""
+        try:
+            yield
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else error
+            message = f"{self.folder}: the work folder cannot be written: {why}"
+            raise EvalSetError(f"{message}; with room for it, --resume (resume=True) goes on from here") from error
+
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -132,9 +142,10 @@ class Work:
         return json.loads(path.read_text("utf-8")) if path.exists() else None
 
     def commit_json(self, name: str, value: Any) -> None:
-        new = self._new()
-        new.write_text(json.dumps(value), "utf-8")
-        os.replace(new, self.folder / name)
+        with self._writing():
+            new = self._new()
+            new.write_text(json.dumps(value), "utf-8")
+            os.replace(new, self.folder / name)
 
     def _new(self) -> Path:
         """A name that is nobody's yet."""
@@ -146,12 +157,13 @@ class Work:
 
     def commit(self, place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
         """Commit the converted rows of a batch."""
-        new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
-        self._write(new / "rows.arrow", rows)
-        pq.write_table(_index(place, rows, stratum), new / "index.parquet", compression="lz4")
-        entries = _entries(place, rows)
-        if len(entries):
-            pq.write_table(entries, new / "entries.parquet", compression="lz4")
+        index, entries = _index(place, rows, stratum), _entries(place, rows)
+        with self._writing():
+            new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
+            self._write(new / "rows.arrow", rows)
+            pq.write_table(index, new / "index.parquet", compression="lz4")
+            if len(entries):
+                pq.write_table(entries, new / "entries.parquet", compression="lz4")
         try:
             new.rename(self.folder / "parts" / place.name)
         except OSError:  # another run has been here before: what it made is the same
@@ -179,7 +191,8 @@ class Work:
 
     def hand_over_finished(self, place: Place, rows: pa.RecordBatch) -> None:
         """Leave the finished rows of a part to another process, which takes them."""
-        self._write(self.folder / "finished" / f"{place.name}.arrow", rows)
+        with self._writing():
+            self._write(self.folder / "finished" / f"{place.name}.arrow", rows)
 
     def take_finished(self, place: Place) -> pa.RecordBatch:
         """What another process has left; it is gone then."""
@@ -203,9 +216,10 @@ class Work:
         self._commit_table(_entries(Place(0, number), rows), f"labels/{number:06d}.parquet")
 
     def _commit_table(self, table: pa.Table, name: str) -> None:
-        new = self._new()
-        pq.write_table(table, new, compression="lz4")
-        os.replace(new, self.folder / name)
+        with self._writing():
+            new = self._new()
+            pq.write_table(table, new, compression="lz4")
+            os.replace(new, self.folder / name)
 
     def tables(self, name: str) -> list[str]:
         """The files of `traces` or `labels`."""
@@ -232,8 +246,8 @@ class Work:
                 yield from pa.ipc.open_stream(file)
 
     def _commit_batches(self, batches: Iterable[pa.RecordBatch], name: str) -> str:
-        new, writer = self._new(), None
-        with ExitStack() as stack:
+        with self._writing(), ExitStack() as stack:
+            new, writer = self._new(), None
             for batch in batches:
                 if writer is None:
                     writer = stack.enter_context(pa.ipc.new_stream(str(new), batch.schema, options=_LZ4))

@@ -218,10 +218,12 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
             f"this is an evaluation set already, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
             "check it with `agent-eval-schema validate`, or name the family if it is a log of calls"
         )
-    got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "") if columns else "no columns"
+    got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
     raise EvalSetError(
         f"no known family of production tables has these columns: {got}; "
         "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
+        if columns
+        else "the table has no rows, and so no columns that could tell what it is: check the export or its filter"
     )
 
 

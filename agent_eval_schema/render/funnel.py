@@ -15,6 +15,7 @@ from agent_eval_schema import __version__
 from agent_eval_schema.production.reasons import find_reason
 from agent_eval_schema.production.summary import Step, Summary
 from agent_eval_schema.render.html import inline, page
+from agent_eval_schema.render.json import json_text
 from agent_eval_schema.render.text import drawn, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.visible import visible
@@ -121,7 +122,7 @@ def print_funnel(console: Console, summary: Summary) -> None:
 def funnel_json(summary: Summary) -> str:
     """All numbers, and the funnel as a line."""
     body = {"version": VERSION, "funnel": funnel_line(summary), **as_plain(summary)}
-    return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+    return json_text(body)
 
 
 def as_plain(summary: Summary) -> dict[str, Any]:

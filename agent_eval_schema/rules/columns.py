@@ -124,9 +124,17 @@ REFUSED_TAG = Rule(
     "AE112",
     "refused-tag",
     Severity.WARNING,
-    "rename the tag with letters, digits and _ - . / : only, 250 characters at most; shorten its value to 8,000",
+    "rename the tag with letters, digits and _ - . / : only, 250 characters at most, and no name of mlflow's own; "
+    "shorten its value to 8,000",
     "A tag has a name that mlflow refuses, or a value that it cuts.\n\nmlflow.genai.evaluate gives the tags of a row "
-    "to its trace, and only logs a warning for each that it leaves out.",
-    bad=({"request": "Hi", "response": "Hello", "tags": {"team (new)": "search"}},),
-    good=({"request": "Hi", "response": "Hello", "tags": {"team.new": "search"}},),
+    "to its trace, and leaves these out with a line in its log at most. mlflow.user, mlflow.artifactLocation and "
+    "mlflow.trace.spansLocation, .archiveLocation and .archivalFailure are its own.",
+    bad=(
+        {"request": "Hi", "response": "Hello", "tags": {"team (new)": "search"}},
+        {"request": "Hi", "response": "Hello", "tags": {"mlflow.user": "ann"}},
+    ),
+    good=(
+        {"request": "Hi", "response": "Hello", "tags": {"team.new": "search"}},
+        {"request": "Hi", "response": "Hello", "tags": {"mlflow.source.name": "search"}},
+    ),
 )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -19,6 +20,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema import jsontext
+from agent_eval_schema.traces.assessments import kept
 from agent_eval_schema.traces.decode import (
     FAILED_CODES,
     NOTHING,
@@ -40,7 +42,7 @@ says of the run: where no column held a latency, a state or a tool call, the tra
 
 def rewritten(text: str) -> str | None:
     """Any trace in the encoding of today, or None if it cannot be read. The spans keep all their attributes, the trace
-    its tags and metadata."""
+    its tags, its metadata, and what was said of it or of a span: expectations and feedback."""
     trace = decode_trace(text)
     if not isinstance(trace, Trace):
         return None
@@ -71,6 +73,7 @@ def rewritten(text: str) -> str | None:
         trace.info.client_request_id,
         {**_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
         {**_strings(info.get("tags")), MADE: "written anew"},
+        info.get("assessments"),
     )
 
 
@@ -204,15 +207,17 @@ def _trace(
     client_id: str | None,
     metadata: dict[str, str],
     tags: dict[str, str],
+    assessments: Any = None,
 ) -> str:
     number = hashlib.sha256(identity.encode("utf-8", "replace")).digest()[:16]
     trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
     duration = round((latency or 0) * 1000)
+    moment = _moment(min((s.start or 0 for s in spans), default=0))
     info = {
         "trace_id": trace_id,
         **({"client_request_id": client_id} if client_id else {}),
         "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}},
-        "request_time": _moment(min((s.start or 0 for s in spans), default=0)),
+        "request_time": moment,
         "state": state,
         "execution_duration_ms": duration,
         "trace_metadata": {"mlflow.trace_schema.version": "3", **metadata},
@@ -222,6 +227,8 @@ def _trace(
     ids: dict[str | None, str] = {}
     for span, short in zip(spans, written, strict=True):
         ids.setdefault(span.identity, short)  # of spans with one id, the first is the parent
+    if judged := kept(assessments, trace_id, moment, _names_of_spans(ids)):
+        info["assessments"] = judged
     root = next(short for span, short in zip(spans, written, strict=True) if span.parent is None)
     above = grounded({w: ids.get(span.parent) for span, w in zip(spans, written, strict=True)}, root)
     of_trace = {"trace_id": base64.b64encode(number).decode()}
@@ -238,6 +245,18 @@ def _trace(
     depths = _depths(above)
     drawn.sort(key=lambda span: depths[span["span_id"]])  # a store loses a trace with a span before its parent
     return _text({"info": info, "data": {"spans": drawn}})
+
+
+def _names_of_spans(ids: dict[str | None, str]) -> dict[str, str]:
+    """How mlflow calls each span, which is the id in hexadecimal digits, by how it was called, or written, before."""
+    names: dict[str, str] = {}
+    for identity, short in ids.items():
+        name = base64.b64decode(short).hex()
+        if identity:
+            names.setdefault(identity, name)
+            with suppress(ValueError):
+                names.setdefault(base64.b64decode(identity, validate=True).hex(), name)
+    return names
 
 
 def _depths(above: dict[str, str | None]) -> dict[str | None, int]:

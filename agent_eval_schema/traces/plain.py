@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 import string
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
+from agent_eval_schema.traces.assessments import are_judged, is_moment
 from agent_eval_schema.traces.decode import (
     NOTHING,
     Attributes,
@@ -90,39 +90,8 @@ class _Event(Struct, gc=False):
     attributes: dict[str, str | int | float | bool] = {}
 
 
-class _Source(Struct, gc=False):
-    source_type: Literal["HUMAN", "LLM_JUDGE", "CODE", "SOURCE_TYPE_UNSPECIFIED"]
-    source_id: str
-
-
-class _Serialized(Struct, gc=False):
-    serialization_format: str
-    value: str
-
-
-class _ExpectationValue(Struct, gc=False):
-    value: Any = None
-    serialized_value: _Serialized | None = None
-
-
-class _Assessment(Struct, forbid_unknown_fields=True, gc=False):
-    assessment_name: str
-    source: _Source
-    create_time: str
-    last_update_time: str
-    expectation: _ExpectationValue | None = None
-    feedback: _ExpectationValue | None = None
-    assessment_id: str | None = None
-    trace_id: str | None = None
-    span_id: str | None = None
-    rationale: str | None = None
-    metadata: dict[str, str] | None = None
-    valid: bool | None = None
-
-
 _plain_document = msgspec.json.Decoder(_PlainDocument).decode
 _events = msgspec.json.Decoder(list[_Event]).decode
-_assessments = msgspec.json.Decoder(list[_Assessment]).decode
 _EMPTY = Raw(b"[]")
 
 
@@ -131,18 +100,7 @@ def _is_plain(document: _PlainDocument) -> bool:
     info = document.info
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
-    return _is_moment(info.request_time) and _are_plain(document.data.spans) and _are_judged(info.assessments)
-
-
-def _is_moment(text: str) -> bool:
-    """Whether protobuf reads the text as a time."""
-    try:
-        return bool(_MOMENT(text) and datetime.fromisoformat(text[:19]))
-    except ValueError:  # the thirteenth month
-        return False
-
-
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z").fullmatch
+    return is_moment(info.request_time) and _are_plain(document.data.spans) and are_judged(info.assessments)
 
 
 def _are_plain(spans: list[_PlainSpan]) -> bool:
@@ -192,15 +150,6 @@ def are_events(given: Raw) -> bool:
     except msgspec.MsgspecError:
         return False
     return True
-
-
-def _are_judged(given: Raw) -> bool:
-    """Whether each assessment holds either an expectation or feedback."""
-    try:
-        judged = [] if given is NOTHING else _assessments(given)
-    except msgspec.MsgspecError:
-        return False
-    return all([(a.expectation is None) != (a.feedback is None) for a in judged])
 
 
 def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:

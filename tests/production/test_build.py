@@ -150,7 +150,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(rows, options)
 def test_the_funnel_adds_up(logged_rows: list[Row], options: dict[str, Any]) -> None:
     build = BUILD(table(logged_rows), **options)
@@ -170,7 +170,7 @@ def test_the_funnel_adds_up(logged_rows: list[Row], options: dict[str, Any]) -> 
         assert build.report.valid_count == len(build.rows)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows, options, st.randoms(use_true_random=False))
 def test_order_and_batches_change_nothing(
     monkeypatch: pytest.MonkeyPatch, logged_rows: list[Row], options: dict[str, Any], shuffled: random.Random
@@ -657,6 +657,19 @@ def test_wrong_options_are_told(wrong: dict[str, Any], said: str) -> None:
 def test_a_table_of_no_known_family_is_told() -> None:
     with pytest.raises(EvalSetError, match="no known family"):
         BUILD(pd.DataFrame({"a": [1]}))
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.jsonl", ""), ("a.csv", ""), ("a.csv", "request,response\n")])
+def test_a_file_without_rows_is_told_as_such(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(EvalSetError, match="the table has no rows, and so no columns"):
+        BUILD(str(tmp_path / name))
+
+
+def test_sql_that_names_no_column_is_told_which_there_are() -> None:
+    with pytest.raises(EvalSetError, match=r"not found in FROM clause!; its columns are .*request") as told:
+        BUILD(table([chat("a")]), where="nothing = 1")
+    assert "__row__" not in str(told.value)
 
 
 def test_an_evaluation_set_is_no_table_of_calls() -> None:

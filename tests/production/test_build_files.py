@@ -195,6 +195,43 @@ def killed(source: Path, out: Path, *more: object, parts: int = 3) -> int:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_is_full_is_told_and_with_room_it_goes_on(
+    jobs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("resource")
+    source, out, whole = parquet(tmp_path / "t.parquet", ROWS, 50), tmp_path / "set.parquet", tmp_path / "whole.parquet"
+    run(capsys, source, whole)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))"
+    main_ = "import sys; from agent_eval_schema.cli import main; sys.exit(main(sys.argv[1:]))"
+    arguments = command(source, out, "--jobs", jobs)[3:]
+    made = subprocess.run([sys.executable, "-c", f"{limit}; {main_}", *arguments], capture_output=True, text=True)
+    assert (made.returncode, made.stdout) == (2, "")
+    assert f"{work_of(str(out))}: the work folder cannot be written: File too large; with room" in made.stderr
+    assert "Traceback" not in made.stderr
+    assert not out.exists()
+    assert run(capsys, source, out, "--resume", "--jobs", jobs)[0] == 0
+    assert out.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="a terminal sends Ctrl-C otherwise")
+def test_an_interrupted_run_says_so_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    big = [dict(r, response=(r["response"] or "").replace("answer", "long answer " * 40)) for r in ROWS]
+    source, out, whole = parquet(tmp_path / "t.parquet", big, 3), tmp_path / "set.parquet", tmp_path / "whole.parquet"
+    run(capsys, source, whole)
+    process = subprocess.Popen(
+        command(source, out, "--jobs", 2), stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    folder = work_of(str(out)) / "parts"
+    while process.poll() is None and (not folder.is_dir() or len(list(folder.iterdir())) < 3):
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    said = process.communicate(timeout=60)
+    assert (process.returncode, *said) == (2, b"", b"agent-eval-schema: interrupted\n")
+    assert run(capsys, source, out, "--resume")[0] == 0
+    assert out.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     big = [dict(r, response=(r["response"] or "").replace("answer", "long answer " * 40)) for r in ROWS]
     source, out = parquet(tmp_path / "t.parquet", big, 3), tmp_path / "set.parquet"

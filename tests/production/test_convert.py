@@ -366,7 +366,7 @@ def table(rows: list[dict[str, Any]]) -> pa.RecordBatch:
 PLAN = BuildPlan("ai_gateway", carried=("trace",), now=MICROS)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(ROWS)
 def test_nothing_is_raised_and_every_row_is_accounted_for(rows: list[dict[str, Any]]) -> None:
     batch = table(rows)
@@ -385,7 +385,7 @@ def test_nothing_is_raised_and_every_row_is_accounted_for(rows: list[dict[str, A
         assert numbers in ([None], list(range(len(part))))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.fixed_dictionaries({"request": SHAPED, "response": SHAPED, "status_code": JSON}), min_size=1, max_size=3
@@ -405,7 +405,7 @@ def test_the_input_batch_is_not_changed() -> None:
     assert batch.to_pylist() == before
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SHAPED)
 def test_the_fast_reading_of_a_response_is_the_generic_one(value: Any) -> None:
     """A key in front that no reader knows cannot matter; a list of numbers in `usage` forces the generic decode."""
@@ -419,7 +419,7 @@ def test_the_fast_reading_of_a_response_is_the_generic_one(value: Any) -> None:
     assert [c for c in codes(fast) if c != "AE705"] == [c for c in codes(generic) if c != "AE705"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 9), st.integers(0, 9))
 def test_records_out_are_records_in(count: int, predicted: int) -> None:
     body = {"inputs": [{"query": f"q{i}"} for i in range(count)]}

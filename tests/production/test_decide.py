@@ -236,7 +236,7 @@ options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(calls, max_size=25), options, st.randoms(use_true_random=False))
 def test_every_row_gets_one_decision_whatever_the_order_and_the_files(
     tmp_path: Path, rows: list[Row], options: dict[str, Any], shuffled: random.Random

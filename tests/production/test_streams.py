@@ -75,7 +75,7 @@ def test_a_stream_is_joined_with_its_trace_and_usage(kind: str, stored: str) -> 
     assert json.loads(record["trace"]) == TRACE
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.text(min_size=1), min_size=1, max_size=6),
     st.sampled_from(sorted(KINDS)),

@@ -1,0 +1,121 @@
+"""An agent is run on the rows of a data set, part by part.
+
+    parts ──▶ at most OPEN of them with rows that have no answer yet ──run_all──▶ done(part, answers), in order
+
+Memory holds these parts only, however many rows there are: while a row of the oldest one is being asked, no third part
+is read. A part is done when all its rows have an answer, be it one that the journal of an earlier run has.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from agent_eval_schema.evaluation.given import Given
+from agent_eval_schema.evaluation.journal import Finished, Journal
+from agent_eval_schema.evaluation.outputs import read_output
+from agent_eval_schema.evaluation.runner import Outcome, run_all
+from agent_eval_schema.progress import Progress
+
+OPEN = 2
+"""Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
+
+Done = Callable[[Given, list[Finished]], None]
+
+
+def run_parts(
+    call: Callable[[Any], Any],
+    parts: Iterable[Given],
+    journal: Journal,
+    done: Done,
+    so_far: Progress,
+    *,
+    max_workers: int,
+    timeout: float | None,
+) -> int:
+    """Call on the prompt of every row that the journal does not have; `done` is told each part and its answers, both in
+    order. Returns how many rows have a prompt."""
+    window = _Window(parts, journal, done, so_far)
+    for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
+        window.take(_finished(outcome))
+    return window.prompts
+
+
+class _Part(Struct):
+    """Some rows, the number of the first of them, what became of each, and how many are left."""
+
+    given: Given
+    start: int
+    answers: list[Finished | None]
+    left: int
+
+
+class _Window:
+    def __init__(self, parts: Iterable[Given], journal: Journal, done: Done, so_far: Progress) -> None:
+        self.prompts = 0
+        self._parts, self._journal, self._done, self._so_far = parts, journal, done, so_far
+        self._open: deque[_Part] = deque()
+
+    def inputs(self) -> Iterator[tuple[int, Any] | None]:
+        """The rows that are to be asked; None while there are enough of them."""
+        start = 0
+        for given in self._parts:
+            while len(self._open) >= OPEN:
+                yield None
+            prompts = given.values["prompt"]
+            self._open.append(_Part(given, start, [None] * len(prompts), len(prompts)))
+            for row, prompt in enumerate(prompts, start):
+                self.prompts += prompt is not None
+                if (known := self._journal.finished.pop(row, None)) is not None:
+                    self._note(known)
+                elif prompt is None:
+                    self.take(Finished(row, failed=True, error="the row has no prompt"))
+                else:
+                    yield row, prompt
+            start += len(prompts)
+            self._settle()  # a part without rows, too
+
+    def take(self, finished: Finished) -> None:
+        """Take in what became of a row."""
+        self._journal.add(finished)
+        self._note(finished)
+
+    def _note(self, finished: Finished) -> None:
+        part = next(p for p in self._open if p.start <= finished.row < p.start + len(p.answers))
+        part.answers[finished.row - part.start] = finished
+        part.left -= 1
+        self._so_far.add(1)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Hand on the first parts, if they are done."""
+        while self._open and not self._open[0].left:
+            part = self._open.popleft()
+            answers = [a for a in part.answers if a is not None]
+            _fill_from_traces(answers)
+            self._done(part.given, answers)
+
+
+def _finished(outcome: Outcome) -> Finished:
+    if outcome.error is not None:
+        return Finished(outcome.row, failed=True, error=outcome.error, trace_id=outcome.trace_id)
+    answer = read_output(outcome.value)
+    seconds = None if answer.failed else outcome.seconds
+    found = Finished(
+        outcome.row, answer.response, answer.trajectory, seconds, answer.failed, answer.error, outcome.trace_id
+    )
+    found.response = None if found.response is None else found.response.encode("utf-8", "replace").decode()
+    return found
+
+
+def _fill_from_traces(rows: list[Finished]) -> None:
+    """The calls that an agent did not return, from the traces that it left."""
+    lacking = [row for row in rows if row.trace_id and row.trajectory is None and not row.failed and not row.error]
+    if lacking:
+        from agent_eval_schema.integrations.call_traces import trajectories_of
+
+        for row, calls in zip(lacking, trajectories_of([str(r.trace_id) for r in lacking]), strict=True):
+            row.trajectory = calls
