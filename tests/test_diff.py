@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, frames, validate_eval_set
@@ -26,7 +26,6 @@ from agent_eval_schema.fingerprints import canonical_json
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
 from tests.test_render import GOLDEN, compare
 
-UNHURRIED = settings(deadline=None)
 """Two checks of a data set take a while on a machine that is busy with other tests."""
 
 MESSAGES = {"messages": [{"role": "user", "content": "Hi"}]}
@@ -203,7 +202,6 @@ def test_rows_that_only_moved_are_the_same() -> None:
 
 
 @given(st.permutations(range(8)))
-@UNHURRIED
 def test_moved_is_the_fewest_rows_to_move(order: list[int]) -> None:
     rows = [row(str(i), f"Question {i}") for i in range(8)]
     kept = max(
@@ -375,7 +373,6 @@ ROWS = st.lists(
 
 
 @given(ROWS)
-@UNHURRIED
 def test_a_data_set_is_the_same_as_itself(rows: list[Row]) -> None:
     diff = diff_eval_sets(rows, rows)
     assert diff.same, str(diff)
@@ -383,7 +380,6 @@ def test_a_data_set_is_the_same_as_itself(rows: list[Row]) -> None:
 
 
 @given(ROWS, st.randoms())
-@UNHURRIED
 def test_the_order_of_rows_with_ids_of_their_own_does_not_matter(rows: list[Row], order: random.Random) -> None:
     rows = [{**r, "request_id": str(i)} for i, r in enumerate(rows)]
     shuffled = rows.copy()
@@ -393,7 +389,6 @@ def test_the_order_of_rows_with_ids_of_their_own_does_not_matter(rows: list[Row]
 
 
 @given(ROWS, ROWS)
-@UNHURRIED
 def test_nothing_is_lost(old: list[Row], new: list[Row]) -> None:
     diff = diff_eval_sets(old, new)
     counts = diff.counts
@@ -417,7 +412,6 @@ def test_nothing_is_lost(old: list[Row], new: list[Row]) -> None:
 
 
 @given(ROWS, ROWS)
-@UNHURRIED
 def test_values_tell_the_same_as_hashes(old: list[Row], new: list[Row]) -> None:
     """The other way to compare: the normalised rows of both reports, value by value."""
     diff = diff_eval_sets(old, new, outputs="generated")
@@ -432,7 +426,6 @@ def test_values_tell_the_same_as_hashes(old: list[Row], new: list[Row]) -> None:
 
 
 @given(ROWS, ROWS)
-@UNHURRIED
 def test_the_other_way_round_it_is_the_opposite(old: list[Row], new: list[Row]) -> None:
     there, back = diff_eval_sets(old, new), diff_eval_sets(new, old)
     swapped = {"old": "new", "added": "removed", "became_invalid": "became_valid", "gained_a_metric": "lost_a_metric"}
@@ -618,7 +611,6 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON)
-@UNHURRIED
 def test_values_that_differ_have_an_edit_that_says_so(old: Any, new: Any) -> None:
     found, _ = edits("f", old, new)
     if canonical_json(json.dumps(old)) != canonical_json(json.dumps(new)):
@@ -629,7 +621,6 @@ WORDS = st.lists(st.sampled_from(["one", "two ", "three, ", " ", "four."]), max_
 
 
 @given(WORDS.filter(str.strip), WORDS.filter(str.strip))
-@UNHURRIED
 def test_the_parts_of_a_short_text_are_the_text(old: str, new: str) -> None:
     (edit,), _ = edits("f", old, new)
     if not any("…" in part.text for part in edit.parts):

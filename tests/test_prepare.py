@@ -519,7 +519,6 @@ def test_a_trace_that_mlflow_refuses_is_written_anew(how: str) -> None:
     assert line["outputs"] == validate_eval_set([{"trace": text}]).rows["response"][0]
 
 
-@settings(deadline=None)
 @given(
     st.text(st.characters(codec="utf-8") | st.sampled_from("./: -"), max_size=9)
     | st.sampled_from(["a" * 250, "a" * 251])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
@@ -192,7 +192,6 @@ def test_a_score_that_came_or_went_is_a_change() -> None:
 differences = st.lists(st.sampled_from([-1, -0.5, 0, 0.25, 0.5, 1]), min_size=2, max_size=8)
 
 
-@settings(deadline=None)
 @given(differences)
 def test_the_test_is_that_of_scipy(values: list[float]) -> None:
     stats = pytest.importorskip("scipy.stats")
