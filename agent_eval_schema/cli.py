@@ -106,7 +106,10 @@ def _repair(arguments: argparse.Namespace) -> int:
     whole_run = _WHOLE_RUN.get(arguments.output)
     _print(whole_run([report], arguments) if whole_run else _text(report))
     _write(report, arguments)
-    _note(f"{repaired.write(arguments.fix)} repaired, written to {arguments.fix}", arguments)
+    tally = repaired.write(arguments.fix)
+    _note(f"{tally} repaired, written to {arguments.fix}", arguments)
+    if not tally:
+        _note(_nothing_repaired(repaired.plan.format), arguments)
     return FINDINGS if _found(report, arguments.fail_on) else CLEAN
 
 
@@ -121,9 +124,17 @@ def _show_repairs(repaired: Repaired, arguments: argparse.Namespace) -> int:
         _print("".join(head))
     for _, changes in tally.over(repaired.batches()):
         _print("".join(line for change in changes for line in [*head, *lines_of(change, color=color)]))
-    found = f"{tally} can be repaired; nothing was written" if tally else "there is nothing that can be repaired safely"
+    found = f"{tally} can be repaired; nothing was written" if tally else _nothing_repaired(repaired.plan.format)
     _note(found, arguments)
     return FINDINGS if tally else CLEAN
+
+
+def _nothing_repaired(format: str) -> str:
+    from agent_eval_schema.repairing import REPAIRED
+
+    if format in REPAIRED:
+        return "there is nothing that can be repaired safely"
+    return f"rows of the {format} format are not repaired, only of {' and '.join(REPAIRED)}"
 
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
