@@ -482,6 +482,11 @@ def test_a_text_without_a_header_in_utf8_is_no_golden_csv(text: str | bytes) -> 
         ces.read_golden_csv(text)
 
 
+def test_columns_separated_by_semicolons_are_told_in_one_line() -> None:
+    with pytest.raises(EvalSetError, match="the text: line 1: expected commas between the columns, got semicolons"):
+        ces.read_golden_csv((HEAD + "A,,,\n").replace(",", ";"))
+
+
 def test_a_header_without_rows_is_still_a_header(tmp_path: Path) -> None:
     path = tmp_path / "golden.csv"
     path.write_text(HEAD)
