@@ -465,6 +465,23 @@ def test_a_page_of_the_api_is_its_evaluations(tmp_path: Path) -> None:
     assert list(report.issues["code"]) == [issue.code for issue in ces.validate_evaluation(path)] == ["AE141"]
 
 
+@pytest.mark.parametrize("key", ["evaluationResults", "evaluation_results"])
+def test_a_page_of_results_is_its_results(tmp_path: Path, key: str) -> None:
+    name = "projects/p/locations/us/apps/a/evaluations/e/results/"
+    results = [{"name": name + n, "displayName": n, "goldenResult": {"turnReplayResults": []}} for n in ("1", "2")]
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps({key: [*results, {"goldenResult": 1}], "nextPageToken": "x"}))
+    report = validate_eval_set(path)
+    assert (report.format, report.row_count) == ("ces-evaluation", 3)
+    errors = [i.path for i in report.iter_issues() if i.severity == "error"]
+    assert errors == [i.path for i in ces.validate_evaluation(path) if i.severity == "error"] == ["goldenResult"]
+
+
+def test_too_many_turns_of_a_scenario_are_not_to_be_split() -> None:
+    (issue,) = ces.validate_evaluation(scenario(maxTurns=101))
+    assert (issue.code, issue.hint) == ("AE149", "give 100 or less")
+
+
 def test_what_was_changed_is_written_anew_in_the_same_order() -> None:
     evaluation = ces.read_evaluation('{"zeta": true, "displayName": "a", "new": {"x": 1}}')
     evaluation["zeta"] = 1  # equal to True, but another value

@@ -58,8 +58,8 @@ def read_evaluation(source: Input, *, names: Names | None = None) -> Evaluation:
 
 
 def read_evaluations(source: Input | Iterable[Mapping[str, Any]], *, names: Names | None = None) -> list[Evaluation]:
-    """All evaluations of a source: JSON with one or a list (also `{"evaluations": [...]}`), JSONL, the folder of an
-    exported app, dicts.
+    """All evaluations of a source: JSON with one or a list (also `{"evaluations": [...]}`, as the API lists them),
+    JSONL, the folder of an exported app, dicts.
 
     Raises EvalSetError if there is no such file or it is not JSON.
     """
@@ -260,14 +260,22 @@ def _split(text: str) -> Iterator[str]:
         items = _raw(text, list[msgspec.Raw])
         yield from [text] if not items else (bytes(item).decode() for item in items)
         return
-    page = _raw(text, _Page) if '"evaluations"' in head else None
-    yield from [text] if page is None or page.evaluations is None else (bytes(e).decode() for e in page.evaluations)
+    page = _raw(text, _Page) if any(f'"{key}"' in head for key in _Page.__struct_encode_fields__) else None
+    listed = None if page is None else page.listed
+    yield from [text] if listed is None else (bytes(e).decode() for e in listed)
 
 
 class _Page(msgspec.Struct):
-    """What the API answers to a request for the list of evaluations."""
+    """What the API answers to a request for the list of evaluations, or of results."""
 
     evaluations: list[msgspec.Raw] | None = None
+    evaluationResults: list[msgspec.Raw] | None = None
+    evaluation_results: list[msgspec.Raw] | None = None
+
+    @property
+    def listed(self) -> list[msgspec.Raw] | None:
+        lists = (self.evaluations, self.evaluationResults, self.evaluation_results)
+        return next((found for found in lists if found is not None), None)
 
 
 def _raw(text: str, kind: Any) -> Any:
