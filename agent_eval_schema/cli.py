@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.issues import EvalSetError, Severity
@@ -323,7 +325,8 @@ def _score(arguments: argparse.Namespace) -> int:
         (result.save if as_text else result.to_parquet)(arguments.write_scores)
         _note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
     for metric, mean in too_low.items():
-        _note(f"{metric}: the mean {mean:.3g} is below {lowest[metric]:g}", arguments)
+        why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {mean:.3g} is below"
+        print(f"{metric}: {why} {lowest[metric]:g}", file=sys.stderr)
     found = any(result.count(severity) for severity in FAILING[arguments.fail_on])
     return FINDINGS if too_low or found else CLEAN
 
@@ -633,10 +636,10 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _bound(text: str) -> tuple[str, float]:
     metric, _, bound = text.partition("=")
-    try:
-        return metric, float(bound)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}") from None
+    with suppress(ValueError):
+        if math.isfinite(mean := float(bound)):
+            return metric, mean
+    raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}")
 
 
 def _add_no_values(command: argparse.ArgumentParser) -> None:

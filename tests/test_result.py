@@ -133,7 +133,8 @@ def test_formats_that_call_trajectories_otherwise() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": ["bleu"]}, "no metric 'bleu'"),
+        ({"metrics": ["taste"]}, "no metric 'taste': use trajectory_exact_match, "),
+        ({"metrics": ["bleu"]}, r"bleu is no trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it"),
         ({"metrics": ["trajectory_single_tool_use"]}, r"TrajectorySingleToolUse\(tool_name=...\)"),
         ({"duplicates": "once"}, "duplicates must be"),
         ({"empty": "zero"}, "empty must be"),
@@ -406,6 +407,19 @@ def test_score_writes(seed_file: str, tmp_path: Path, capsys: pytest.CaptureFixt
 )
 def test_exit_codes(seed_file: str, options: list[str], code: int) -> None:
     assert main(["score", seed_file, "--quiet", *options]) == code
+
+
+def test_why_a_minimum_is_missed_is_said_even_with_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = KINDS["jsonl"]([{"predicted_trajectory": [WARM], "reference_trajectory": None}], tmp_path)
+    assert main(["score", str(path), "--quiet", "--min", "trajectory_recall=0.3"]) == 1
+    assert capsys.readouterr().err == "trajectory_recall: no row has a score, so no mean reaches 0.3\n"
+
+
+@pytest.mark.parametrize("bound", ["nan", "inf", "", "50%"])
+def test_a_minimum_is_a_number(seed_file: str, bound: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["score", seed_file, "--min", f"trajectory_recall={bound}"])
+    assert "expected METRIC=MEAN, such as trajectory_recall=0.9" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("fail_on", "code"), [("error", 1), ("warning", 1), ("never", 0)])
