@@ -93,14 +93,21 @@ def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Turns:
-    """The turns of one conversation; one that is none is a single row that says so."""
+    """The turns of one conversation; one that is none is a single row that says so, or how a scenario begins."""
     if not isinstance(conversation, list) or not conversation:
-        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": None}
+        opening = _opening(beside.get("conversation_scenario"))
+        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": opening}
         return
     for i, turn in enumerate(conversation):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
         place = {"eval_id": eval_id, "turn": i + 1, "turns": len(conversation), "history": conversation[:i]}
         yield {**beside, **snake_keys(own), **place}
+
+
+def _opening(scenario: Any) -> Any:
+    """What the user, whom a model plays, says first."""
+    prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
+    return prompt and {"role": "user", "parts": [{"text": prompt}]}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
