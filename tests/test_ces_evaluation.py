@@ -482,6 +482,18 @@ def test_too_many_turns_of_a_scenario_are_not_to_be_split() -> None:
     assert (issue.code, issue.hint) == ("AE149", "give 100 or less")
 
 
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ({"scenario": "a refund", "turns": [], "expected_outcome": "paid", "name": "n"}, "databricks"),
+        ({"scenario": {"task": "a refund"}}, "ces-evaluation"),
+        ({"scenario": {"task": "a refund"}, "displayName": "a", "newer": 1, "newest": 2}, "ces-evaluation"),
+    ],
+)
+def test_a_conversation_of_deepeval_is_no_scenario_of_ces(row: dict[str, Any], format: str) -> None:
+    assert validate_eval_set([row]).format == format
+
+
 def test_what_was_changed_is_written_anew_in_the_same_order() -> None:
     evaluation = ces.read_evaluation('{"zeta": true, "displayName": "a", "new": {"x": 1}}')
     evaluation["zeta"] = 1  # equal to True, but another value
