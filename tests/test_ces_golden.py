@@ -303,6 +303,15 @@ def test_a_turn_without_input_is_a_warning() -> None:
     assert golden(named(), expectation, HI).issues == []  # the input of a turn may come later in it
 
 
+def test_a_row_that_may_be_the_input_of_a_turn_is_not_missed() -> None:
+    turn = {**step("EXPECTATION_TEXT", response_agent="a", text_content="b"), "turn_index": "2"}
+    assert said(golden(named(), HI, {**HI, "turn_index": "two"}, turn)) == [("AE126", 2, "turn_index")]
+    text = HEAD + "Refund,,,\n,1,INPUT_TEXT,Z\xfcrich\n,1,EXPECTATION_AGENT_TRANSFER,\n"
+    found = said(ces.read_golden_csv(text.encode("latin-1")))
+    assert ("AE005", 1, None) in found
+    assert not [code for code, *_ in found if code == "AE136"]
+
+
 def test_at_most_100_turns() -> None:
     turns = [{**HI, "turn_index": str(n)} for n in range(1, 103)]
     assert golden(named(), *turns[:100]).issues == []

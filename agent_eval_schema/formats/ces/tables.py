@@ -51,7 +51,8 @@ def detect_evaluations(names: Sequence[str]) -> str | None:
     fields = schema.message(schema.RESULT if inputs and inputs[0].endswith("Result") else schema.EVALUATION)
     unknown = [n for n in names if fields.json_name(n) is None]
     foreign = any(n in COLUMNS for n in unknown)
-    if inputs == ["scenario"] and len(unknown) > len(names) / 2:  # DeepEval's conversations have one too
+    named = any(fields.json_name(n) == "displayName" for n in names)
+    if inputs == ["scenario"] and not named and 2 * len(unknown) >= len(names):  # DeepEval's conversations have one too
         return None
     return f"each row is an evaluation: {inputs[0]}" if inputs and not foreign else None
 
