@@ -344,6 +344,16 @@ def test_latency_is_drawn_in_units_that_can_be_read() -> None:
     assert "1 rows" not in page
 
 
+def test_a_page_tells_one_percentile_of_a_metric() -> None:
+    rows = [{"prompt": f"{n}", "seconds": n / 8} for n in (1, 2, 4)]
+    found = EvalTask(rows, [CustomMetric("seen", lambda row: row["seconds"])]).evaluate(lambda prompt: "ok")
+    page = found.to_html()
+    latency = re.search(r"Latency: p50 ([^,]+), p90 ([^,]+),", page)
+    assert latency is not None
+    assert f"median {latency[1]}, p90 {latency[2]}, p99" in page
+    assert f"p90 {found.percentiles('seen')['p90']:.3g}" in page
+
+
 def test_save_by_the_ending(tmp_path: Path) -> None:
     found = result()
     for name, start in (("r.html", "<!doctype html>"), ("r.json", "{"), ("r.txt", "metric ")):
