@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema import jsontext
+from agent_eval_schema.diagnose import describe
 from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.inspection import Finding
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
@@ -118,15 +119,19 @@ def findings_of(text: str | bytes) -> list[Finding]:
 
 
 def _inspect(value: Any) -> list[Finding]:
-    if isinstance(value, dict) and _is_result(value):
+    if isinstance(value, dict) and is_result(value):
         return inspection.inspect_message(schema.RESULT, value)
     return inspection.inspect_evaluation(value)
 
 
-_RESULT_ONLY = ("goldenResult", "scenarioResult", "evaluationStatus", "executionState")
+_RESULT_ONLY = (
+    *("goldenResult", "scenarioResult", "evaluationStatus", "executionState"),
+    *("golden_result", "scenario_result", "evaluation_status", "execution_state"),
+)
 
 
-def _is_result(value: Mapping[str, Any]) -> bool:
+def is_result(value: Mapping[str, Any]) -> bool:
+    """Whether this is an EvaluationResult, by the fields that only that has."""
     return any(key in value for key in _RESULT_ONLY) and "golden" not in value and "scenario" not in value
 
 
@@ -195,21 +200,22 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
     if isinstance(source, Mapping):
         yield Evaluation(source)
     elif isinstance(source, str | bytes | os.PathLike):
-        for text in _texts(source):
-            if text.strip() == "[]":
-                continue
-            yield _evaluation(text, source)
+        texts = list(_texts(source))
+        for number, text in enumerate(texts, start=1):
+            if text.strip() != "[]":
+                place = f": evaluation {number}" if len(texts) > 1 else ""
+                yield _evaluation(text, _named(source) + place)
     else:
         for item in source:
             yield item if isinstance(item, Evaluation) else Evaluation(item)
 
 
-def _evaluation(text: str, source: Any) -> Evaluation:
+def _evaluation(text: str, where: str) -> Evaluation:
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
-        raise EvalSetError(f"{_named(source)}: {value.message}")
+        raise EvalSetError(f"{where}: {value.message}")
     if not isinstance(value, dict):
-        raise EvalSetError(f"{_named(source)}: expected an evaluation, which is an object")
+        raise EvalSetError(f"{where}: expected an object, got {describe(value)}")
     found = Evaluation(value)
     found.text = text
     return found

@@ -46,9 +46,12 @@ def detect_golden(names: Sequence[str]) -> str | None:
     return f"the columns {', '.join(golden.REQUIRED)}" if found else None
 
 
+_RESULTS = ("goldenResult", "scenarioResult", "golden_result", "scenario_result")
+
+
 def detect_evaluations(names: Sequence[str]) -> str | None:
-    inputs = [n for n in names if n in ("golden", "scenario", "goldenResult", "scenarioResult")]
-    fields = schema.message(schema.RESULT if inputs and inputs[0].endswith("Result") else schema.EVALUATION)
+    inputs = [n for n in names if n in ("golden", "scenario", *_RESULTS)]
+    fields = schema.message(schema.RESULT if inputs and inputs[0] in _RESULTS else schema.EVALUATION)
     unknown = [n for n in names if fields.json_name(n) is None]
     foreign = any(n in COLUMNS for n in unknown)
     named = any(fields.json_name(n) == "displayName" for n in names)
