@@ -524,7 +524,7 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-on",
         choices=["error", "warning", "never"],
         default="error",
-        help="what makes the exit code 1: rows left out (error), any loss (warning)",
+        help="what makes the exit code 1: rows left out as invalid (error), any loss (warning)",
     )
     _add_quiet(command)
 
