@@ -11,6 +11,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from agent_eval_schema.issues import EvalSetError, Severity
@@ -109,7 +110,10 @@ def _repair(arguments: argparse.Namespace) -> int:
     whole_run = _WHOLE_RUN.get(arguments.output)
     _print(whole_run([report], arguments) if whole_run else _text(report))
     _write(report, arguments)
-    _note(f"{repaired.write(arguments.fix)} repaired, written to {arguments.fix}", arguments)
+    tally = repaired.write(arguments.fix)
+    _note(f"{tally} repaired, written to {arguments.fix}", arguments)
+    if not tally:
+        _note(_nothing_repaired(repaired.plan.format), arguments)
     return FINDINGS if _found(report, arguments.fail_on) else CLEAN
 
 
@@ -124,9 +128,17 @@ def _show_repairs(repaired: Repaired, arguments: argparse.Namespace) -> int:
         _print("".join(head))
     for _, changes in tally.over(repaired.batches()):
         _print("".join(line for change in changes for line in [*head, *lines_of(change, color=color)]))
-    found = f"{tally} can be repaired; nothing was written" if tally else "there is nothing that can be repaired safely"
+    found = f"{tally} can be repaired; nothing was written" if tally else _nothing_repaired(repaired.plan.format)
     _note(found, arguments)
     return FINDINGS if tally else CLEAN
+
+
+def _nothing_repaired(format: str) -> str:
+    from agent_eval_schema.repairing import REPAIRED
+
+    if format in REPAIRED:
+        return "there is nothing that can be repaired safely"
+    return f"rows of the {format} format are not repaired, only of {' and '.join(REPAIRED)}"
 
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
@@ -320,7 +332,8 @@ def _score(arguments: argparse.Namespace) -> int:
         (result.save if as_text else result.to_parquet)(arguments.write_scores)
         _note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
     for metric, mean in too_low.items():
-        _note(f"{metric}: the mean {mean:.3g} is below {lowest[metric]:g}", arguments)
+        why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {mean:.3g} is below"
+        print(f"{metric}: {why} {lowest[metric]:g}", file=sys.stderr)
     found = any(result.count(severity) for severity in FAILING[arguments.fail_on])
     return FINDINGS if too_low or found else CLEAN
 
@@ -524,7 +537,7 @@ def _parser() -> argparse.ArgumentParser:
         "--fail-on",
         choices=["error", "warning", "never"],
         default="error",
-        help="what makes the exit code 1: rows left out (error), any loss (warning)",
+        help="what makes the exit code 1: rows left out as invalid (error), any loss (warning)",
     )
     _add_quiet(command)
 
@@ -636,13 +649,10 @@ def _add_score(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def _bound(text: str) -> tuple[str, float]:
     metric, _, bound = text.partition("=")
-    try:
-        lowest = float(bound)
-    except ValueError:
-        lowest = math.nan
-    if not math.isfinite(lowest):
-        raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}")
-    return metric, lowest
+    with suppress(ValueError):
+        if math.isfinite(mean := float(bound)):
+            return metric, mean
+    raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}")
 
 
 def _add_no_values(command: argparse.ArgumentParser) -> None:

@@ -358,9 +358,10 @@ class Losses:
         back = list(validate_eval_set(made.back, format=made.format, outputs="generated").iter_rows()) if rows else []
         self.issues += made.losses
         for row, place in zip(rows, made.places, strict=True):
-            self._compare_row(row, {} if place is None else back[place])
+            came = {} if place is None else back[place]
+            self._compare_row(row, came)
             if not isinstance(made.data, list) or made.data is not made.back:
-                self._carried(row)
+                self._carried(row, came)
 
     def _compare_row(self, row: Row, back: Row) -> None:
         for column in COLUMNS:
@@ -373,11 +374,11 @@ class Losses:
                 message, path = _difference(column, value, came)
                 self.add(conversion.CHANGED, row, column, message, path)
 
-    def _carried(self, row: Row) -> None:
+    def _carried(self, row: Row, back: Row) -> None:
         """A document has no columns beside its own."""
         known = (*COLUMNS, POSITION, "eval_set_id")
         for column, value in row.items():
-            if column not in known and value is not None:
+            if column not in known and value is not None and value != back.get(column):
                 self.add(conversion.NO_PLACE, row, column, f"{self._target} has no place for {describe(value)}")
 
     def unread(self, row: int, path: str, value: Any) -> None:

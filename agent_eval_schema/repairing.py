@@ -36,7 +36,7 @@ from agent_eval_schema.cells import (
 from agent_eval_schema.check import check_source, make_plan
 from agent_eval_schema.diagnose import excerpt_difference
 from agent_eval_schema.engines.files import same_form
-from agent_eval_schema.engines.rewriting import REWRITTEN, rewrite_file
+from agent_eval_schema.engines.rewriting import REWRITTEN, copy_file, rewrite_file
 from agent_eval_schema.engines.writing import require_place, require_writable, write_batches
 from agent_eval_schema.frames import Source, encode_cells, schema_of
 from agent_eval_schema.issues import EvalSetError
@@ -92,6 +92,9 @@ class Repaired(Struct, frozen=True):
         """
         require_repairable(self.given, path)
         tally = Tally(len(self.renames))
+        if self.plan.format not in REPAIRED and _is_of_form(self.given, path):
+            copy_file(str(self.given.name), path)
+            return tally
         batches = tally.over(self.batches())
         if _is_rewritten(self.given, path):
             rewrite_file(str(self.given.name), self.given.kind, path, self.renames, _edits(batches))
@@ -156,6 +159,12 @@ def require_repairable(source: Source, path: str) -> None:
 
 
 def _is_rewritten(source: Source, path: str) -> bool:
+    """Whether each row is a part of the file's text. Of a table that is one object by columns (`in_order`) none is: it
+    is written by rows."""
+    return _is_of_form(source, path) and not source.in_order
+
+
+def _is_of_form(source: Source, path: str) -> bool:
     return source.kind in REWRITTEN and source.name is not None and same_form(source.name, path)
 
 
@@ -165,11 +174,16 @@ def repair(
     """The source with every safe repair for issues of these codes. The cells are repaired when they are read; only
     what concerns whole columns is settled now: which are renamed, and whose type cannot stay."""
     repaired = Repaired(source, make_plan(source, format, outputs), codes & REPAIRABLE.keys())
-    if repaired.plan.format != "databricks":  # the other formats hold traces, which are evidence
+    if repaired.plan.format not in REPAIRED:
         return replace(repaired, codes=frozenset())
     if columns.MISSPELT_COLUMN.code in codes:
         repaired = _renamed(repaired, _clear_renames(source), format, outputs)
     return _with_types(repaired)
+
+
+REPAIRED = ("databricks", "vertex")
+"""The formats whose columns, where they have a repair, are ours: names and cells are the same in the file and in the
+rules. Other formats say the same in a shape of their own, or are traces, which are evidence."""
 
 
 def _with_changes(batch: pa.RecordBatch, start: int, changes: list[Change], nests: bool) -> pa.RecordBatch:

@@ -47,8 +47,9 @@ class Side:
     """
 
     def __init__(self, data: Any, format: str, outputs: str) -> None:
-        self._source = open_source(data)
-        plan = make_plan(self._source, format, outputs)
+        source = open_source(data)
+        plan = make_plan(source, format, outputs)
+        self._source = find_format(plan.format).prepare(source)
         self._plan = replace(plan, columns=True)
         self._fold = Fold(plan.codes, plan.outputs, self._source)
         parts: dict[str, list[tuple[int, Array]]] = {}
@@ -102,7 +103,9 @@ class Side:
         return self._fold.masks
 
     def supports(self, metric: Metric) -> Array:
-        """For each row whether it supports the metric."""
+        """For each row whether it supports the metric; the rows of a CES file are none to be evaluated."""
+        if not self.report.has_metrics:
+            return np.zeros(self.row_count, bool)
         return supports(metric, self.masks, self.valid, self.report.outputs)
 
     def hash(self, name: str) -> Array:

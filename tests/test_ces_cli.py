@@ -105,6 +105,24 @@ def test_an_evaluation_that_is_not_stored(capsys: pytest.CaptureFixture[str], fi
     assert "there is no evaluation with the name" in err
 
 
+def test_a_golden_csv_is_to_be_converted_first(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, _, err = run(capsys, "ces", "update", str(samples / "golden.csv"), "--mask", "displayName")
+    assert code == 2
+    assert err.endswith(
+        "golden.csv: expected Evaluation JSON: `convert IN OUT --to ces-evaluation` makes it of a golden CSV\n"
+    )
+
+
+def test_an_element_that_is_no_evaluation_is_told_with_its_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([{"name": NAME, "displayName": "a"}, "b"]))
+    code, _, err = run(capsys, "ces", "update", str(path), "--mask", "displayName")
+    assert code == 2
+    assert err.endswith("list.json: evaluation 2: expected an object, got the text 'b'\n")
+
+
 def test_what_the_service_would_refuse_is_not_sent(
     capsys: pytest.CaptureFixture[str], files: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, ces, json_schema, validate_eval_set
+from agent_eval_schema import EvalSetError, ces, convert_eval_set, json_schema, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces import schema, shapes
 from agent_eval_schema.formats.ces.evaluation import findings_of
@@ -463,6 +463,51 @@ def test_a_page_of_the_api_is_its_evaluations(tmp_path: Path) -> None:
     report = validate_eval_set(path)
     assert (report.format, report.row_count) == ("ces-evaluation", 2)
     assert list(report.issues["code"]) == [issue.code for issue in ces.validate_evaluation(path)] == ["AE141"]
+
+
+@pytest.mark.parametrize("key", ["evaluationResults", "evaluation_results"])
+def test_a_page_of_results_is_its_results(tmp_path: Path, key: str) -> None:
+    name = "projects/p/locations/us/apps/a/evaluations/e/results/"
+    results = [{"name": name + n, "displayName": n, "goldenResult": {"turnReplayResults": []}} for n in ("1", "2")]
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps({key: [*results, {"goldenResult": 1}], "nextPageToken": "x"}))
+    report = validate_eval_set(path)
+    assert (report.format, report.row_count) == ("ces-evaluation", 3)
+    errors = [i.path for i in report.iter_issues() if i.severity == "error"]
+    assert errors == [i.path for i in ces.validate_evaluation(path) if i.severity == "error"] == ["goldenResult"]
+
+
+def test_results_in_snake_case_are_results_too() -> None:
+    said = {"observed_agent_response": {"role": "a", "chunks": [{"text": "Hello"}]}}
+    turns = [{"conversation": "c", "expectation_outcome": [said], "turn_latency": "1.5s"}]
+    result = {
+        "name": "r",
+        "display_name": "r",
+        "evaluation_status": "PASS",
+        "golden_result": {"turn_replay_results": turns},
+    }
+    assert ces.validate_evaluation(result) == []
+    report = validate_eval_set([result])
+    assert (report.format, report.valid_count) == ("ces-evaluation", 1)
+    (row,) = convert_eval_set([result], target="databricks").data.to_dict("records")
+    assert (row["response"], row["latency_seconds"]) == ("Hello", 1.5)
+
+
+def test_too_many_turns_of_a_scenario_are_not_to_be_split() -> None:
+    (issue,) = ces.validate_evaluation(scenario(maxTurns=101))
+    assert (issue.code, issue.hint) == ("AE149", "give 100 or less")
+
+
+@pytest.mark.parametrize(
+    ("row", "format"),
+    [
+        ({"scenario": "a refund", "turns": [], "expected_outcome": "paid", "name": "n"}, "databricks"),
+        ({"scenario": {"task": "a refund"}}, "ces-evaluation"),
+        ({"scenario": {"task": "a refund"}, "displayName": "a", "newer": 1, "newest": 2}, "ces-evaluation"),
+    ],
+)
+def test_a_conversation_of_deepeval_is_no_scenario_of_ces(row: dict[str, Any], format: str) -> None:
+    assert validate_eval_set([row]).format == format
 
 
 def test_what_was_changed_is_written_anew_in_the_same_order() -> None:

@@ -303,6 +303,15 @@ def test_a_turn_without_input_is_a_warning() -> None:
     assert golden(named(), expectation, HI).issues == []  # the input of a turn may come later in it
 
 
+def test_a_row_that_may_be_the_input_of_a_turn_is_not_missed() -> None:
+    turn = {**step("EXPECTATION_TEXT", response_agent="a", text_content="b"), "turn_index": "2"}
+    assert said(golden(named(), HI, {**HI, "turn_index": "two"}, turn)) == [("AE126", 2, "turn_index")]
+    text = HEAD + "Refund,,,\n,1,INPUT_TEXT,Z\xfcrich\n,1,EXPECTATION_AGENT_TRANSFER,\n"
+    found = said(ces.read_golden_csv(text.encode("latin-1")))
+    assert ("AE005", 1, None) in found
+    assert not [code for code, *_ in found if code == "AE136"]
+
+
 def test_at_most_100_turns() -> None:
     turns = [{**HI, "turn_index": str(n)} for n in range(1, 103)]
     assert golden(named(), *turns[:100]).issues == []
@@ -480,6 +489,11 @@ def test_an_empty_file_says_so() -> None:
 def test_a_text_without_a_header_in_utf8_is_no_golden_csv(text: str | bytes) -> None:
     with pytest.raises(EvalSetError, match="the text: line 1: expected a header row in UTF-8"):
         ces.read_golden_csv(text)
+
+
+def test_columns_separated_by_semicolons_are_told_in_one_line() -> None:
+    with pytest.raises(EvalSetError, match="the text: line 1: expected commas between the columns, got semicolons"):
+        ces.read_golden_csv((HEAD + "A,,,\n").replace(",", ";"))
 
 
 def test_a_header_without_rows_is_still_a_header(tmp_path: Path) -> None:

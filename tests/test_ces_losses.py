@@ -173,6 +173,7 @@ def test_evaluations_that_cannot_be_told_apart_or_found_are_losses() -> None:
     assert written(value, value)[1] == [("AE806", "displayName")]
     assert written({"golden": value["golden"]})[1] == [("AE806", "displayName")]
     assert written({"displayName": "a", "golden": {}})[1] == [("AE806", "displayName")]
+    assert written({"displayName": "a", "goldenResult": {"turnReplayResults": []}})[1] == [("AE806", None)]
     again = {**value, "displayName": "Other"}
     assert written({**value, "name": "x"}, {**again, "name": "x"}) == (
         [{**value, "name": "x"}, again],

@@ -265,6 +265,8 @@ def mask_of_star(new: Any) -> str:
         (with_(golden=None, scenario=SCENARIO), {"old": STORED, "mask": "scenario.task"}, "writes it whole"),
         (with_(colour="red"), {"old": STORED}, "the field colour differs"),
         ({**STORED, "display_name": "B"}, {"old": STORED}, "given twice"),
+        ({"name": NAME + "/results/1", "goldenResult": {}}, {"old": STORED}, "the result of an evaluation"),
+        ({"name": NAME + "/results/1", "evaluation_status": 1}, {"mask": "displayName"}, "the result of an evaluation"),
         ("[]", {"mask": "*"}, "expected an object"),
         ("{", {"mask": "*"}, "expected JSON"),
         ({"name": float("nan")}, {"mask": "*"}, "JSON cannot hold"),

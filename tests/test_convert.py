@@ -276,6 +276,55 @@ def test_google_adk_reads_the_evalset_that_we_write_and_we_read_what_it_writes()
         assert [{k: row[k] for k in wanted} for row, wanted in zip(rows, ADK_ROWS, strict=True)] == ADK_ROWS
 
 
+def test_what_google_adk_writes_comes_back_with_ids_times_and_names() -> None:
+    adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
+    session = {"app_name": "hr", "user_id": "u1", "state": {"k": 1}}
+    turn = {**EVALSET["eval_cases"][0]["conversation"][0], "invocation_id": "i1", "creation_timestamp": 1.5}
+    case = {"eval_id": "c", "conversation": [turn], "session_input": session, "final_session_state": {"done": 1}}
+    given = {"eval_set_id": "s", "name": "HR", "description": "all of it", "eval_cases": [case]}
+    theirs = adk.EvalSet.model_validate(given)
+    for by_alias in (False, True):
+        made = convert_eval_set(json.loads(theirs.model_dump_json(by_alias=by_alias, exclude_none=True)), target="adk")
+        assert made.lossless, made
+        assert adk.EvalSet.model_validate(made.data) == theirs.model_copy(update={"creation_timestamp": 0.0})
+
+
+def test_a_column_called_name_is_no_name_of_an_evalset() -> None:
+    made = convert_eval_set([{"request": "Hi", "name": "a", "duration": 3}], target="adk")
+    assert "name" not in made.data
+    assert set(made.losses["column"]) == {"name", "duration"}
+
+
+def test_a_scenario_of_adk_is_asked_by_its_starting_prompt() -> None:
+    adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "ask for a refund"}
+    evalset = {
+        "eval_set_id": "s",
+        "eval_cases": [{"eval_id": "c", "conversation_scenario": scenario}, *EVALSET["eval_cases"]],
+    }
+    assert rows_of(evalset)[0]["request"] == {"messages": [{"role": "user", "content": "Hi"}]}
+    made = convert_eval_set(evalset, target="adk")
+    assert made.lossless, made
+    assert adk.EvalSet.model_validate(made.data) == adk.EvalSet.model_validate(evalset)
+    camel = {"evalSetId": "s", "evalCases": [{"evalId": "c", "conversationScenario": {"startingPrompt": "Hi"}}]}
+    assert rows_of(camel)[0]["request"] == {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def test_what_is_read_of_the_events_of_an_invocation_is_no_loss() -> None:
+    call = {"function_call": {"name": "f", "args": {"x": 1}}}
+    turn = {
+        "userContent": {"parts": [{"text": "Hi"}]},
+        "intermediateData": {
+            "invocationEvents": [
+                {"author": "a", "content": {"role": "model", "parts": [{"functionCall": call["function_call"]}]}}
+            ]
+        },
+    }
+    made = convert_eval_set({"eval_cases": [{"eval_id": "c", "conversation": [turn]}]}, target="databricks")
+    assert made.data["reference_trajectory"][0] == [{"tool_name": "f", "tool_input": {"x": 1}}]
+    assert made.losses["path"].tolist() == ["intermediate_data.invocationEvents[0].author"]
+
+
 def test_an_evalset_comes_back_as_it_was() -> None:
     made = convert_eval_set(EVALSET, target="adk")
     assert made.lossless

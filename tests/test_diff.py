@@ -762,3 +762,16 @@ def test_one_side_may_be_another_kind_of_file(capsys: pytest.CaptureFixture[str]
     assert code == 0
     assert out.count("6 rows, 5 valid") == 2
     assert as_list(SAME, tmp_path) == SAME
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("golden.csv", "golden_broken.csv"), ("evaluation.json", "evaluation_broken.json")]
+)
+def test_files_of_ces_are_compared_with_their_own_checks(samples: Path, good: str, bad: str) -> None:
+    found = diff_eval_sets(samples / good, samples / bad)
+    for side, name in ((found.old, good), (found.new, bad)):
+        alone = validate_eval_set(samples / name)
+        assert (side.row_count, side.valid_count, side.counts) == (alone.row_count, alone.valid_count, alone.counts)
+    assert found.new.valid_count < found.new.row_count
+    assert "What can be measured" not in str(found)
+    assert diff_eval_sets(samples / bad, samples / bad).same

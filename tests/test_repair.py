@@ -653,6 +653,74 @@ def test_the_diff_of_good_data_is_empty(capsys: pytest.CaptureFixture[str], samp
     )
 
 
+def test_the_diff_says_that_rows_of_a_format_are_not_repaired(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    code, out, err = run(capsys, "validate", samples / "ragas_broken.jsonl", "--diff")
+    assert (code, out, err) == (0, "", "rows of the ragas format are not repaired, only of databricks and vertex\n")
+
+
+def test_a_trajectory_data_set_that_pandas_wrote_as_csv_is_repaired(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    call = {"tool_name": "set", "tool_input": {"device": 9, "on": True, "room": None}}
+    path, mended = tmp_path / "vertex.csv", tmp_path / "mended.csv"
+    frame = pd.DataFrame({"prompt": ["on", "off"], "predicted_trajectory": [[call], [call, call]]})
+    frame.assign(reference_trajectory=frame["predicted_trajectory"]).to_csv(path, index=False)
+    code, out, err = run(capsys, "validate", path, "--fix", mended)
+    assert (code, err) == (0, f"4 cells in 2 rows repaired, written to {mended}\n")
+    assert out.startswith(f"{path}: vertex format")
+    assert [json.loads(cell) for cell in pd.read_csv(mended)["reference_trajectory"]] == [[call], [call, call]]
+    assert list(pd.read_csv(mended)["prompt"]) == ["on", "off"]
+
+
+@pytest.mark.parametrize("by_number", [False, True])
+@pytest.mark.parametrize("request_column", ["prompt", "request"])
+def test_a_table_that_is_one_object_by_columns_is_repaired_as_rows(
+    tmp_path: Path, by_number: bool, request_column: str
+) -> None:
+    columns = {request_column: ["on", "off"], "reference_trajectory": [str([CALL]), str([CALL, CALL])]}
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps({n: dict(enumerate(c)) for n, c in columns.items()} if by_number else columns))
+    repair(open_source(str(path))).write(str(path))
+    assert json.loads(path.read_text()) == [
+        {request_column: "on", "reference_trajectory": [CALL]},
+        {request_column: "off", "reference_trajectory": [CALL, CALL]},
+    ]
+
+
+@pytest.mark.parametrize("name", ["help_desk_broken.evalset.json", "deepeval_broken.json", "golden_broken.csv"])
+def test_a_file_of_a_format_that_is_not_repaired_stays_as_it_is(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / name
+    _, _, err = run(capsys, "validate", samples / name, "--fix", out)
+    assert out.read_bytes() == (samples / name).read_bytes()
+    assert "format are not repaired, only of databricks and vertex" in err
+
+
+def test_a_page_without_evaluations_is_written_by_fix(tmp_path: Path) -> None:
+    path = tmp_path / "page.json"
+    path.write_text('{"evaluations": []}')
+    repair(open_source(str(path)), format="ces-evaluation").write(str(tmp_path / "out.json"))
+    assert (tmp_path / "out.json").read_text() == path.read_text()
+
+
+def test_a_file_of_one_object_stays_one_object(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_bytes(b'\xef\xbb\xbf{"request": "Hi",\n "retrieved_context": {"doc_uri": "a"}}\n')
+    repair(open_source(str(path))).write(str(path))
+    assert path.read_bytes() == b'\xef\xbb\xbf{"request": "Hi",\n "retrieved_context": [{"doc_uri": "a"}]}\n'
+
+
+def test_a_misspelt_column_of_a_trajectory_data_set_is_renamed() -> None:
+    rows = [{"prompt": "on", "predicted_trajectry": [{"name": "f", "args": {"x": 1}}], "reference_trajectory": [CALL]}]
+    repaired = repair(open_source(rows))
+    assert (repaired.plan.format, repaired.renames) == ("vertex", {"predicted_trajectry": "predicted_trajectory"})
+    assert [c.after for _, changes in repaired.batches() for c in changes] == [[CALL]]
+    assert repaired_report(rows).ok
+
+
 def test_the_diff_of_long_and_hostile_cells(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps({**ROW, "retrieved_context": [{"doc_uri": "a", "text": "\u202ex" * 9000}]}))

@@ -133,7 +133,8 @@ def test_formats_that_call_trajectories_otherwise() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": ["bleu"]}, "no metric 'bleu'"),
+        ({"metrics": ["taste"]}, "no metric 'taste': use trajectory_exact_match, "),
+        ({"metrics": ["bleu"]}, r"bleu is no trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it"),
         ({"metrics": ["trajectory_single_tool_use"]}, r"TrajectorySingleToolUse\(tool_name=...\)"),
         ({"duplicates": "once"}, "duplicates must be"),
         ({"empty": "zero"}, "empty must be"),
@@ -342,6 +343,16 @@ def test_latency_is_drawn_in_units_that_can_be_read() -> None:
     assert "1 rows" not in page
 
 
+def test_a_page_tells_one_percentile_of_a_metric() -> None:
+    rows = [{"prompt": f"{n}", "seconds": n / 8} for n in (1, 2, 4)]
+    found = EvalTask(rows, [CustomMetric("seen", lambda row: row["seconds"])]).evaluate(str)
+    page = found.to_html()
+    latency = re.search(r"Latency: p50 ([^,]+), p90 ([^,]+),", page)
+    assert latency is not None
+    assert f"median {latency[1]}, p90 {latency[2]}, p99" in page
+    assert f"p90 {found.percentiles('seen')['p90']:.3g}" in page
+
+
 def test_save_by_the_ending(tmp_path: Path) -> None:
     found = result()
     for name, start in (("r.html", "<!doctype html>"), ("r.json", "{"), ("r.txt", "metric ")):
@@ -405,6 +416,19 @@ def test_score_writes(seed_file: str, tmp_path: Path, capsys: pytest.CaptureFixt
 )
 def test_exit_codes(seed_file: str, options: list[str], code: int) -> None:
     assert main(["score", seed_file, "--quiet", *options]) == code
+
+
+def test_why_a_minimum_is_missed_is_said_even_with_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = KINDS["jsonl"]([{"predicted_trajectory": [WARM], "reference_trajectory": None}], tmp_path)
+    assert main(["score", str(path), "--quiet", "--min", "trajectory_recall=0.3"]) == 1
+    assert capsys.readouterr().err == "trajectory_recall: no row has a score, so no mean reaches 0.3\n"
+
+
+@pytest.mark.parametrize("bound", ["nan", "inf", "", "50%"])
+def test_a_minimum_is_a_number(seed_file: str, bound: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["score", seed_file, "--min", f"trajectory_recall={bound}"])
+    assert "expected METRIC=MEAN, such as trajectory_recall=0.9" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("fail_on", "code"), [("error", 1), ("warning", 1), ("never", 0)])

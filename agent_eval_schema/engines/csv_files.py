@@ -82,14 +82,35 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
     wrong = wrong_byte(first.text)
     if wrong:
         raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
+    wrong = wrong_separator(first.fields, path)
+    if wrong:
+        raise EvalSetError(f"{path}: line 1: {wrong}")
     return [n.strip() for n in first.fields]
+
+
+def _separator(path: str) -> str:
+    return "\t" if ".tsv" in path.lower() else ","
+
+
+def wrong_separator(header: list[str], path: str = "") -> str:
+    """What is wrong if the one name of a header is several, with another sign between them: a spreadsheet writes the
+    sign that its country uses."""
+    found = _SEPARATED.fullmatch(header[0].strip()) if len(header) == 1 else None
+    if found is None:
+        return ""
+    right, used = _SEPARATORS[_separator(path)], _SEPARATORS[found[1]]
+    return f"expected {right} between the columns, got {used}: save the file with {right}"
+
+
+_SEPARATED = re.compile(r"\w+([;,|\t])\w+(?:\1\w*)*")
+_SEPARATORS = {";": "semicolons", ",": "commas", "|": "bars", "\t": "tabs"}
 
 
 def _records(stream: IO[bytes], path: str) -> Iterator[Record]:
     """The records one by one. Blank lines are no records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream)
-    reader = csv.reader(lines, delimiter="\t" if ".tsv" in path.lower() else ",", strict=True)
+    reader = csv.reader(lines, delimiter=_separator(path), strict=True)
     while True:
         lines.taken.clear()
         start = lines.number + 1

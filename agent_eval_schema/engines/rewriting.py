@@ -1,7 +1,7 @@
 """A text file → the same file with some cells replaced: what is not replaced goes out as it came, byte for byte.
 
     .jsonl   a line without a repair is copied; in another one only the values (and keys) that are repaired are replaced
-    .json    the same for the elements of the array
+    .json    the same for the elements of the array, or the one object
     .csv     the same for records: the fields of a repaired one are quoted anew
 
 So nulls, spaces, the order of keys and lines that are no rows stay, and version control shows the repairs only.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
@@ -27,6 +28,12 @@ Edits = Iterator[dict[str, Any]]
 """For each row of the file, in order, the cells that are replaced: {column, as it is called now: value}."""
 
 Renames = dict[str, str]
+
+
+def copy_file(path: str, target: str) -> None:
+    """Write the text of the file at `path` to `target`, which may be the same."""
+    with opened(path) as stream, replacing(target) as temporary, open(temporary, "wb") as file:
+        shutil.copyfileobj(stream, file)
 
 
 def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edits) -> None:
@@ -54,13 +61,30 @@ def _jsonl(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
 
 
 def _json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
+    elements = _elements(path, renames, edits)
+    if not _is_array(path):
+        yield from (text + b"\n" for text in elements)
+        return
     between = b"[\n"
+    for text in elements:
+        yield between + text
+        between = b",\n"
+    yield b"[]\n" if between == b"[\n" else b"\n]\n"
+
+
+def _elements(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     for number, (text, problem) in enumerate(json_elements(path), start=1):
         if problem:
             raise EvalSetError(f"{path}: element {number}: {problem}: mend this first, then repair the file")
-        yield between + _rewritten(text, renames, next(edits))
-        between = b",\n"
-    yield b"[]\n" if between == b"[\n" else b"\n]\n"
+        yield _rewritten(text, renames, next(edits))
+
+
+def _is_array(path: str) -> bool:
+    with opened(path) as stream:
+        head = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+        while not head.strip() and (more := stream.read(1)):
+            head = more
+    return head.lstrip()[:1] == b"["
 
 
 class _Pair(NamedTuple):

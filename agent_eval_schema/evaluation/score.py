@@ -41,7 +41,7 @@ from agent_eval_schema.evaluation.trajectories import (
     score_source,
 )
 from agent_eval_schema.frames import Source
-from agent_eval_schema.issues import Issue, IssueLog
+from agent_eval_schema.issues import EvalSetError, Issue, IssueLog
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.metrics.trajectory_columns import read_pair
 from agent_eval_schema.progress import Screen, notebook, progress
@@ -97,6 +97,9 @@ def score_dataset(
     screen: Screen | None,
 ) -> EvalResult:
     """`score_trajectories` with its progress on a screen."""
+    for metric in metrics:
+        if metric in ROW_METRICS:
+            raise EvalSetError(f"{metric} is no trajectory metric: EvalTask(data, [{metric!r}]).evaluate() measures it")
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:
         chosen.append(TrajectorySingleToolUse(tool_name))

@@ -59,9 +59,11 @@ class TrajectoryOptions(Struct, frozen=True):
         trajectory.require_options(self.duplicates, self.empty)
         for metric in self.metrics:
             if isinstance(metric, str) and metric not in TRAJECTORY_METRICS:
-                hint = ": give it as TrajectorySingleToolUse(tool_name=...)" if metric == SINGLE_TOOL_USE else ""
+                if metric == SINGLE_TOOL_USE:
+                    hint = "give it as TrajectorySingleToolUse(tool_name=...), on the command line as --tool-name T"
+                    raise EvalSetError(f"{metric} needs the name of a tool: {hint}")
                 known = ", ".join((*TRAJECTORY_METRICS, SINGLE_TOOL_USE))
-                raise EvalSetError(f"no metric {metric!r} without more{hint or f': use {known}'}")
+                raise EvalSetError(f"no metric {metric!r}: use {known}")
 
     @property
     def names_tools(self) -> bool:

@@ -3,6 +3,7 @@
     user_content | query                           the newest message; `history` gives those before it
     final_response | reference                     expected_response
     intermediate_data.tool_uses | expected_tool_use   reference_trajectory
+    conversation_scenario.starting_prompt          the request of a case whose user is played by a model
     rubrics                                        guidelines, by their ids
     session_input                                  session_id, and tags app_name, user_id, state
 
@@ -25,13 +26,11 @@ COLUMNS_OF_A_TURN = (
 )
 
 
-ADK_OWN = frozenset(
-    (
-        *("eval_set_id", "name", "description", "invocation_id", "creation_timestamp", "duration", "model_duration"),
-        *("tool_duration", "app_details", "final_session_state", "conversation_scenario"),
-    )
-)
-"""What else stands in an evalset: carried along without a word."""
+OF_A_SET = ("name", "description")
+OF_A_CASE = ("final_session_state",)
+OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
+ADK_OWN = frozenset(("eval_set_id", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
+"""What else stands in an evalset: carried along without a word, and written back into one."""
 
 
 def detect_adk(names: Sequence[str]) -> str | None:
@@ -167,17 +166,23 @@ def evalset(rows: Sequence[Row]) -> tuple[dict[str, Any], list[int]]:
     for i, row in enumerate(rows):
         name, turn = _case(row, i)
         follows = turn > 1 and bool(cases) and cases[-1]["eval_id"] == name
-        if follows and len(cases[-1]["conversation"]) == turn - 1:
+        if follows and len(cases[-1].get("conversation", ())) == turn - 1:
             cases[-1]["conversation"].append(_invocation(row))
             count += 1
         else:
             first = turn == 1 and _next_is(rows, i, name, 2)
             identity = name if first else str(row.get("request_id") or name)
             cases.append(_new_case(identity, row, [] if first else _history(row)))
-            count += len(cases[-1]["conversation"])
+            count += len(cases[-1].get("conversation", (row,)))  # a scenario is read as one row
         turns.append(count - 1)
     named = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
-    return {"eval_set_id": named, "eval_cases": cases}, turns
+    of_set = _carried(rows[0], OF_A_SET) if rows else {}
+    return {"eval_set_id": named, **of_set, "eval_cases": cases}, turns
+
+
+def _carried(row: Row, names: Sequence[str]) -> Row:
+    """What a row that comes of an evalset says of these; of any other row the same names may mean something else."""
+    return {n: row[n] for n in names if row.get(n) is not None} if row.get("eval_set_id") is not None else {}
 
 
 def _case(row: Row, place: int) -> tuple[str, int]:
@@ -191,7 +196,9 @@ def _next_is(rows: Sequence[Row], i: int, name: str, turn: int) -> bool:
 
 
 def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str, Any]:
-    case: dict[str, Any] = {"eval_id": eval_id, "conversation": [*before, _invocation(row)]}
+    scenario = _carried(row, ("conversation_scenario",))  # which a case has in place of a conversation
+    case: dict[str, Any] = {"eval_id": eval_id, **(scenario or {"conversation": [*before, _invocation(row)]})}
+    case |= _carried(row, OF_A_CASE)
     tags = row.get("tags") or {}
     if row.get("session_id") or tags.keys() & {"app_name", "user_id", "state"}:
         state = jsontext.parse_leniently(tags["state"]) if tags.get("state") else {}
@@ -212,7 +219,7 @@ def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str,
 
 def _invocation(row: Row) -> dict[str, Any]:
     asked = next((m for m in reversed(row["request"]["messages"]) if m["role"] == "user"), {"content": ""})
-    made: dict[str, Any] = {"user_content": _to_content(asked.get("content"), "user")}
+    made: dict[str, Any] = {"user_content": _to_content(asked.get("content"), "user"), **_carried(row, OF_A_TURN)}
     if row.get("expected_response") is not None:
         made["final_response"] = _to_content(row["expected_response"], "model")
     if row.get("reference_trajectory") is not None:

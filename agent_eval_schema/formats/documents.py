@@ -3,7 +3,8 @@
     {"eval_set_id": …, "eval_cases": [{"eval_id", "conversation": [invocation, …]}, …]}    ADK evalset
     [{"query", "expected_tool_use", "reference"}, …]                                       ADK test file: one session
     [{"name", "data": [{"query", …}, …], "initial_session": …}, …]                         ADK, several sessions
-    {"evaluations": [evaluation, …], "nextPageToken": …}                                   CES, what the API lists
+    {"evaluations": [evaluation, …], "nextPageToken": …}                                   CES, what the API lists;
+    {"evaluationResults": [result, …], "nextPageToken": …}                                 results too
     {"prompt": [text, …], "reference_trajectory": [[call, …], …], …}                       one object, a list a column
     {"prompt": {"0": text, …}, …}                                                          as pandas' to_json writes it
 
@@ -92,14 +93,21 @@ def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Turns:
-    """The turns of one conversation; one that is none is a single row that says so."""
+    """The turns of one conversation; one that is none is a single row that says so, or how a scenario begins."""
     if not isinstance(conversation, list) or not conversation:
-        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": None}
+        opening = _opening(beside.get("conversation_scenario"))
+        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": opening}
         return
     for i, turn in enumerate(conversation):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
         place = {"eval_id": eval_id, "turn": i + 1, "turns": len(conversation), "history": conversation[:i]}
         yield {**beside, **snake_keys(own), **place}
+
+
+def _opening(scenario: Any) -> Any:
+    """What the user, whom a model plays, says first."""
+    prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
+    return prompt and {"role": "user", "parts": [{"text": prompt}]}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -175,15 +183,23 @@ def _sessions(rows: Iterable[Mapping[str, Any]]) -> Turns:
 
 def _page(rows: Iterable[Mapping[str, Any]]) -> Turns:
     for row in rows:
-        found = row.get("evaluations")
+        found = next((row[key] for key in LISTED if key in row), None)
         for item in found if isinstance(found, list) else [found]:
             yield item if isinstance(item, dict) else {"golden": item}
 
 
-_PAGE = frozenset({"evaluations", "nextPageToken", "next_page_token"})
+LISTED = ("evaluations", "evaluationResults", "evaluation_results")
+"""The fields of ListEvaluationsResponse and ListEvaluationResultsResponse that hold the list."""
+
+_PAGE = frozenset({*LISTED, "nextPageToken", "next_page_token"})
+
+
+def _is_page(names: Sequence[str]) -> bool:
+    return any(key in names for key in LISTED) and set(names) <= _PAGE
+
 
 NESTED: tuple[Nested, ...] = (
-    Nested("ces-evaluation", lambda names: "evaluations" in names and set(names) <= _PAGE, _page),
+    Nested("ces-evaluation", _is_page, _page),
     Nested("adk", lambda names: bool({"eval_cases", "evalCases"} & set(names)), _evalset),
     Nested("adk-legacy", lambda names: {"query", "expected_tool_use"} <= set(names), _test_file),
     Nested("adk-legacy", lambda names: {"name", "data"} == set(names) - {"initial_session"}, _sessions),

@@ -24,16 +24,33 @@ _CALL = {"name": ALL, "args": ALL}
 _TOOL = {"name": ALL, "input_parameters": ALL}
 _CHAT = {"type": ALL, "role": ALL, "content": ALL, "tool_calls": _CALL}
 
+
+def _either(shape: Shape) -> Shape:
+    """The same keys, also as camelCase writes them: ADK takes both spellings."""
+    if isinstance(shape, EllipsisType):
+        return shape
+    return {spelt: _either(below) for key, below in shape.items() for spelt in (key, _camel(key))}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+_CONTENT = {"role": ALL, "parts": {"text": ALL}}
+_EVENT = {"content": {"role": ALL, "parts": {"function_call": _CALL}}}
+_ADK: dict[str, Shape] = {
+    "final_response": _CONTENT,
+    "intermediate_data": {"tool_uses": _CALL, "invocation_events": _EVENT},
+    "session_input": dict.fromkeys(("app_name", "user_id", "session_id", "state"), ALL),
+    "rubrics": {"rubric_id": ALL, "rubric_content": {"text_property": ALL}},
+}
+
 READ: dict[str, dict[str, Shape]] = {
     "ragas": {"user_input": _CHAT, "reference_tool_calls": _CALL},
     "deepeval": {"tools_called": _TOOL, "expected_tools": _TOOL},
     "openai": {"sample": {"output_text": ALL}},
-    "adk": {
-        "final_response": {"role": ALL, "parts": {"text": ALL}},
-        "intermediate_data": {"tool_uses": _CALL, "toolUses": _CALL},
-        "session_input": dict.fromkeys(("app_name", "user_id", "session_id", "state"), ALL),
-        "rubrics": {"rubric_id": ALL, "rubric_content": {"text_property": ALL}},
-    },
+    "adk": {column: _either(shape) for column, shape in _ADK.items()},
     "adk-legacy": {"expected_tool_use": {"tool_name": ALL, "tool_input": ALL}},
 }
 """Per format and column the keys that are read; lists are looked through, of `ALL` everything is read."""

@@ -240,12 +240,14 @@ def plot(
     distribution: Distribution,
     bars: list[Bar] | None = None,
     show: Callable[[float], str] | None = None,
+    quantile: Callable[[float], float] | None = None,
 ) -> dict[str, Any]:
-    """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them."""
-    show = show or _short
+    """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them; its
+    quantiles too may be told by somebody who knows them better."""
+    show, quantile = show or _short, quantile or distribution.quantile
     bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
-    quantiles = ", ".join(f"{k} {show(distribution.quantile(q))}" for k, q in marks.items())
+    quantiles = ", ".join(f"{k} {show(quantile(q))}" for k, q in marks.items())
     low, high, count = show(bars[0].low), show(end), plural(distribution.count, "row")
     return {
         "title": title,

@@ -108,8 +108,8 @@ def _is_worth_a_plot(name: str, tally: Tally) -> bool:
 
 def _plot(name: str, tally: Tally) -> dict[str, Any]:
     if name == LATENCY:
-        return plot(name, "", tally.distribution, show=seconds_text)
-    return plot(name, "score", tally.distribution, tally.tenths if tally.is_share else None)
+        return plot(name, "", tally.distribution, show=seconds_text, quantile=tally.percentile)
+    return plot(name, "score", tally.distribution, tally.tenths if tally.is_share else None, quantile=tally.percentile)
 
 
 def _worst(worst: Worst, open: bool) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema import jsontext
+from agent_eval_schema.diagnose import describe
 from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.inspection import Finding
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
@@ -58,8 +59,8 @@ def read_evaluation(source: Input, *, names: Names | None = None) -> Evaluation:
 
 
 def read_evaluations(source: Input | Iterable[Mapping[str, Any]], *, names: Names | None = None) -> list[Evaluation]:
-    """All evaluations of a source: JSON with one or a list (also `{"evaluations": [...]}`), JSONL, the folder of an
-    exported app, dicts.
+    """All evaluations of a source: JSON with one or a list (also `{"evaluations": [...]}`, as the API lists them),
+    JSONL, the folder of an exported app, dicts.
 
     Raises EvalSetError if there is no such file or it is not JSON.
     """
@@ -118,15 +119,19 @@ def findings_of(text: str | bytes) -> list[Finding]:
 
 
 def _inspect(value: Any) -> list[Finding]:
-    if isinstance(value, dict) and _is_result(value):
+    if isinstance(value, dict) and is_result(value):
         return inspection.inspect_message(schema.RESULT, value)
     return inspection.inspect_evaluation(value)
 
 
-_RESULT_ONLY = ("goldenResult", "scenarioResult", "evaluationStatus", "executionState")
+_RESULT_ONLY = (
+    *("goldenResult", "scenarioResult", "evaluationStatus", "executionState"),
+    *("golden_result", "scenario_result", "evaluation_status", "execution_state"),
+)
 
 
-def _is_result(value: Mapping[str, Any]) -> bool:
+def is_result(value: Mapping[str, Any]) -> bool:
+    """Whether this is an EvaluationResult, by the fields that only that has."""
     return any(key in value for key in _RESULT_ONLY) and "golden" not in value and "scenario" not in value
 
 
@@ -195,21 +200,22 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
     if isinstance(source, Mapping):
         yield Evaluation(source)
     elif isinstance(source, str | bytes | os.PathLike):
-        for text in _texts(source):
-            if text.strip() == "[]":
-                continue
-            yield _evaluation(text, source)
+        texts = list(_texts(source))
+        for number, text in enumerate(texts, start=1):
+            if text.strip() != "[]":
+                place = f": evaluation {number}" if len(texts) > 1 else ""
+                yield _evaluation(text, _named(source) + place)
     else:
         for item in source:
             yield item if isinstance(item, Evaluation) else Evaluation(item)
 
 
-def _evaluation(text: str, source: Any) -> Evaluation:
+def _evaluation(text: str, where: str) -> Evaluation:
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
-        raise EvalSetError(f"{_named(source)}: {value.message}")
+        raise EvalSetError(f"{where}: {value.message}")
     if not isinstance(value, dict):
-        raise EvalSetError(f"{_named(source)}: expected an evaluation, which is an object")
+        raise EvalSetError(f"{where}: expected an object, got {describe(value)}")
     found = Evaluation(value)
     found.text = text
     return found
@@ -260,14 +266,22 @@ def _split(text: str) -> Iterator[str]:
         items = _raw(text, list[msgspec.Raw])
         yield from [text] if not items else (bytes(item).decode() for item in items)
         return
-    page = _raw(text, _Page) if '"evaluations"' in head else None
-    yield from [text] if page is None or page.evaluations is None else (bytes(e).decode() for e in page.evaluations)
+    page = _raw(text, _Page) if any(f'"{key}"' in head for key in _Page.__struct_encode_fields__) else None
+    listed = None if page is None else page.listed
+    yield from [text] if listed is None else (bytes(e).decode() for e in listed)
 
 
 class _Page(msgspec.Struct):
-    """What the API answers to a request for the list of evaluations."""
+    """What the API answers to a request for the list of evaluations, or of results."""
 
     evaluations: list[msgspec.Raw] | None = None
+    evaluationResults: list[msgspec.Raw] | None = None
+    evaluation_results: list[msgspec.Raw] | None = None
+
+    @property
+    def listed(self) -> list[msgspec.Raw] | None:
+        lists = (self.evaluations, self.evaluationResults, self.evaluation_results)
+        return next((found for found in lists if found is not None), None)
 
 
 def _raw(text: str, kind: Any) -> Any:

@@ -178,7 +178,7 @@ class GoldenReader:
         if self._current is None:
             self._current = _Conversation(row, None)
         self._current.rows += 1
-        self._current.turn_has_input = True
+        self._current.turn_has_input = self._current.astray = True
         self._row = row
 
     def finish(self) -> None:
@@ -279,6 +279,8 @@ class GoldenReader:
         text = cells.get("turn_index", "")
         if text != conversation.turn_text or not text:
             self._turn(row, text, conversation)
+        else:
+            conversation.astray = False
         step = self._step(row, cells, conversation)
         if step is not None:
             conversation.steps.append(step)
@@ -286,6 +288,7 @@ class GoldenReader:
     def _turn(self, row: int, text: str, conversation: _Conversation) -> None:
         """A row whose turn_index is not written as that of the row before."""
         now, number = conversation.turn, _turn_number(text)
+        is_astray = number is None
         if number is None or number < max(now, 1) or (not now and number != 1):
             expected = f"a whole number from {_said(now)} on" if now else "1 for the first turn"
             self._say(row, "turn_index", ces.TURN_INDEX, f"expected {expected}, got {_got(text)}")
@@ -300,7 +303,7 @@ class GoldenReader:
             if len(conversation.turns) == shapes.MAX_TURNS + 1:
                 message = f"expected at most {shapes.MAX_TURNS} turns, got more"
                 self._say(row, "turn_index", ces.LIMIT, message)
-        conversation.turn_text = text
+        conversation.turn_text, conversation.astray = text, is_astray
 
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
@@ -439,11 +442,13 @@ class _Conversation:
         self.rows = self.turn = 0
         self.turn_text = ""
         self.turn_has_input = False
+        self.astray = False
+        """Whether the last row may as well be one of the next turn: it could not be read, or its turn_index not."""
 
     def start_turn(self, number: int) -> None:
         self.steps = []
         self.turns.append({"steps": self.steps})
-        self.turn, self.turn_has_input = number, False
+        self.turn, self.turn_has_input = number, self.astray
 
 
 class _Unreadable:

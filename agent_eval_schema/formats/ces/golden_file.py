@@ -14,7 +14,14 @@ from itertools import chain
 from msgspec import Struct
 
 from agent_eval_schema.collector import without_collector
-from agent_eval_schema.engines.csv_files import Record, csv_records, record_problem, text_records, wrong_byte
+from agent_eval_schema.engines.csv_files import (
+    Record,
+    csv_records,
+    record_problem,
+    text_records,
+    wrong_byte,
+    wrong_separator,
+)
 from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
@@ -85,15 +92,18 @@ def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:
     path = os.fspath(source)
     if not os.path.isfile(path):
         raise EvalSetError(f"{visible(path)}: no such file")
-    return _with_header(csv_records(path), visible(path))
+    return _with_header(csv_records(path), visible(path), path)
 
 
-def _with_header(records: Iterator[Record], where: str) -> Iterator[Record]:
+def _with_header(records: Iterator[Record], where: str, path: str = "") -> Iterator[Record]:
     """The same records; the first one must be readable, as it says what the others are."""
     head = next(records, None)
     problem = "an empty file" if head is None else head.error or wrong_byte(head.text)
     if head is None or problem:
         raise EvalSetError(f"{where}: line 1: expected a header row in UTF-8, got {problem}")
+    wrong = wrong_separator(head.fields, path)
+    if wrong:
+        raise EvalSetError(f"{where}: line 1: {wrong}")
     return chain([head], records)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from agent_eval_schema import jsontext
 from agent_eval_schema.diagnose import describe, key_name
 from agent_eval_schema.formats.ces import inspection, schema
-from agent_eval_schema.formats.ces.evaluation import column_of
+from agent_eval_schema.formats.ces.evaluation import column_of, is_result
 from agent_eval_schema.formats.ces.golden import COLUMNS, IMAGE_TYPES, SEPARATOR, Cells
 from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.issues import Issue, Rule, Severity
@@ -117,6 +117,9 @@ class _Writer:
         self._number, self._kept = number, {}
         fields = _fields(schema.EVALUATION, dict(evaluation), "")
         self._name = name = fields.take("displayName")
+        if is_result(evaluation):
+            self._lose(conversion.EVALUATION, "", "a result is left out: a golden CSV holds evaluations only")
+            return []
         if "scenario" in fields.fields:
             self._lose(conversion.SCENARIO, "scenario", "a scenario cannot be said in a golden CSV")
             return []

@@ -123,7 +123,8 @@ class _Walk:
             yield from self._single(field, value, path)
             most = _as_int(value) if name == "maxTurns" and _is_int32(value) else None
             if most is not None and not 0 <= most <= MAX_TURNS:
-                yield Finding(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}")
+                hint = f"give {MAX_TURNS} or less"
+                yield Finding(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
 
     def _list(self, message: str, name: str, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
         if not isinstance(value, list):

@@ -46,10 +46,17 @@ def detect_golden(names: Sequence[str]) -> str | None:
     return f"the columns {', '.join(golden.REQUIRED)}" if found else None
 
 
+_RESULTS = ("goldenResult", "scenarioResult", "golden_result", "scenario_result")
+
+
 def detect_evaluations(names: Sequence[str]) -> str | None:
-    inputs = [n for n in names if n in ("golden", "scenario", "goldenResult", "scenarioResult")]
-    fields = schema.message(schema.RESULT if inputs and inputs[0].endswith("Result") else schema.EVALUATION)
-    foreign = [n for n in names if n in COLUMNS and fields.json_name(n) is None]
+    inputs = [n for n in names if n in ("golden", "scenario", *_RESULTS)]
+    fields = schema.message(schema.RESULT if inputs and inputs[0] in _RESULTS else schema.EVALUATION)
+    unknown = [n for n in names if fields.json_name(n) is None]
+    foreign = any(n in COLUMNS for n in unknown)
+    named = any(fields.json_name(n) == "displayName" for n in names)
+    if inputs == ["scenario"] and not named and 2 * len(unknown) >= len(names):  # DeepEval's conversations have one too
+        return None
     return f"each row is an evaluation: {inputs[0]}" if inputs and not foreign else None
 
 

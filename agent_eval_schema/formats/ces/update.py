@@ -108,6 +108,10 @@ def plan_update(new: object, old: object | None = None, mask: str | None = None)
 
 
 def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | None) -> Update:
+    from agent_eval_schema.formats.ces.evaluation import is_result
+
+    if is_result(wanted) or (stored is not None and is_result(stored)):
+        raise EvalSetError("this is the result of an evaluation, which only the server writes: give the evaluation")
     paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
     check_effect(paths, wanted, stored)
     identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
@@ -124,6 +128,10 @@ def plan_updates(
     """
     from agent_eval_schema.formats.ces.evaluation import read_evaluations
 
+    for path in (new, old):
+        if path is not None and os.fspath(path).lower().endswith((".csv", ".tsv")):
+            hint = "`convert IN OUT --to ces-evaluation` makes it of a golden CSV"
+            raise EvalSetError(f"{os.fspath(path)}: expected Evaluation JSON: {hint}")
     wanted = read_evaluations(Path(new))
     if not wanted:
         raise EvalSetError(f"{os.fspath(new)}: expected an evaluation, got none")
