@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells import is_json_column, simplified
+from agent_eval_schema.cells import is_hidden, is_json_column, simplified
+from agent_eval_schema.diagnose import names
 from agent_eval_schema.engines.writing import as_text
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.issues import EvalSetError
@@ -151,7 +152,11 @@ class Expressions:
             found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
         except _errors() as error:
             given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
-            raise EvalSetError(f"the SQL cannot be computed on this table ({given}): {error_text(error)}") from error
+            # The rest of DuckDB's text is about our own query, in which only the columns that are mentioned stand.
+            said = error_text(error).partition("\n")[0]
+            columns = names(dict.fromkeys([*(f.name for f in batch.schema if not is_hidden(f)), *self._columns]))
+            message = f"the SQL cannot be computed on this table ({given}): {said}; its columns are {columns}"
+            raise EvalSetError(message) from error
         finally:
             self._connection.unregister("logged")
         return {name: _array(found[name], batch.num_rows, sql) for name, (sql, _) in self._expressions.items()}
