@@ -195,6 +195,21 @@ def typed_value(name: str, value: Any, path: str) -> Typed:
     return (shape.keep(value) if shape.keep else FAILED), problems
 
 
+def documents_of_trace(value: Any, path: str) -> Typed:
+    """As `typed_value` of a retrieved_context, but a doc_uri may be null: so stand documents of a retriever without one
+    in our own rows, whose trace bears it out (`filling.py` looks)."""
+    typed, problems = typed_value("retrieved_context", value, path)
+    if typed is not FAILED or not isinstance(value, list):
+        return typed, problems
+    without = [isinstance(d, dict) and d.get("doc_uri", "") is None for d in value]
+    named = [{**d, "doc_uri": "?"} if is_open else d for d, is_open in zip(value, without, strict=True)]
+    found, others = typed_value("retrieved_context", named, path)
+    if found is FAILED:
+        return typed, problems
+    pairs = zip(found, without, strict=True)
+    return [Document(None, d.content) if is_open else d for d, is_open in pairs], others  # type: ignore[arg-type]
+
+
 def value_of_cell(text: str, is_json: bool) -> Any:
     """What a cell of a JSON-valued column holds: text that does not look like a JSON container is taken as text."""
     if is_json:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec import to_builtins
 
 from agent_eval_schema import jsontext
 from agent_eval_schema import request as requests_
@@ -20,6 +21,7 @@ from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_cal
 from agent_eval_schema.model import Document
 from agent_eval_schema.rows import BIT_OF, Rows, merge
 from agent_eval_schema.rules import traces as trace_rules
+from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.plain import decode_for_mlflow
@@ -105,6 +107,7 @@ def fill_from_traces(rows: Rows) -> None:
     """What a column holds wins over what its trace says; an absent cell is filled."""
     if rows.derived is None:
         return
+    _judge_missing_uris(rows)
     _note_disagreements(rows)
     _note_derived_requests(rows)
     _drop_notes_of_given_contexts(rows)
@@ -132,6 +135,28 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
         if value is not None and values[row] is None:
             values[row] = value
             rows.filled[row] |= bit
+
+
+def _judge_missing_uris(rows: Rows) -> None:
+    """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
+    of traces can be read again."""
+    given = rows.values.get(_CONTEXT)
+    for row, documents in enumerate(given if isinstance(given, list) else ()):
+        uris = None if documents is None or documents is FAILED else _uris(documents)
+        if uris is None or None not in uris:
+            continue
+        derived = rows.derived[row] if rows.derived else None
+        if derived is not None and derived.retrieved_context is not None and _uris(derived.retrieved_context) == uris:
+            message = "the document has no doc_uri, in the trace neither"
+            for i in [i for i, uri in enumerate(uris) if uri is None]:
+                rows.log.add(DERIVED_WITHOUT_URI, row, _CONTEXT, message, path=f"{_CONTEXT}[{i}].doc_uri")
+        else:
+            rows.writable(_CONTEXT)[row], problems = typed_value(_CONTEXT, to_builtins(documents), _CONTEXT)
+            for rule, problem in problems:
+                rows.log.add(rule, row, _CONTEXT, problem.message, path=problem.path, hint=problem.hint)
+
+
+_CONTEXT = "retrieved_context"
 
 
 def _note_derived_requests(rows: Rows) -> None:

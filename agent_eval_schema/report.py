@@ -366,18 +366,18 @@ class Report:
         forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
         write_text(str(path), forms.get(Path(path).suffix.lower(), self.to_text)())
 
-    def write_normalized(self, path: str, *, carry: bool = True) -> int:
+    def write_normalized(self, path: str | Path, *, carry: bool = True) -> int:
         """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
         canonical columns are written."""
         with quoting(self.values):
-            return write_batches(path, self.iter_batches(), self.schema if carry else ROW_SCHEMA)
+            return write_batches(str(path), self.iter_batches(), self.schema if carry else ROW_SCHEMA)
 
-    def write_invalid(self, path: str) -> int:
+    def write_invalid(self, path: str | Path) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
         given = [f for f in self._schema(lambda batch: batch) if f.name not in (ISSUES, LINE)]
         schema = pa.schema([*given, pa.field(LINE, pa.string()), pa.field(ISSUES, pa.list_(NOTE))])
         with quoting(self.values):
-            return write_batches(path, self._invalid_batches(), schema)
+            return write_batches(str(path), self._invalid_batches(), schema)
 
     def _invalid_batches(self) -> Iterator[pa.RecordBatch]:
         """The cells as they came, beside the notes of the row (those of rules that compare rows too)."""

@@ -24,6 +24,7 @@ from agent_eval_schema.decoding import (
     decode_column,
     decode_response,
     decode_text,
+    documents_of_trace,
     native_values,
 )
 from agent_eval_schema.filling import fill_from_traces, read_traces
@@ -122,7 +123,8 @@ def _read_context(rows: Rows, name: str) -> None:
         return
     cells = read_cells(rows.batch, name)
     assert cells is not None
-    merge(rows, name, decode_column(name, cells, rows.log))
+    has_traces = name == "retrieved_context" and "trace" in rows.batch.schema.names
+    merge(rows, name, decode_column(name, cells, rows.log, documents_of_trace if has_traces else None))
 
 
 STEPS: tuple[Callable[[Rows], None], ...] = (

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import EvalSetError, eval_set_from_traces, validate_eval_set
 from agent_eval_schema.frames import open_source
 
 ROW = {"request": "Hi", "response": "Hello"}
@@ -276,6 +276,8 @@ def test_a_payload_table_says_what_it_is(samples: Path) -> None:
         ({**LOGGED, "request_raw": "{}"}, True),
         ({"request": "{}", "response": "{}", "invocation_id": "1", "event_time": "2026-11-16"}, True),
         ({"request_id": "1", "text_assessment": {}, "retrieval_assessment": {}}, True),
+        ({"trace_id": "tr-1", "spans": [], "state": "OK", "request": "{}", "response": "{}"}, True),
+        ({"trace_id": "tr-1", "spans": [], "state": "OK", "request": "{}", "trace": None}, False),
         ({"request": "Hi", "response": "Hello", "event_time": "2026-11-16"}, False),
         ({**LOGGED, "timestamp_ms": 1, "expected_response": "Hello"}, False),
         ({**LOGGED}, False),
@@ -284,6 +286,11 @@ def test_a_payload_table_says_what_it_is(samples: Path) -> None:
 )
 def test_which_tables_are_logs(row: dict[str, Any], is_log: bool) -> None:
     assert (validate_eval_set([row]).counts.get("AE111", 0) == 1) is is_log
+
+
+def test_a_log_that_is_taken_for_traces() -> None:
+    with pytest.raises(EvalSetError, match="an archived view of traces"):
+        eval_set_from_traces(pd.DataFrame([{"trace_id": "tr-1", "spans": [], "state": "OK", "request": "{}"}]))
 
 
 def test_a_log_can_be_checked_without_a_word(samples: Path) -> None:

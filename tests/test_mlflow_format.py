@@ -247,3 +247,36 @@ def test_half_a_character_is_told_and_nothing_else(row: Row, column: str) -> Non
     assert report.counts == {"AE006": 1}
     assert report.examples["AE006"][0].column == column
     assert list(report.valid_mask) == [False, True]
+
+
+def searched(**added: Any) -> pd.DataFrame:
+    """A frame of mlflow.search_traces to which somebody added ground truth."""
+    lines = (SAMPLES / "search_traces.jsonl").read_text(encoding="utf-8").splitlines()
+    frame = pd.DataFrame(map(json.loads, lines))
+    return frame.assign(**{name: [value] * len(frame) for name, value in added.items()})
+
+
+def test_ground_truth_that_is_added_to_a_frame_of_search_traces() -> None:
+    report = validate_eval_set(searched(expected_facts=["a fact"], guidelines=["Be kind."], latency_seconds=2.5))
+    assert report.format == "search_traces"
+    for row, plain in zip(report.iter_rows(), validate_eval_set(searched()).iter_rows(), strict=True):
+        added = (row["expected_facts"], row["guidelines"], row["latency_seconds"])
+        assert added == (["a fact"], {"guidelines": ["Be kind."]}, 2.5)
+        assert (row["request"], row["response"], row["tags"]) == (plain["request"], plain["response"], None)
+
+
+def test_expectations_that_are_added_to_a_frame_of_search_traces() -> None:
+    report = validate_eval_set(searched(expectations={"guidelines": "Be kind."}))
+    assert set(report.issues.query("severity == 'error'").path) == {"expectations.guidelines"}
+    for row, plain in zip(
+        validate_eval_set(searched(expectations={"expected_facts": ["a fact"], "tone": "kind"})).iter_rows(),
+        validate_eval_set(searched()).iter_rows(),
+        strict=True,
+    ):
+        assert (row["expected_facts"], row["custom_expected"]) == (["a fact"], {"tone": "kind"})
+        assert (row["request"], row["response"], row["tags"]) == (plain["request"], plain["response"], None)
+
+
+def test_inputs_and_outputs_that_are_added_to_a_frame_of_search_traces_win_over_the_trace() -> None:
+    row = row_of(searched(inputs={"question": "Hi"}, outputs="Hello"))
+    assert (row["request"], row["response"]) == (user("Hi"), "Hello")

@@ -306,6 +306,36 @@ def test_remarks_on_real_traces(name: str) -> None:
     assert codes(text_of(name)) == REMARKS.get(name, [])
 
 
+WITHOUT_URI = [name for name, remarks in REMARKS.items() if "AE410" in remarks]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet", "csv"])
+def test_rows_that_were_made_of_traces_can_be_read_again(ending: str, tmp_path: Path) -> None:
+    made = eval_set_from_traces([text_of(name) for name in FILES])
+    report = validate_eval_set(made)
+    path = tmp_path / f"rows.{ending}"
+    report.write_normalized(path)
+    for again in (report, validate_eval_set(path)):
+        errors = set(again.issues.query("severity == 'error'").code)
+        assert (errors, again.counts.get("AE410")) == ({"AE901"}, len(WITHOUT_URI))  # three files are of one request
+        assert list(again.iter_rows()) == list(report.iter_rows())
+
+
+@pytest.mark.parametrize("context", [[{"doc_uri": None, "content": "x"}, {"doc_uri": None}], [{"doc_uri": None}]])
+@pytest.mark.parametrize("has_trace", [True, False])
+def test_a_document_without_uri_that_no_trace_bears_out(
+    has_trace: bool, context: list[Row], every_input: Callable[[list[Row]], Any]
+) -> None:
+    trace = text_of("v3_rag_two_retrievers_chat_completion") if has_trace else None
+    given = {"request": "Hi", "response": "Hello", "retrieved_context": context, "trace": trace}
+    report = validate_eval_set(every_input([given, {"request": "Hi", "response": "Hello", "trace": trace}]))
+    told = report.issues.query("code == 'AE404'")
+    assert told.row.tolist() == [0] * len(context)
+    assert told.path.tolist() == [f"retrieved_context[{i}].doc_uri" for i in range(len(context))]
+    assert set(told.hint) == {"make doc_uri the document's URI as text"}
+    assert "AE410" not in report.counts
+
+
 def test_traces_keep_their_order() -> None:
     assert rows([text_of(name) for name in FILES]) == list(FILES.values())
 

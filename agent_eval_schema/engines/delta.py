@@ -64,7 +64,12 @@ def open_table(name: str) -> DeltaTable:
     _require_plain_name(folder)
     deltalake = _deltalake()
     with _told(name):
-        table: DeltaTable = deltalake.DeltaTable(folder, version=version)
+        try:
+            table: DeltaTable = deltalake.DeltaTable(folder, version=version)
+        except deltalake.exceptions.DeltaError as error:  # which speaks of segments of its log
+            if version is not None and version > (newest := deltalake.DeltaTable(folder).version()):
+                raise EvalSetError(f"{name}: there is no version {version}: the newest is {newest}") from error
+            raise
         _require_files(name, folder, table)
     return table
 

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells import is_hidden, is_json_column, simplified
+from agent_eval_schema.diagnose import names
 from agent_eval_schema.engines.writing import as_text
 from agent_eval_schema.integrations.extra import missing
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.decide import ENTRY, JOINED_TRACES, Step
 from agent_eval_schema.quoting import error_text
-from agent_eval_schema.visible import visible
 
 if TYPE_CHECKING:
     import duckdb
@@ -152,10 +152,10 @@ class Expressions:
             found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
         except _errors() as error:
             given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
-            # What follows the first line speaks of the query and the columns that we have made of it.
+            # The rest of DuckDB's text is about our own query, in which only the columns that are mentioned stand.
             said = error_text(error).partition("\n")[0]
-            known = ", ".join(visible(field.name) for field in batch.schema if not is_hidden(field))
-            message = f"the SQL cannot be computed on this table ({given}): {said}; its columns are {known}"
+            columns = names(dict.fromkeys([*(f.name for f in batch.schema if not is_hidden(f)), *self._columns]))
+            message = f"the SQL cannot be computed on this table ({given}): {said}; its columns are {columns}"
             raise EvalSetError(message) from error
         finally:
             self._connection.unregister("logged")

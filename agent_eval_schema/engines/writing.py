@@ -204,7 +204,13 @@ def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
         values = as_text(batch.column(at)).to_pylist()
     else:
         values = canonical_values(batch.column(at), field)
-    return [v if v is None or isinstance(v, str) else _encode(v).decode() for v in values]
+    return [v if v is None or isinstance(v, str) else _csv_text(v) for v in values]
+
+
+def _csv_text(value: Any) -> str:
+    """A value as JSON, but what JSON has only as text (a time, a date) without its quotes."""
+    encoded = _encode(value)
+    return str(msgspec.json.decode(encoded)) if encoded[:1] == b'"' else encoded.decode()
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode

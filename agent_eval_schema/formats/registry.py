@@ -94,16 +94,41 @@ _SEARCH_TRACES_COLUMNS = frozenset(_SEARCH_TRACES_SIGNS) | {
 }
 
 
-def _detect_search_traces(names: Sequence[str]) -> str | None:
+_COPIES = frozenset({"request_id", "request", "response", "tags"})
+"""What a frame of search_traces repeats of its traces: the root span's inputs and outputs, ids, mlflow's own tags."""
+
+
+def _trace_signs(names: Sequence[str]) -> list[str]:
+    """The columns by which a frame of search_traces is known; none of another table."""
     signs = [n for n in names if n in _SEARCH_TRACES_SIGNS]
-    if "trace" in names and ("trace_id" in names or "request_id" in names) and len(signs) >= 2:
+    is_frame = "trace" in names and ("trace_id" in names or "request_id" in names) and len(signs) >= 2
+    return signs if is_frame else []
+
+
+def _without_copies(names: Sequence[str]) -> list[int]:
+    """Which columns are read: of a frame of search_traces not the copies, but ground truth that somebody added."""
+    copies = _COPIES if _trace_signs(names) else ()
+    return [i for i, n in enumerate(names) if n not in copies]
+
+
+def _read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(_without_copies(batch.schema.names))
+
+
+def _detect_search_traces(names: Sequence[str]) -> str | None:
+    signs = _trace_signs(names)
+    if signs and _detect_mlflow(names) is None:
         return f"a frame of mlflow.search_traces: the columns trace, {', '.join(signs[:3])}"
     return None
 
 
-def _read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Only the trace is read: the frame's request and response are copies of the root span's inputs and outputs."""
-    return batch.select([i for i, n in enumerate(batch.schema.names) if n not in COLUMNS or n == "trace"])
+def _detect_mlflow(names: Sequence[str]) -> str | None:
+    return detect_mlflow([names[i] for i in _without_copies(names)])
+
+
+def _read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """mlflow too reads inputs, outputs and expectations that were added to a frame of search_traces, not its copies."""
+    return read_mlflow(_read_search_traces(batch))
 
 
 def _detect_databricks(names: Sequence[str]) -> str | None:
@@ -178,8 +203,8 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "mlflow",
         "what mlflow.genai.evaluate takes: inputs, outputs, expectations",
-        detect_mlflow,
-        read_mlflow,
+        _detect_mlflow,
+        _read_mlflow,
         origins=ORIGINS,
         words=WORDS,
         system="mlflow",

@@ -37,6 +37,8 @@ POSITION = "agent_eval_schema.row"
 have the request_id of a row in their result, which is made the position for them."""
 
 OLD = ("3.3.", "3.4.", "3.5.")
+"""They also make a trace of their own for each row, and hand no other to the scorers, unless they run the app
+(measured: 3.3.2, 3.5.1). Scorers that read traces, as ours do, then have nothing to score."""
 
 RUN_OF = "mlflow.assessment.sourceRunId"
 """The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
@@ -148,7 +150,8 @@ def evaluate_eval_set(
     _require_names(mlflow, chosen)
     if predict_fn is not None:
         _require_callable(predict_fn, prepared.frame["inputs"])
-    frame = _with_positions(prepared.frame, tell_by_id=mlflow.__version__.startswith(OLD))
+    is_old = mlflow.__version__.startswith(OLD)
+    frame = _with_positions(prepared.frame, tell_by_id=is_old)
     try:
         with _run(mlflow) as run, _settings(mlflow, "trace" in frame), awaited(predict_fn) as app:
             _log_report(mlflow, prepared.report)
@@ -162,7 +165,12 @@ def evaluate_eval_set(
         why = "a score is NaN or infinite, which mlflow cannot write before 3.17: give none, or update mlflow"
         raise EvalSetError(f"mlflow could not evaluate: {why}") from error
     lines = _lines(mlflow, result, run.info.experiment_id)
-    scores, reasons = _joined(result.run_id, lines, chosen, prepared.report, ran=predict_fn is not None)
+    otherwise = "the scorer gave no score"
+    if is_old and predict_fn is None and "trace" in frame:
+        otherwise += f": mlflow {mlflow.__version__} hands it no trace of the data; update mlflow, or give predict_fn"
+    scores, reasons = _joined(
+        result.run_id, lines, chosen, prepared.report, ran=predict_fn is not None, otherwise=otherwise
+    )
     metrics = {name: float(value) for name, value in result.metrics.items()}
     return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
 
@@ -419,9 +427,10 @@ def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def _joined(
-    run_id: str, lines: Iterable[Line], scorers: list[Any], report: Report, *, ran: bool
+    run_id: str, lines: Iterable[Line], scorers: list[Any], report: Report, *, ran: bool, otherwise: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What mlflow found of each row, at the row's place; of what it did not find, the reason."""
+    """What mlflow found of each row, at the row's place; of what it did not find, the reason: `otherwise` if nothing
+    else is known."""
     joined = _Joined(map(_name, scorers), report.row_count)
     of_sessions = [_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     codes = _codes_of_invalid_rows(report)
@@ -445,7 +454,7 @@ def _joined(
             joined.explain(row, reasons[row], anew=True)
         else:
             joined.explain(row, "a session has one score, on its first row", only=of_sessions)
-            joined.explain(row, "the scorer gave no score")
+            joined.explain(row, otherwise)
     return joined.frames()
 
 

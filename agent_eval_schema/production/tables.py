@@ -230,13 +230,14 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
 @lru_cache(maxsize=16)
 def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
     """The family of logs that is mistaken for an evaluation set, as it has a column `request` too, and the reason in
-    words; None if the table is no such log. `event_time`, a sign of the Unity AI Gateway, may be anybody's."""
+    words; None if the table is no such log, or has whole traces, which are read where they are. `event_time`, a sign
+    of the Unity AI Gateway, may be anybody's."""
     known = set(columns) - {"event_time"}
     if known & _OF_EVALUATION:
         return None
     for family in FAMILIES:
         signs = [[n for n in group if n in known] for group in family.signs]
-        if not family.own_trace and all(signs):
+        if all(signs) and not (family.own_trace and "trace" in known):
             return family, f"the columns {names(group[0] for group in signs)}"
     return None
 

@@ -105,9 +105,9 @@ PAYLOAD_TABLE = Rule(
     Severity.WARNING,
     "make an evaluation set of it: `agent-eval-schema from-inference-table TABLE OUT`, or "
     "eval_set_from_inference_table(table)",
-    "The table is a log of calls, and no evaluation set.\n\nIts request and response are HTTP bodies; failed calls, "
-    "warm-ups and feedback stand between the questions, and a call may be there twice. Scored as it is, all of that "
-    "counts.",
+    "The table is a log of calls, and no evaluation set.\n\nIts request and response are HTTP bodies, or what a trace "
+    "recorded beside its spans; failed calls, warm-ups and feedback stand between the questions, and a call may be "
+    "there twice. Scored as it is, all of that counts.",
     bad=(
         {
             "databricks_request_id": "7c1f40d2-0001",

@@ -13,6 +13,7 @@ import pandas as pd
 from agent_eval_schema.frames import Source, open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.production.tables import payload_table
 from agent_eval_schema.progress import Screen, notebook
 from agent_eval_schema.report import Report
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
@@ -63,8 +64,15 @@ def report_on_traces(traces: Any, *, values: bool = True, screen: Screen | None 
     report = check_source(source, outputs="provided", values=values, screen=screen)
     has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
     if report.row_count and "trace" not in report.source_schema.names and has_no_traces:
-        raise EvalSetError("no traces found: expected a `trace` column, or one trace (info, data) a row")
+        raise EvalSetError(
+            f"no traces found: expected a `trace` column, or one trace (info, data) a row{_advice(report)}"
+        )
     return report
+
+
+def _advice(report: Report) -> str:
+    logged = payload_table(tuple(report.source_schema.names))
+    return f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
 
 
 def _source(traces: Any) -> Source:

@@ -21,7 +21,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("duckdb")
 
-from agent_eval_schema import EvalSetBuild, EvalSetError, eval_set_from_inference_table, frames, validate_eval_set
+from agent_eval_schema import (
+    EvalSetBuild,
+    EvalSetError,
+    diff_eval_sets,
+    eval_set_from_inference_table,
+    frames,
+    validate_eval_set,
+)
 from agent_eval_schema.hashes import seeded_hashes
 from agent_eval_schema.model import COLUMNS
 from tests.production.logged import (
@@ -507,6 +514,21 @@ def test_sql_over_batch_calls_counts_logged_rows() -> None:
 def test_sql_that_cannot_be_computed_is_told(sql: str) -> None:
     with pytest.raises(EvalSetError, match="the SQL"):
         BUILD(table([chat("a"), chat("b")]), where=sql)
+
+
+def test_sql_over_a_column_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(EvalSetError, match=r'"served_entity" not found .*; its columns are .*served_entity_id') as told:
+        BUILD(table([chat("a")]), where="served_entity = 'x'")
+    assert "__row__" not in str(told.value)
+
+
+def test_times_in_a_csv_file_are_no_json(tmp_path: Path) -> None:
+    build = BUILD(table([chat("a")]))
+    csv, lines, parquet = (tmp_path / f"rows.{ending}" for ending in ("csv", "jsonl", "parquet"))
+    for path in (csv, lines, parquet):
+        build.write(path)
+    assert pd.read_csv(csv)["request_time"].tolist() == [json.loads(lines.read_text())["request_time"]]
+    assert diff_eval_sets(csv, parquet).changed.empty
 
 
 def test_a_log_of_another_kind_with_a_mapping() -> None:
