@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_place, require_writable
+    from agent_eval_schema.engines.writing import require_apart, require_place, require_writable
 
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
@@ -68,6 +68,10 @@ def _validate(arguments: argparse.Namespace) -> int:
         if len(arguments.files) > 1:
             raise EvalSetError("--html takes one FILE at a time")
         require_place(arguments.html)
+    if len(arguments.files) == 1:
+        written = {f"--{n}": getattr(arguments, n.replace("-", "_")) for n in _WRITTEN}
+        require_apart({"FILE": arguments.files[0], **written})
+        require_apart({"--fix": arguments.fix, **written})  # which may be FILE
     if arguments.fix or arguments.diff:
         return _repair(arguments)
     reports = []
@@ -81,6 +85,9 @@ def _validate(arguments: argparse.Namespace) -> int:
         _write(report, arguments)
     _say_pace(reports, arguments)
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
+
+
+_WRITTEN = ("html", "write-normalized", "write-invalid")
 
 
 def _repair(arguments: argparse.Namespace) -> int:
@@ -158,7 +165,9 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         _note(f"the report as a page written to {arguments.html}", arguments)
     if arguments.write_normalized:
         count = report.write_normalized(arguments.write_normalized)
-        _note(f"{count:,} normalised rows written to {arguments.write_normalized}", arguments)
+        bad = report.invalid_count
+        lacking = f"; {bad:,} of them are invalid, and lack what could not be read" if bad else ""
+        _note(f"{count:,} normalised rows written to {arguments.write_normalized}{lacking}", arguments)
     if arguments.write_invalid:
         count = report.write_invalid(arguments.write_invalid)
         _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
@@ -192,12 +201,14 @@ def _metrics(arguments: argparse.Namespace) -> int:
 
 def _diff(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.diff import diff_eval_sets
-    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.engines.writing import require_apart, require_place
     from agent_eval_schema.metrics.support import metrics_of
 
     metrics_of(arguments.system)  # a wrong name is told before the files are read
     if arguments.html:
         require_place(arguments.html)
+        for what, path in (("OLD", arguments.old), ("NEW", arguments.new)):
+            require_apart({what: path, "--html": arguments.html})
     found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
     if arguments.output == "json":
         _print(found.to_json())
@@ -213,10 +224,11 @@ def _diff(arguments: argparse.Namespace) -> int:
 
 
 def _from_traces(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_writable
+    from agent_eval_schema.engines.writing import require_apart, require_writable
     from agent_eval_schema.traces.rows import report_on_traces
 
     require_writable(arguments.output)
+    require_apart({"IN": arguments.input, "OUT": arguments.output})
     report = report_on_traces(_traces(arguments), values=arguments.values, screen=_screen(arguments))
     count = report.write_normalized(arguments.output, carry=False)
     _note(f"{count:,} rows written to {arguments.output}", arguments)
@@ -277,7 +289,7 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 
 def _score(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.engines.writing import require_place
+    from agent_eval_schema.engines.writing import require_apart, require_place
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
     from agent_eval_schema.render.result_json import result_json
@@ -286,6 +298,7 @@ def _score(arguments: argparse.Namespace) -> int:
     for target in (arguments.html, arguments.write_scores):
         if target:
             require_place(target)
+    require_apart({"FILE": arguments.file, "--html": arguments.html, "--write-scores": arguments.write_scores})
     metrics = _codes(arguments.metrics) or tuple(TRAJECTORY_METRICS)
     lowest = dict(arguments.min)
     result = score_dataset(

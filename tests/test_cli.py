@@ -110,6 +110,73 @@ def test_normalized_and_invalid_rows_are_written(
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
 
 
+def test_normalized_rows_that_lack_something_are_told(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "n.jsonl"
+    _, _, err = run(capsys, "validate", samples / "broken.jsonl", "--write-normalized", out)
+    assert err == (f"37 normalised rows written to {out}; 23 of them are invalid, and lack what could not be read\n")
+    assert run(capsys, "validate", samples / "good.jsonl", "--write-normalized", out)[2] == (
+        f"12 normalised rows written to {out}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "in.jsonl", "--write-normalized", "in.jsonl"],
+        ["validate", "in.jsonl", "--write-invalid", "./in.jsonl"],
+        ["validate", "in.jsonl", "--html", "link.jsonl"],
+        ["validate", "in.jsonl", "--write-normalized", "out.jsonl", "--write-invalid", "out.jsonl"],
+        ["validate", "in.jsonl", "--fix", "out.jsonl", "--write-invalid", "out.jsonl"],
+        ["validate", "in.jsonl", "--fix", "in.jsonl", "--html", "in.jsonl"],
+        ["diff", "in.jsonl", "good.jsonl", "--html", "in.jsonl"],
+        ["diff", "good.jsonl", "in.jsonl", "--html", "in.jsonl"],
+        ["convert", "in.jsonl", "in.jsonl", "--to", "ragas"],
+        ["from-traces", "in.jsonl", "in.jsonl"],
+        ["score", "in.jsonl", "--html", "in.jsonl"],
+        ["score", "in.jsonl", "--write-scores", "out.csv", "--html", "out.csv"],
+    ],
+)
+def test_nothing_is_written_over_what_is_read_or_written(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    samples: Path,
+    tmp_path: Path,
+    arguments: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = (samples / "broken.jsonl").read_bytes()
+    Path("in.jsonl").write_bytes(given)
+    Path("good.jsonl").write_bytes((samples / "good.jsonl").read_bytes())
+    Path("link.jsonl").symlink_to("in.jsonl")
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert "must not be the same file" in err
+    assert Path("in.jsonl").read_bytes() == given
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["good.jsonl", "in.jsonl", "link.jsonl"]
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    target, link = tmp_path / "set.jsonl", tmp_path / "latest.jsonl"
+    given = (samples / "broken.jsonl").read_bytes()
+    target.write_bytes(given)
+    target.chmod(0o600)
+    link.symlink_to(target.name)
+    run(capsys, "validate", link, "--fix", link)
+    assert link.is_symlink()
+    assert target.read_bytes() != given
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_device_is_not_replaced(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, _, err = run(capsys, "validate", samples / "good.jsonl", "--html", "/dev/null")
+    assert (code, Path("/dev/null").is_char_device()) == (2, True)
+    assert err == "agent-eval-schema: /dev/null: cannot be written: it is no file\n"
+
+
 def test_metrics(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     code, out, _ = run(capsys, "metrics", samples / "good.jsonl", "--system", "all")
     assert code == 0

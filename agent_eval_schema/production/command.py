@@ -18,7 +18,7 @@ import msgspec
 
 from agent_eval_schema import __version__
 from agent_eval_schema.engines.files import is_delta
-from agent_eval_schema.engines.writing import require_place, write_text
+from agent_eval_schema.engines.writing import require_apart, require_place, write_text
 from agent_eval_schema.frames import open_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.build import build_set, input_of, require_out
@@ -67,7 +67,7 @@ def build_file(
     for path in (html, manifest_of(out)):
         if path:
             require_place(path)
-    _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
+    require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
     # What is read is what the manifest tells, however the tables beside change in the meantime.
     options = {
         **options,
@@ -96,7 +96,7 @@ def build_on_spark(
     is a new folder of Parquet files, or a Delta table if it has no ending. Raises EvalSetError if it cannot run."""
     from agent_eval_schema.engines.spark_files import read_table, require_new, spark_session, write_table
 
-    _require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
+    require_apart({"TABLE": table, "OUT": out, "--set-aside": set_aside, "--html": html})
     for path in (out, set_aside):
         if path:
             require_new(path)
@@ -116,17 +116,6 @@ def build_on_spark(
         summary: Summary = build.summary
     write_text(manifest_of(out), manifest(table, out, options, summary, more=("--engine", "spark")))
     return summary
-
-
-def _require_apart(paths: Mapping[str, str | None]) -> None:
-    """Nothing may be written over what is read, or over something else that is written."""
-    seen: dict[str, str] = {}
-    for name, path in paths.items():
-        if path is not None:
-            real = os.path.realpath(path)
-            if real in seen:
-                raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
-            seen[real] = name
 
 
 def work_of(out: str) -> Path:
