@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -86,6 +87,43 @@ def test_what_cannot_run_exits_2_with_one_line(
     assert code == 2
     assert words in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("output", ["text", "json", "github", "junit"])
+def test_a_file_that_cannot_be_read_does_not_silence_the_others(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, output: str
+) -> None:
+    empty = tmp_path / "empty.parquet"
+    empty.touch()
+    code, out, err = run(
+        capsys, "validate", samples / "good.jsonl", "no-such.jsonl", empty, samples / "broken.jsonl", "--output", output
+    )
+    assert code == 2
+    assert "AE206" in out
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["no-such.jsonl", str(empty)]
+
+
+def test_none_of_several_files_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "validate", "a.jsonl", "b.jsonl", "--output", "json")
+    assert (code, out, err.count("no such file")) == (2, "", 2)
+
+
+@pytest.mark.parametrize("arguments", [["--select", "AE77"], ["--format", "excel"]])
+def test_a_wrong_option_is_told_once(capsys: pytest.CaptureFixture[str], samples: Path, arguments: list[str]) -> None:
+    code, out, err = run(capsys, "validate", samples / "good.jsonl", samples / "good.csv", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_closed_streams_do_not_change_what_is_found(samples: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agent_eval_schema"]
+    written = ["validate", str(samples / "broken.jsonl"), "--write-invalid", str(tmp_path / "i.jsonl")]
+    for arguments, code in ((["explain", "AE206"], 0), (written, 1), (["validate", "no-such.jsonl"], 2)):
+        shell = f"{shlex.join([*command, *arguments])} >&-"
+        done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    shell = f"{shlex.join([*command, *written, '--output', 'json'])} 2>&-"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert json.loads(done.stdout)["ok"] is False, "a note came between"
 
 
 def test_json_of_one_file_and_of_several(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
