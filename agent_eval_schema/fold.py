@@ -246,12 +246,19 @@ class Fold:
         misspelt = misspelt_columns(tuple(self.columns))
         for name in names:
             if name not in misspelt:
-                self._log(columns.UNKNOWN_COLUMN, None, None, name, f"`{name}` is carried along unchanged")
+                hint = self._other_separator(name)
+                self._log(columns.UNKNOWN_COLUMN, None, None, name, f"`{name}` is carried along unchanged", hint)
             elif not self._absorbed(misspelt[name]):
                 hint = f"did you mean `{misspelt[name]}`? Rename the column"
                 self._log(columns.MISSPELT_COLUMN, None, None, name, f"unknown column `{name}` is ignored", hint)
         if self.outputs == "generated":
             self._look_at_ignored()
+
+    def _other_separator(self, name: str) -> str:
+        """What to do where the header of a text table is one name that holds several, as a spreadsheet writes it in
+        countries with a decimal comma."""
+        several = self.source.kind == "csv" and len(self.columns) == 1 and any(sign in name for sign in ";,\t|")
+        return "save the file with commas between the cells (in a .tsv file with tabs)" if several else ""
 
     def _look_at_payloads(self) -> frozenset[str]:
         """Say of a log of calls that it is one; the columns that it has as such, of which no more is to be said."""

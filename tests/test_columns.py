@@ -171,6 +171,14 @@ def test_response_and_facts_are_an_error_unless_the_facts_are_empty() -> None:
 # column names
 
 
+@pytest.mark.parametrize(("name", "header"), [("a.csv", "request;response"), ("a.tsv", "request,response")])
+def test_a_table_with_another_separator_is_told_what_to_do(tmp_path: Path, name: str, header: str) -> None:
+    path = tmp_path / name
+    path.write_text(f"{header}\na\n")
+    hints = validate_eval_set(str(path)).issues.set_index("code")["hint"]
+    assert hints["AE103"] == "save the file with commas between the cells (in a .tsv file with tabs)"
+
+
 def test_a_misspelt_column_is_one_warning_with_the_suggestion() -> None:
     frame = pd.DataFrame({**{k: [v] * 3 for k, v in ROW.items()}, "expected_respones": ["a"] * 3})
     report = validate_eval_set(frame)
