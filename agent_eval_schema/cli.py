@@ -31,14 +31,15 @@ FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARN
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed, as `>&-` does: nobody wants to read it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     arguments = _parser().parse_args(argv)
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
     except EvalSetError as error:
-        from agent_eval_schema.visible import inert, visible
-
-        print(inert(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
+        _say(error)
         return COULD_NOT_RUN
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,6 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _validate(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.engines.writing import require_apart, require_place, require_writable
+    from agent_eval_schema.formats.registry import find_format
+    from agent_eval_schema.rules import chosen
 
     if len(arguments.files) > 1 and (arguments.write_normalized or arguments.write_invalid):
         raise EvalSetError("--write-normalized and --write-invalid take one FILE at a time")
@@ -74,16 +77,30 @@ def _validate(arguments: argparse.Namespace) -> int:
     require_apart({"FILE": arguments.files[0], "--fix": arguments.fix}, others)  # OUT of --fix may be FILE
     if arguments.fix or arguments.diff:
         return _repair(arguments)
-    reports = []
-    for i, path in enumerate(arguments.files):
-        reports.append(_check(path, arguments))
+    chosen(_codes(arguments.select), _codes(arguments.ignore))  # a wrong name is told before a file is read
+    if arguments.format != "auto":
+        find_format(arguments.format)
+    reports: list[Report] = []
+    unread = 0
+    for path in arguments.files:
+        try:
+            report = _check(path, arguments)
+        except EvalSetError as error:  # which is no reason to say nothing of the other files
+            if len(arguments.files) == 1:
+                raise
+            _say(error)
+            unread += 1
+            continue
         if arguments.output == "text":
-            _print(("\n" if i else "") + _text(reports[-1]))
-    if arguments.output != "text":
+            _print(("\n" if reports else "") + _text(report))
+        reports.append(report)
+    if arguments.output != "text" and reports:
         _print(_WHOLE_RUN[arguments.output](reports, arguments))
     for report in reports:
         _write(report, arguments)
     _say_pace(reports, arguments)
+    if unread:
+        return COULD_NOT_RUN
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
 
 
@@ -173,7 +190,9 @@ def _write(report: Report, arguments: argparse.Namespace) -> None:
         _note(f"the report as a page written to {arguments.html}", arguments)
     if arguments.write_normalized:
         count = report.write_normalized(arguments.write_normalized)
-        _note(f"{count:,} normalised rows written to {arguments.write_normalized}", arguments)
+        bad = report.invalid_count
+        lacking = f"; {bad:,} of them are invalid, and lack what could not be read" if bad else ""
+        _note(f"{count:,} normalised rows written to {arguments.write_normalized}{lacking}", arguments)
     if arguments.write_invalid:
         count = report.write_invalid(arguments.write_invalid)
         _note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
@@ -284,9 +303,7 @@ _BUILD_OPTIONS = (
 
 def _convert(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.convert import convert_file
-    from agent_eval_schema.engines.writing import require_apart
 
-    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
     target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
     made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
     _print(str(made))
@@ -473,6 +490,13 @@ def _print(text: str) -> None:
     """To stdout; characters that its encoding lacks are written as escapes."""
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _say(error: EvalSetError) -> None:
+    """Why something could not run, to stderr."""
+    from agent_eval_schema.visible import inert, visible
+
+    print(inert(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
 
 
 def _note(text: str, arguments: argparse.Namespace) -> None:

@@ -25,7 +25,7 @@ from agent_eval_schema import jsontext
 from agent_eval_schema.check import Outputs, check_source, validate_eval_set
 from agent_eval_schema.diagnose import describe
 from agent_eval_schema.edits import edits
-from agent_eval_schema.engines.writing import require_place, require_writable, write_batches, write_text
+from agent_eval_schema.engines.writing import require_apart, require_place, require_writable, write_batches, write_text
 from agent_eval_schema.formats.adk import evalset, one_session
 from agent_eval_schema.formats.ces import conversion as ces
 from agent_eval_schema.formats.ces.evaluation import write_evaluations
@@ -189,6 +189,7 @@ def convert_file(path: str, out: str, *, source: str = "auto", target: str) -> C
     `data` is None. Rows are streamed, unless source or target is a document. Raises EvalSetError if `out` cannot be
     written."""
     wanted = find_target(target)
+    require_apart({"IN": path}, {"OUT": out})
     (require_writable if wanted.save is None else require_place)(out)
     work = _Work(path, source, wanted)
     if wanted.save is not None:

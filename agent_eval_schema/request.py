@@ -211,6 +211,16 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
     return FAILED
 
 
+def _means_history(value: dict[str, Any], unknown: list[str]) -> bool:
+    """Whether the chat before the query stands under a name that nobody reads."""
+    chats = (k for k in unknown if isinstance(value[k], list) and all(_has_role(m) for m in value[k]))
+    return "history" not in value and bool(match_names(chats, ["history"], 0.85))
+
+
+def _has_role(message: Any) -> bool:
+    return isinstance(message, dict) and "role" in message
+
+
 def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
     """An object: exactly one of messages and query, in which every message is one."""
     unknown = [k for k in value if k not in KEYS]
@@ -220,7 +230,8 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         return FAILED
     if unknown:
         message = f"the request object's other keys are not read: {excerpt_names(unknown)}"
-        log.add(requests.REQUEST_EXTRA_KEY, row, "request", message)
+        hint = "did you mean `history`?" if "query" in given and _means_history(value, unknown) else ""
+        log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
     if "messages" in given and "query" in given:
         message = "expected `messages` or `query`, got both"
         log.add(requests.AMBIGUOUS_REQUEST, row, "request", message)

@@ -1,15 +1,17 @@
 """Text that anyone may have written → text that a terminal only shows.
 
 Cells are model output and user text. Control characters (an escape sequence clears the screen or renames the window),
-bidirectional overrides (which reorder what the eye reads), line separators and what no XML can hold are written out,
-not sent. In the log of a CI run the lines are read as well: there is a command in one that begins with `::` or holds
-`##[` (GitHub) or `##vso[` (Azure), and where a line begins is only known when the text is wrapped.
+bidirectional overrides (which reorder what the eye reads), line separators, what no XML can hold and signs of no width
+(two texts that differ would look the same) are written out, not sent; joiners stay, as scripts and emojis need them. In
+the log of a CI run the lines are read as well: there is a command in one that begins with `::` or holds `##[` (GitHub)
+or `##vso[` (Azure), and where a line begins is only known when the text is wrapped.
 """
 
 import re
 
 _UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ud800-\udfff"
+    "\ufeff\ufffe\uffff]"
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,43 @@ def test_what_cannot_run_exits_2_with_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("output", ["text", "json", "github", "junit"])
+def test_a_file_that_cannot_be_read_does_not_silence_the_others(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, output: str
+) -> None:
+    empty = tmp_path / "empty.parquet"
+    empty.touch()
+    code, out, err = run(
+        capsys, "validate", samples / "good.jsonl", "no-such.jsonl", empty, samples / "broken.jsonl", "--output", output
+    )
+    assert code == 2
+    assert "AE206" in out
+    assert [line.split(": ")[1] for line in err.splitlines()] == ["no-such.jsonl", str(empty)]
+
+
+def test_none_of_several_files_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "validate", "a.jsonl", "b.jsonl", "--output", "json")
+    assert (code, out, err.count("no such file")) == (2, "", 2)
+
+
+@pytest.mark.parametrize("arguments", [["--select", "AE77"], ["--format", "excel"]])
+def test_a_wrong_option_is_told_once(capsys: pytest.CaptureFixture[str], samples: Path, arguments: list[str]) -> None:
+    code, out, err = run(capsys, "validate", samples / "good.jsonl", samples / "good.csv", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_closed_streams_do_not_change_what_is_found(samples: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agent_eval_schema"]
+    written = ["validate", str(samples / "broken.jsonl"), "--write-invalid", str(tmp_path / "i.jsonl")]
+    for arguments, code in ((["explain", "AE206"], 0), (written, 1), (["validate", "no-such.jsonl"], 2)):
+        shell = f"{shlex.join([*command, *arguments])} >&-"
+        done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+        assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+    shell = f"{shlex.join([*command, *written, '--output', 'json'])} 2>&-"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True)
+    assert json.loads(done.stdout)["ok"] is False, "a note came between"
+
+
 def test_json_of_one_file_and_of_several(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     _, out, _ = run(capsys, "validate", samples / "good.jsonl", "--output", "json")
     assert json.loads(out)["rows"]["total"] == 12
@@ -108,6 +146,73 @@ def test_normalized_and_invalid_rows_are_written(
     assert all(line["_issues"] for line in lines)
     assert err.count("written to") == 2
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_normalized_rows_that_lack_something_are_told(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "n.jsonl"
+    _, _, err = run(capsys, "validate", samples / "broken.jsonl", "--write-normalized", out)
+    assert err == (f"37 normalised rows written to {out}; 23 of them are invalid, and lack what could not be read\n")
+    assert run(capsys, "validate", samples / "good.jsonl", "--write-normalized", out)[2] == (
+        f"12 normalised rows written to {out}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["validate", "in.jsonl", "--write-normalized", "in.jsonl"],
+        ["validate", "in.jsonl", "--write-invalid", "./in.jsonl"],
+        ["validate", "in.jsonl", "--html", "link.jsonl"],
+        ["validate", "in.jsonl", "--write-normalized", "out.jsonl", "--write-invalid", "out.jsonl"],
+        ["validate", "in.jsonl", "--fix", "out.jsonl", "--write-invalid", "out.jsonl"],
+        ["validate", "in.jsonl", "--fix", "in.jsonl", "--html", "in.jsonl"],
+        ["diff", "in.jsonl", "good.jsonl", "--html", "in.jsonl"],
+        ["diff", "good.jsonl", "in.jsonl", "--html", "in.jsonl"],
+        ["convert", "in.jsonl", "in.jsonl", "--to", "ragas"],
+        ["from-traces", "in.jsonl", "in.jsonl"],
+        ["score", "in.jsonl", "--html", "in.jsonl"],
+        ["score", "in.jsonl", "--write-scores", "out.csv", "--html", "out.csv"],
+    ],
+)
+def test_nothing_is_written_over_what_is_read_or_written(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    samples: Path,
+    tmp_path: Path,
+    arguments: list[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = (samples / "broken.jsonl").read_bytes()
+    Path("in.jsonl").write_bytes(given)
+    Path("good.jsonl").write_bytes((samples / "good.jsonl").read_bytes())
+    Path("link.jsonl").symlink_to("in.jsonl")
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert "must not be the same file" in err
+    assert Path("in.jsonl").read_bytes() == given
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["good.jsonl", "in.jsonl", "link.jsonl"]
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    target, link = tmp_path / "set.jsonl", tmp_path / "latest.jsonl"
+    given = (samples / "broken.jsonl").read_bytes()
+    target.write_bytes(given)
+    target.chmod(0o600)
+    link.symlink_to(target.name)
+    run(capsys, "validate", link, "--fix", link)
+    assert link.is_symlink()
+    assert target.read_bytes() != given
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_device_is_not_replaced(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, _, err = run(capsys, "validate", samples / "good.jsonl", "--html", "/dev/null")
+    assert (code, Path("/dev/null").is_char_device()) == (2, True)
+    assert err == "agent-eval-schema: /dev/null: cannot be written: it is no file\n"
 
 
 def test_metrics(capsys: pytest.CaptureFixture[str], samples: Path) -> None:

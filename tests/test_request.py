@@ -188,3 +188,17 @@ def test_malformed_json_that_begins_like_a_request_names_the_byte() -> None:
     report = validate_eval_set([{"request": '{"messages": [{"role": "user"', "response": "ok"}])
     assert report.counts == {"AE002": 1}
     assert "ends at byte 29" in report.issues["message"][0]
+
+
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ({"histroy": [{"role": "user", "content": "a"}]}, "did you mean `history`?"),
+        ({"chat_history": []}, "did you mean `history`?"),
+        ({"history": [], "histroy": []}, "move what you need into `tags` or a column of its own"),
+        ({"context": [{"doc_uri": "a"}]}, "move what you need into `tags` or a column of its own"),
+    ],
+)
+def test_a_history_under_a_name_that_nobody_reads_is_known(more: dict[str, Any], hint: str) -> None:
+    report = validate_eval_set([{"request": {"query": "b", **more}, "response": "c"}])
+    assert report.issues[["code", "hint"]].to_numpy().tolist() == [["AE214", hint]]

@@ -15,7 +15,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.render.junit import junit_xml
 from agent_eval_schema.render.scores_text import scores_text
 from agent_eval_schema.render.text import metrics_text
-from agent_eval_schema.visible import XML_ESCAPE, inert
+from agent_eval_schema.visible import XML_ESCAPE, inert, visible
 from tests.conftest import Row
 
 COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")
@@ -152,3 +152,18 @@ def test_nor_does_a_funnel(tmp_path: Path, capsys: pytest.CaptureFixture[str], s
     said = capsys.readouterr()
     assert "##[error]owned" in str(json.loads(said.out))
     assert not [line for line in (said.out + said.err).splitlines() if obeys(line)]
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\u2060", "\xad"])
+def test_texts_that_differ_in_what_has_no_width_look_different(sign: str) -> None:
+    old, new = ([{"request_id": "a", "request": text, "response": "c"}] for text in ("a b", f"a {sign}b"))
+    changed = diff_eval_sets(old, new)
+    escape = f"\\x{ord(sign):02x}" if ord(sign) < 256 else f"\\u{ord(sign):04x}"
+    for text in (changed.to_text(), changed.to_html()):
+        assert sign not in text
+        assert escape in text
+
+
+def test_joiners_of_emojis_and_scripts_are_shown_as_they_are() -> None:
+    family = "👨\u200d👩\u200d👧 می\u200cخواهم"
+    assert visible(family) == family

@@ -56,10 +56,10 @@ def text_records(text: bytes) -> Iterator[Record]:
     yield from _records(io.BytesIO(text), "")
 
 
-def csv_records(path: str) -> Iterator[Record]:
-    """All records, the header first."""
+def csv_records(path: str, *, blanks: bool = False) -> Iterator[Record]:
+    """All records, the header first; with `blanks` the blank lines too, which have no fields."""
     with opened(path) as stream:
-        yield from _records(stream, path)
+        yield from _records(stream, path, blanks)
 
 
 def csv_lines(path: str) -> Iterator[int]:
@@ -106,7 +106,7 @@ _SEPARATED = re.compile(r"\w+([;,|\t])\w+(?:\1\w*)*")
 _SEPARATORS = {";": "semicolons", ",": "commas", "|": "bars", "\t": "tabs"}
 
 
-def _records(stream: IO[bytes], path: str) -> Iterator[Record]:
+def _records(stream: IO[bytes], path: str, blanks: bool = False) -> Iterator[Record]:
     """The records one by one. Blank lines are no records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream)
@@ -123,7 +123,7 @@ def _records(stream: IO[bytes], path: str) -> Iterator[Record]:
             return
         if lines.nul and fields:
             fields = [f.replace(_NUL, "\0") for f in fields]
-        if fields:
+        if fields or blanks:
             yield Record(start, fields, "".join(lines.taken), "")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -28,35 +29,55 @@ def json_elements(path: str, position: Position | None = None) -> Iterator[tuple
     Elements end where a comma or the closing bracket stands outside of strings and brackets. What follows a place that
     cannot be JSON comes as one last element, with the reason why it is none: nothing is dropped.
     """
+    return ((part.text, part.problem) for part in json_parts(path, position) if part.text is not None)
+
+
+class Part(NamedTuple):
+    """An element, what stands in the file before it, and why it is none. The last part has none, only what stands
+    behind all of them: in their order the parts are the file."""
+
+    before: bytes
+    text: bytes | None = None
+    problem: str = ""
+
+
+def json_parts(path: str, position: Position | None = None) -> Iterator[Part]:
+    """The elements of `json_elements` with what stands between them."""
     window = _Window(path, position)
     start = window.skip_blanks(0)
     if window.byte(start) != b"[":
-        rest = window.rest(start)
-        if rest:
-            yield rest, ""
+        before, rest = window.text(0, start), window.rest(start)
+        text = rest.rstrip()
+        if text:
+            yield Part(before, text)
+        yield Part(rest[len(text) :] if text else before)
         return
-    at = window.skip_blanks(start + 1)
+    end, at = 0, window.skip_blanks(start + 1)
     closed = window.byte(at) == b"]"
     while not closed:
+        before = window.text(end, at)
         if window.byte(at) in (b"", b"]"):
-            yield (
-                window.rest(at),
-                "expected another element of the array" + ("" if window.byte(at) else ", the file ends"),
-            )
+            said = "expected another element of the array" + ("" if window.byte(at) else ", the file ends")
+            yield Part(before, window.rest(at).strip(), said)
             return
         end = window.end_of_value(at)
-        yield window.text(at, end), ""
-        at = window.skip_blanks(window.release(end))
+        yield Part(before, window.text(at, end))
+        end = window.release(end)
+        at = window.skip_blanks(end)
         byte = window.byte(at)
         closed = byte == b"]"
         if byte == b",":
             at = window.skip_blanks(at + 1)
         elif not closed:
-            yield window.rest(at), "expected a comma or the end of the array" + ("" if byte else ", the file ends")
+            said = "expected a comma or the end of the array" + ("" if byte else ", the file ends")
+            yield Part(window.text(end, at), window.rest(at).strip(), said)
             return
-    rest = window.rest(at + 1)
-    if rest:
-        yield rest, "expected nothing after the array"
+    before, rest = window.text(end, at + 1), window.rest(at + 1)
+    text = rest.strip()
+    if text:
+        yield Part(before, text, "expected nothing after the array")
+    else:
+        yield Part(before + rest)
 
 
 class _Window:
@@ -94,7 +115,7 @@ class _Window:
     def rest(self, start: int) -> bytes:
         while self._more():
             pass
-        return bytes(self._data[start:]).strip()
+        return bytes(self._data[start:])
 
     def release(self, end: int) -> int:
         """Forget what was read up to `end`; returns where that place is now."""

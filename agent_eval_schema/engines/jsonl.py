@@ -43,7 +43,8 @@ def _numbered(path: str, position: Position | None = None) -> Iterator[tuple[int
 
 
 def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
-    """The lines of a file without their ends; a BOM and CRLF are no part of a line."""
+    """What stands between the line ends of a file, joined by them the file again: the last line is empty where the
+    file ends with one. A BOM is no part of a line."""
     with opened(path, position) as stream:
         rest, first = [b""], True
         while chunk := stream.read(CHUNK):
@@ -56,8 +57,7 @@ def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
                 rest = [tail]
             else:
                 rest.append(chunk)
-        if last := b"".join(rest):
-            yield last
+        yield b"".join(rest)
 
 
 class CellBuilder:

@@ -2,23 +2,25 @@
 
     .jsonl   a line without a repair is copied; in another one only the values (and keys) that are repaired are replaced
     .json    the same for the elements of the array, or the one object
-    .csv     the same for records: the fields of a repaired one are quoted anew
+    .csv     the same for records and their fields
 
-So nulls, spaces, the order of keys and lines that are no rows stay, and version control shows the repairs only.
+So nulls, spaces, quotes, the order of keys, lines that are no rows and the end of the file stay, and version control
+shows the repairs only. A repaired value looks like the one before: in ASCII where that was, on as many lines.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
 from agent_eval_schema import jsontext
-from agent_eval_schema.engines.csv_files import csv_records
-from agent_eval_schema.engines.json_array import json_elements
+from agent_eval_schema.engines.csv_files import Record, csv_records
+from agent_eval_schema.engines.json_array import json_parts
 from agent_eval_schema.engines.jsonl import jsonl_lines
 from agent_eval_schema.engines.streams import opened
 from agent_eval_schema.engines.writing import replacing
@@ -55,36 +57,20 @@ def _byte_order_mark(path: str) -> bytes:
 
 
 def _jsonl(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
+    between = b""
     for line in jsonl_lines(path):
         blank = not line or line.isspace()
-        yield (line if blank else _rewritten(line, renames, next(edits))) + b"\n"
+        yield between + (line if blank else _rewritten(line, renames, next(edits)))
+        between = b"\n"
 
 
 def _json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
-    elements = _elements(path, renames, edits)
-    if not _is_array(path):
-        yield from (text + b"\n" for text in elements)
-        return
-    between = b"[\n"
-    for text in elements:
-        yield between + text
-        between = b",\n"
-    yield b"[]\n" if between == b"[\n" else b"\n]\n"
-
-
-def _elements(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
-    for number, (text, problem) in enumerate(json_elements(path), start=1):
-        if problem:
-            raise EvalSetError(f"{path}: element {number}: {problem}: mend this first, then repair the file")
-        yield _rewritten(text, renames, next(edits))
-
-
-def _is_array(path: str) -> bool:
-    with opened(path) as stream:
-        head = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
-        while not head.strip() and (more := stream.read(1)):
-            head = more
-    return head.lstrip()[:1] == b"["
+    for number, part in enumerate(json_parts(path), start=1):
+        if part.problem:
+            raise EvalSetError(f"{path}: element {number}: {part.problem}: mend this first, then repair the file")
+        yield part.before
+        if part.text is not None:
+            yield _rewritten(part.text, renames, next(edits))
 
 
 class _Pair(NamedTuple):
@@ -153,10 +139,25 @@ def _splices(text: str, pairs: list[_Pair], renames: Renames, cells: dict[str, A
             splices.append((pair.start, pair.key_end, json.dumps(right, ensure_ascii=False)))
             place[right], values[right] = place.pop(wrong), values.pop(wrong)
     style = (", ", ": ") if any(text[p.key_end : p.value] != ":" for p in pairs) else (",", ":")
-    values |= {k: json.dumps(v, ensure_ascii=False, separators=style) for k, v in cells.items()}
+    values |= {k: _in_the_form_of(values[k], v, style) for k, v in cells.items() if k in values}
     changed = {k: i for k, i in place.items() if values[k] != text[pairs[i].value : pairs[i].end]}
     splices += [(*_span(pairs, i, gone), "") for i in gone]
     return splices + [(pairs[i].value, pairs[i].end, values[k]) for k, i in changed.items()]
+
+
+def _in_the_form_of(given: str, value: Any, style: tuple[str, str]) -> str:
+    """The JSON text of a value that takes the place of another one: if that was in ASCII, escapes stay escapes (a
+    character that reorders what the eye reads above all), and if it stood on several lines, so does this one."""
+    head, *inner = given.splitlines()
+    base, step = (_indent(inner[-1]), _indent(inner[0])) if inner else ("", "")
+    if not step.startswith(base) or step == base:
+        return json.dumps(value, ensure_ascii=given.isascii(), separators=style)
+    text = json.dumps(value, ensure_ascii=given.isascii(), indent=step[len(base) :])
+    return text.replace("\n", given[len(head) : given.index(inner[0], len(head))] + base)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _span(pairs: list[_Pair], at: int, gone: list[int]) -> tuple[int, int]:
@@ -176,8 +177,11 @@ def _spliced(text: str, splices: list[_Splice]) -> str:
 
 
 def _csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
-    records = csv_records(path)
-    header = next(records)
+    records = csv_records(path, blanks=True)
+    for header in records:
+        if header.fields:
+            break
+        yield _bytes(header.text)
     comma = "\t" if ".tsv" in path.lower() else ","
     given = [n.strip() for n in header.fields]
     names = [renames.get(n, n) for n in given]
@@ -185,32 +189,39 @@ def _csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     moves = {given.index(w): given.index(r) for w, r in renames.items() if w in given and r in given}
     kept = [i for i in range(len(names)) if i not in moves]
     place = {names[i]: i for i in reversed(kept)}
-    new = [renames.get(n, f) for n, f in zip(given, header.fields, strict=True)]
-    yield _bytes(_record([new[i] for i in kept], header.text, comma) if renames else header.text)
+    new = {i: renames[n] for i, n in enumerate(given) if n in renames}
+    yield _bytes(_record(header, new, kept, comma) if renames else header.text)
     for record in records:
-        cells = next(edits)
+        cells = next(edits) if record.fields or record.error else {}
         if record.error or len(record.fields) != len(names) or not (cells or moves):
             yield _bytes(record.text)
             continue
-        fields = list(record.fields)
-        for wrong, right in moves.items():
-            fields[right] = fields[right] or fields[wrong]
-        for name, value in cells.items():
-            fields[place[name]] = _field(value)
-        yield _bytes(_record([fields[i] for i in kept], record.text, comma))
+        fields = {r: record.fields[r] or record.fields[w] for w, r in moves.items()}
+        fields |= {place[name]: _field(value) for name, value in cells.items()}
+        yield _bytes(_record(record, fields, kept, comma))
 
 
 def _field(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else jsontext.write_exactly(value)
 
 
-def _record(fields: list[str], given: str, comma: str) -> str:
-    end = given[len(given.rstrip("\r\n")) :]
-    return comma.join(_quoted(f, comma) for f in fields) + end
+def _record(record: Record, new: dict[int, str], kept: list[int], comma: str) -> str:
+    """The text of the kept fields of a record, with other values in some."""
+    text = record.text.rstrip("\r\n")
+    texts = _FIELDS[comma].findall(text)
+    for i, field in new.items():
+        if field != record.fields[i]:
+            texts[i] = _quoted(field, texts[i], comma)
+    return comma.join(texts[i] for i in kept) + record.text[len(text) :]
 
 
-def _quoted(field: str, comma: str) -> str:
-    plain = not any(sign in field for sign in (comma, '"', "\r", "\n"))
+_FIELDS = {comma: re.compile(rf'(?:^|{comma})("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", "\t")}
+"""The fields of a record as they stand in its text."""
+
+
+def _quoted(field: str, given: str, comma: str) -> str:
+    """The text of a field that takes the place of another one."""
+    plain = not given.startswith('"') and not any(sign in field for sign in (comma, '"', "\r", "\n"))
     return field if plain else '"' + field.replace('"', '""') + '"'
 
 

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -28,18 +29,19 @@ from agent_eval_schema.quoting import error_text
 @contextmanager
 def replacing(path: str) -> Iterator[str]:
     """A temporary name beside `path` that takes its place when the block ends well: the old file or the new one, never
-    half of one. Raises EvalSetError if the place cannot be written."""
-    folder = os.path.dirname(os.path.abspath(path))
+    half of one. A link stays one, and a file that nobody else may read stays so. Raises EvalSetError if the place
+    cannot be written."""
+    place = os.path.realpath(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{os.path.basename(path)}.")
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(place), prefix=f".{os.path.basename(place)}.")
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
     os.close(handle)
     try:
         yield temporary
         _flush(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        os.chmod(temporary, _permissions(place))
+        os.replace(temporary, place)
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
     except pa.ArrowException as error:  # a type that the format does not have
@@ -72,6 +74,14 @@ def as_new_folder(path: str) -> Iterator[str]:
 def _flush(path: str) -> None:
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
+
+
+def _permissions(path: str) -> int:
+    """Those of the file that is there, else those of any new one."""
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return 0o666 & ~_umask()
 
 
 def _umask() -> int:
@@ -114,23 +124,30 @@ def require_writable(path: str) -> None:
 
 def require_place(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if nothing can be written to `path`."""
-    folder = os.path.dirname(os.path.abspath(path))
+    folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise EvalSetError(f"{path}: cannot be written: there is no folder {folder}")
-    if not os.access(folder, os.W_OK) or os.path.isdir(path):
+    if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device such as /dev/null
+        raise EvalSetError(f"{path}: cannot be written: it is no file")
+    if not os.access(folder, os.W_OK):
         raise EvalSetError(f"{path}: cannot be written")
 
 
 def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | None]) -> None:
     """Raise EvalSetError now, rather than after the work, if something would be written over what is read, or over
     something else that is written. Both are paths by the names that they have for the user."""
-    seen = {os.path.realpath(path): name for name, path in read.items() if path}
+    seen = {_real(path): name for name, path in read.items() if path}
     for name, path in written.items():
         if path:
-            real = os.path.realpath(path)
+            real = _real(path)
             if real in seen:
                 raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
             seen[real] = name
+
+
+def _real(path: str) -> str:
+    # of a path with a NUL, which names no file, the place that it would have
+    return os.path.normcase(path if "\0" in path else os.path.realpath(path))
 
 
 DELTA = ".delta"
