@@ -154,17 +154,17 @@ def numbered(df: DataFrame) -> DataFrame:
     return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
 
 
-def pack(batch: pa.RecordBatch) -> bytes:
+def pack(batch: pa.RecordBatch, codec: str = "zstd") -> bytes:
     """A batch as it goes through a cell: with its own schema, as each names the columns that it has."""
-    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression="zstd")
+    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression=codec)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
 
 
-def unpack(cell: bytes | bytearray) -> pa.RecordBatch:
+def unpack(cell: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
     """The batch in a cell."""
-    return pa.ipc.open_stream(bytes(cell)).read_next_batch()
+    return pa.ipc.open_stream(cell).read_next_batch()
 
 
 @contextmanager

@@ -1,12 +1,15 @@
 """A logged table → an evaluation set, on Spark: the kernels and the SQL of the embedded engine, so the same rows.
 
-    df ─mapInArrow(convert_batch)─▶ index, a narrow line a record ─SQL (decide.py)─▶ decisions, a line a logged row
-    df ⋈ decisions ─mapInArrow(convert_batch, finish_batch)─▶ built ─┬─▶ rows
-                                                                     ├─▶ set aside
-                                                                     └─▶ summary, report
+    df ─mapInArrow(convert_batch)─▶ lines, one a record: index, packed rows ─SQL (decide.py)─▶ decisions
+    lines ⋈ decisions ─mapInArrow(finish_batch)─▶ built, packed ─┬─▶ rows
+                                                                 ├─▶ set aside
+                                                                 └─▶ summary, report
 
-Payloads are read twice and go into Python twice; they are only shuffled where the decisions are too many to be sent to
-every executor. Nothing but numbers and packed verdicts comes to the driver.
+Payloads are read once and go into Python once; what is made of them is kept packed, a cell a batch, so that Spark has
+few bytes to copy and none to encode. A packed batch travels in the first line of its rows; the other lines have none,
+so that the 10,000 lines that Spark sends to Python at once hold no more than as many rows. Payloads are only shuffled
+where the decisions are too many to be sent to every executor. Nothing but numbers and packed verdicts comes to the
+driver.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import pyarrow as pa
 from agent_eval_schema.cells import filtered
 from agent_eval_schema.engines.spark import Batches, ddl, named, numbered, pack, spark_source, unpack
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
-from agent_eval_schema.frames import Source
+from agent_eval_schema.frames import Source, one_batch
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.aside import SET_ASIDE, invalid_rows, redacted, rows_set_aside
 from agent_eval_schema.production.convert import FEEDBACK as ENTRY_TYPE
@@ -34,18 +37,18 @@ from agent_eval_schema.production.decide import ENTRY, JOINED_TRACES
 from agent_eval_schema.production.finish import (
     ENTRIES,
     ROWS,
-    TALLY,
     evaluation_rows,
     finish_batch,
     finish_plan,
-    tally,
+    label_counts,
+    redacted_counts,
 )
 from agent_eval_schema.production.options import FEEDBACK, plan_of
 from agent_eval_schema.production.parts import INDEX, TRACES
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import ASSESSMENT_LOGS, require_assessments, trace_pairs
-from agent_eval_schema.production.stages import convert_logged, logged_rows, steps_of
+from agent_eval_schema.production.stages import convert_logged, steps_of
 from agent_eval_schema.production.summary import Stratum, Summary, feedback_counts, funnel_steps, issue_counts
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import VERDICT, verdict
@@ -59,7 +62,7 @@ where they are; beyond, Spark joins the two as it sees fit."""
 
 STRATA_KEPT = 100
 
-_WANTED, _STRATUM, _DECISIONS = "wanted", "stratum", "decisions"
+_WANTED, _STRATUM, _DECISIONS, _PACKED = "wanted", "stratum", "decisions", "packed"
 
 
 class SparkBuild:
@@ -88,12 +91,14 @@ class SparkBuild:
 
     @property
     def rows(self) -> DataFrame:
-        return self._built.where("reason IS NULL").select(*ROWS.names)
+        return self._unpacked("rows", ROWS)
 
     @property
     def set_aside(self) -> DataFrame:
-        columns = [f"{ {'time': 'request_time'}.get(n, n) } AS {n}" for n in SET_ASIDE.names]
-        return self._built.where("reason IS NOT NULL").selectExpr(*columns)
+        return self._unpacked("set_aside", SET_ASIDE)
+
+    def _unpacked(self, name: str, schema: pa.Schema) -> DataFrame:
+        return self._built.select(name).mapInArrow(_unpacked, ddl(schema))
 
     @cached_property
     def summary(self) -> Summary:
@@ -101,8 +106,8 @@ class SparkBuild:
         counts, fold = self._counts(), self._fold
         said = feedback_counts(dict(self._decided.results("SELECT what, rows_of FROM tallies")))
         issues = issue_counts(Counter(fold.counts) + counts["codes"], said)
-        records = sum(counts["reason"].values())
-        steps = funnel_steps(records, {r: n for r, n in counts["reason"].items() if r is not None})
+        records = counts["kept"].total() + counts["reason"].total()
+        steps = funnel_steps(records, counts["reason"])
         return Summary(
             table=None,
             family=self._plan.family,
@@ -114,7 +119,7 @@ class SparkBuild:
             feedback=said,
             labels=dict(sorted(counts["labels"].items())),
             redacted=dict(sorted(counts["redacted"].items())),
-            traces_joined=self._decided.joined,
+            traces_joined=counts["joined"].total(),
             strata=self._strata(),
             issues=issues,
             sample=self._plan.sample,
@@ -141,16 +146,10 @@ class SparkBuild:
         return fold
 
     def _counts(self) -> dict[str, Counter[Any]]:
-        """How many rows have which reason; of the rows, how many have which label and how much was replaced in them; of
-        those that are invalid, how many issues they have of each code."""
-        stays = self._built.where("reason IS NULL")
-        found = {
-            "reason": self._built.groupBy("reason").count(),
-            "labels": stays.selectExpr("explode(labels) AS name").groupBy("name").count(),
-            "redacted": stays.selectExpr("explode(redacted) AS (name, n)").groupBy("name").sum("n"),
-            "codes": self._built.selectExpr("explode(codes) AS name").groupBy("name").count(),
-        }
-        return {name: Counter({row[0]: row[1] for row in df.collect()}) for name, df in found.items()}
+        """How many rows are kept, or have which reason; of those that are kept, how many have which label and how much
+        was replaced in them; of those that are invalid, how many issues they have of each code."""
+        found = self._built.selectExpr("inline(counts)").groupBy("what", "name").sum("count").collect()
+        return {what: Counter({name: n for w, name, n in found if w == what}) for what in _COUNTED}
 
     def _strata(self) -> tuple[Stratum, ...]:
         if not self._plan.stratified:
@@ -217,21 +216,19 @@ def spark_from_inference_table(
     plan, reason = plan_of(df.columns, joins_traces=traces is not None, labels=labels, **options)
     plan = msgspec.structs.replace(plan, now=time.time_ns() // 1000)
     hook = options.get("redact") if callable(options.get("redact")) else None
-    raw = _raw(df, plan)
-    decided = _Decided(raw.mapInArrow(partial(_index, plan, df.columns), ddl(_INDEXED)), plan, labels, traces, start)
-    place, decisions = raw.columns[0], decided.by_logged_row()
-    joined = raw.join(decisions, place, "left").select(_DECISIONS, *raw.columns)
-    built = joined.mapInArrow(partial(_build, plan, hook, df.columns), ddl(_BUILT))
+    decided = _Decided(_lines(df, plan), plan, labels, traces, start)
+    built = decided.lines().mapInArrow(partial(_build, plan, hook), ddl(_BUILT))
     return SparkBuild(plan, reason, decided, built, hook)
 
 
-def _raw(df: DataFrame, plan: BuildPlan) -> DataFrame:
-    """The rows, numbered; at the end what the user's SQL says of each."""
+def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
+    """The converted rows, a line each: what decisions need of it, and in the first of each batch all of the batch."""
     from pyspark.sql.functions import expr, lit
 
     wanted = expr(plan.where).cast("boolean") if plan.where else lit(True)
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
-    return numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM)))
+    raw = numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM)))
+    return raw.mapInArrow(partial(_convert, plan, df.columns), ddl(_LINE))
 
 
 def _kept(df: DataFrame) -> DataFrame:
@@ -252,62 +249,72 @@ def _let_go(df: DataFrame) -> None:
 
 
 class _Decided:
-    """The decisions about all rows: Spark SQL over the index."""
+    """The decisions about all rows: Spark SQL over the lines."""
 
-    def __init__(self, index: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
-        self._index = _kept(index)
+    def __init__(self, lines: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
+        self._lines = _kept(lines)
         self._plan = plan
+        own = "SUM(CASE WHEN record IS NULL OR record = 0 THEN 1 ELSE 0 END)"
+        self.logged, given = self._lines.selectExpr(f"COALESCE({own}, 0)", "COUNT(feedback)").first() or (0, 0)
+        rated = (given and plan.labelled) or _is_table(labels)
+        said = _logged_labels(labels, plan) if _is_table(labels) else self._lines
         self._tables: dict[str, Any] = {
-            "calls": self._index.drop("feedback"),
-            "entries": _entries(self._index, plan, labels),
+            "calls": self._lines.select(*INDEX.names),
+            "entries": _entries(said.where("feedback IS NOT NULL" if rated else "false")),
             **({} if traces is None else {"traces": _traces(traces)}),
         }
-        self.logged = self._index.where("place = 0").count()
-        for step in steps_of(plan):
-            made = self._select(step.select)
-            self._tables[step.name] = _kept(made) if step.name in _READ_AGAIN else made
+        self._steps = {step.name: step.select for step in steps_of(plan)}
+        self._again = [
+            *(("asked", "latest", "rated") if rated else ()),
+            *(("candidates", "chosen") if plan.sample is not None else ()),
+            *(("decisions",) if traces is not None else ()),
+        ]
+        """The steps that several others read, and that are not as good as empty: computed once."""
+        for name in self._again:
+            self._tables[name] = _kept(self._select(self._steps.pop(name)))
         self.seconds = time.perf_counter() - start
 
-    def by_logged_row(self) -> DataFrame:
-        """A line a logged row: its number, and the decisions about its records in their order."""
+    def lines(self) -> DataFrame:
+        """The lines that have a packed batch with the decisions about its rows, the others without; see `_build`."""
         from pyspark.sql.functions import broadcast
 
-        lines = self._select(_BY_ROW.format(joined=_JOINED if "traces" in self._tables else _NOT_JOINED))
-        return broadcast(lines) if self.logged <= SENT_TO_ALL else lines
-
-    @cached_property
-    def joined(self) -> int:
-        """How many rows got a trace from the table of traces."""
-        if "traces" not in self._tables:
-            return 0
-        return int(self.results(f"SELECT COUNT(*) FROM ({JOINED_TRACES}) j")[0][0])
+        decisions = self._select(_BY_BATCH.format(joined=_JOINED if "traces" in self._tables else _NOT_JOINED))
+        if self.logged <= SENT_TO_ALL:
+            decisions = broadcast(decisions)
+        return self._lines.join(decisions, ["part", "place"], "left").select(_DECISIONS, _PACKED)
 
     def results(self, select: str) -> list[tuple[Any, ...]]:
         """A small result."""
         return [tuple(row) for row in self._select(select).collect()]
 
     def close(self) -> None:
-        for kept in (self._index, *(self._tables[name] for name in _READ_AGAIN)):
+        for kept in (self._lines, *(self._tables[name] for name in self._again)):
             _let_go(kept)
 
     def _select(self, select: str) -> DataFrame:
-        """A SELECT that may read the tables and the steps so far, by their names."""
-        mentioned = [name for name in self._tables if re.search(rf"\b{name}\b", select)]
-        query = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in mentioned)
-        return self._index.sparkSession.sql(f"WITH {query} {select}", **{n: self._tables[n] for n in mentioned})
+        """A SELECT that may read the tables and the steps by their names."""
+        steps: list[str] = []
+        said = select
+        for name, step in reversed(self._steps.items()):
+            if _mentions(said, name):
+                steps.insert(0, f"{name} AS ({step})")
+                said += step
+        tables = {name: table for name, table in self._tables.items() if _mentions(said, name)}
+        given = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
+        return self._lines.sparkSession.sql(f"WITH {', '.join([*given, *steps])} {select}", **tables)
 
 
-_READ_AGAIN = ("asked", "latest", "rated", "candidates", "chosen", "decisions")
-"""The steps that several others read: computed once."""
+def _mentions(select: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", select) is not None
+
 
 _FIELDS = ", ".join(f"e.{name}" for name in ("time", *(n for n in ENTRY if n != "time")))
 _BACK = ", ".join(f"e.{name} AS {name}" for name in ENTRY_TYPE.names)
 
-_BY_ROW = f"""
-    SELECT d.part AS place,
-           sort_array(collect_list(struct(d.place, c.content_hash, d.reason, l.entries, j.trace))) AS {_DECISIONS}
+_BY_BATCH = f"""
+    SELECT d.part, CAST(0 AS BIGINT) AS place,
+           sort_array(collect_list(struct(d.place, d.content_hash, d.reason, l.entries, j.trace))) AS {_DECISIONS}
     FROM decisions d
-    JOIN calls c ON d.part = c.part AND d.place = c.place
     LEFT JOIN (
         SELECT part, place, transform(sort_array(collect_list(struct({_FIELDS}))), e -> struct({_BACK})) AS entries
         FROM attached e GROUP BY part, place
@@ -319,14 +326,19 @@ _JOINED = f"({JOINED_TRACES})"
 _NOT_JOINED = "(SELECT CAST(NULL AS BIGINT) AS part, CAST(NULL AS BIGINT) AS place, CAST(NULL AS STRING) AS trace)"
 
 
-def _entries(index: DataFrame, plan: BuildPlan, labels: Any) -> DataFrame:
-    """The feedback, an entry a line: of the table itself, or of an assessment log."""
-    if not isinstance(labels, str) and labels is not None:
-        require_assessments(labels.columns)
-        work = partial(_index, BuildPlan(ASSESSMENT_LOGS, values=plan.values), labels.columns)
-        index = _raw(labels, BuildPlan(ASSESSMENT_LOGS)).mapInArrow(work, ddl(_INDEXED))
-    given = index.where("feedback IS NOT NULL" if plan.labelled else "false")
-    return given.selectExpr("part", "place", "inline(feedback)").select("part", "place", *ENTRY)
+def _is_table(labels: Any) -> bool:
+    return labels is not None and not isinstance(labels, str)
+
+
+def _logged_labels(labels: DataFrame, plan: BuildPlan) -> DataFrame:
+    """The lines of an assessment log."""
+    require_assessments(labels.columns)
+    return _lines(labels, BuildPlan(ASSESSMENT_LOGS, values=plan.values))
+
+
+def _entries(lines: DataFrame) -> DataFrame:
+    """The feedback in lines, an entry a line."""
+    return lines.selectExpr("part", "place", "inline(feedback)").select("part", "place", *ENTRY)
 
 
 def _traces(df: DataFrame) -> DataFrame:
@@ -337,19 +349,21 @@ def _traces(df: DataFrame) -> DataFrame:
 # on the executors
 
 
-_INDEXED = pa.schema([*INDEX, ("feedback", ENTRIES)])
-"""What the decisions need of each record: `part` is the number of the logged row, `place` that of the record in it."""
+_LINE = pa.schema([*INDEX, ("feedback", ENTRIES), (_PACKED, pa.binary())])
+"""What the decisions need of a converted row, and the packed batch: `part` is the number of the first logged row in the
+batch, `place` that of the converted row in it."""
 
-_MORE = pa.schema(
+_BUILT = pa.schema(
     [
-        ("reason", pa.string()),
-        ("message", pa.string()),
-        *TALLY,
-        ("codes", pa.list_(pa.string())),  # of the issues of a row that is invalid
-        ("verdicts", pa.binary()),  # on the rows of a batch that stay; it travels in the first of them
+        ("rows", pa.binary()),
+        ("set_aside", pa.binary()),
+        ("verdicts", pa.binary()),  # on the rows
+        ("counts", pa.list_(pa.struct([("what", pa.string()), ("name", pa.string()), ("count", pa.int64())]))),
     ]
 )
-_BUILT = pa.schema([*ROWS, *_MORE])
+"""What was made of a batch: packed, and counted."""
+
+_COUNTED = ("kept", "joined", "reason", "labels", "redacted", "codes")
 
 
 def _numbered_batches(names: Sequence[str], batches: Batches) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
@@ -362,18 +376,26 @@ def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.Re
     return batch.select(list(range(batch.num_columns))[start:end])
 
 
-def _index(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
+def _convert(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
     for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], batches):
         rows, stratum = _converted(batch, plan)
-        of = logged_rows(rows)
+        size = rows.num_rows
         made = {
-            "part": pa.array(places[of]),
-            "place": rows.column("record").cast(pa.int64()).fill_null(0),
-            "stratum": pa.nulls(rows.num_rows, pa.string()) if stratum is None else stratum,
+            "part": pa.array(np.full(size, places[0])),
+            "place": pa.array(np.arange(size)),
+            "stratum": pa.nulls(size, pa.string()) if stratum is None else stratum,
             "without_trace": rows.column("trace").is_null(),
+            _PACKED: pack(rows, "lz4"),
         }
-        arrays = [made[f.name] if f.name in made else rows.column(f.name) for f in _INDEXED]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_INDEXED)
+        yield _in_first(_LINE, {f.name: made[f.name] if f.name in made else rows.column(f.name) for f in _LINE}, size)
+
+
+def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
+    """A batch of so many lines; what is no array stands in the first of them."""
+    arrays = [
+        a if isinstance(a := given[f.name], pa.Array) else pa.array([a, *[None] * (lines - 1)], f.type) for f in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, pa.Array | None]:
@@ -383,17 +405,18 @@ def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, 
     return convert_logged(logged, plan, {name: array for name, array in said.items() if array})
 
 
-def _build(plan: BuildPlan, hook: Hook | None, names: Sequence[str], batches: Batches) -> Batches:
-    for batch in named([_DECISIONS, "__place__", *names, _WANTED, _STRATUM], batches):
-        rows, _ = _converted(_columns(batch, 2), plan)
-        decisions = _matching(batch.column(0), rows)
-        reasons = decisions.field("reason")
-        stays = np.asarray(reasons.is_null())
-        yield from _stay(filtered(_complete(rows, decisions), stays), plan, hook)
-        if not stays.all():
-            redactor = hook or plan.redact
-            aside = rows_set_aside(filtered(rows, ~stays), reasons.drop_null())
-            yield _aside(redacted(aside, Redactor(redactor)) if redactor else aside)
+def _build(plan: BuildPlan, hook: Hook | None, batches: Batches) -> Batches:
+    for batch in named([_DECISIONS, _PACKED], batches):
+        for i in np.flatnonzero(batch.column(1).is_valid()):
+            rows = unpack(batch.column(1)[i].as_buffer())
+            made = _made(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook)
+            yield _in_first(_BUILT, made, rows.num_rows)
+
+
+def _unpacked(batches: Batches) -> Batches:
+    for batch in batches:
+        for cell in batch.column(0).drop_null():
+            yield unpack(cell.as_buffer())
 
 
 def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
@@ -416,33 +439,38 @@ def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch
     return filled.append_column("entries", decisions.field("entries").cast(ENTRIES))
 
 
-def _stay(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None) -> Batches:
-    """Rows that are finished, and those of them that the check sets aside."""
-    if not rows.num_rows:
-        return
-    finished = finish_batch(rows, plan, hook)
+def _made(
+    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None
+) -> dict[str, bytes | list[dict[str, Any]]]:
+    """What is made of a batch of converted rows: the columns of _BUILT."""
+    reasons = decisions.field("reason")
+    stays = np.asarray(reasons.is_null())
+    finished = finish_batch(filtered(_complete(rows, decisions), stays), plan, hook)
     valid = np.asarray(verdict(finished, "valid")).astype(bool) | plan.keeps("invalid")
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
-    if good.num_rows:
-        verdicts = pack(good.select(list(range(len(VERDICT)))))
-        more = {name: tally(good, name) for name in TALLY.names}
-        first = pa.array([verdicts, *[None] * (good.num_rows - 1)], pa.binary())
-        yield _fitted(evaluation_rows(good), {**more, "verdicts": first})
-    if bad.num_rows:
-        codes = [[note["code"] for note in notes] for notes in verdict(bad, "issues").to_pylist()]
-        yield _aside(invalid_rows(bad), codes=pa.array(codes, pa.list_(pa.string())))
+    aside = rows_set_aside(filtered(rows, ~stays), reasons.drop_null())
+    redactor = hook or plan.redact
+    if redactor:
+        aside = redacted(aside, Redactor(redactor))
+    aside = one_batch(pa.Table.from_batches([aside, invalid_rows(bad)]))
+    counts = {
+        "kept": Counter({"": good.num_rows}),
+        "joined": Counter({"": rows.num_rows - decisions.field("trace").null_count}),
+        "reason": Counter(aside.column("reason").to_pylist()),
+        "labels": label_counts(good),
+        "redacted": redacted_counts(good),
+        "codes": Counter(note["code"] for notes in verdict(bad, "issues").to_pylist() for note in notes),
+    }
+    return {
+        "rows": pack(_of(ROWS, evaluation_rows(good)), "lz4"),
+        "set_aside": pack(aside, "lz4"),
+        "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
+        "counts": [{"what": w, "name": n, "count": c} for w, found in counts.items() for n, c in found.items()],
+    }
 
 
-def _aside(batch: pa.RecordBatch, **more: pa.Array) -> pa.RecordBatch:
-    names = [{"time": "request_time"}.get(n, n) for n in batch.schema.names]
-    return _fitted(pa.RecordBatch.from_arrays(batch.columns, names=names), more)
-
-
-def _fitted(batch: pa.RecordBatch, more: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The batch with all columns of _BUILT."""
-    given = {**dict(zip(batch.schema.names, batch.columns, strict=True)), **more}
-    arrays = [given[f.name].cast(f.type) if f.name in given else pa.nulls(batch.num_rows, f.type) for f in _BUILT]
-    return pa.RecordBatch.from_arrays(arrays, schema=_BUILT)
+def _of(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
 
 
 def _pairs(names: Sequence[str], batches: Batches) -> Batches:
