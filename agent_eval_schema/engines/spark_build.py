@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells import filtered
-from agent_eval_schema.engines.spark import Batches, ddl, named, numbered, pack, spark_source, unpack
+from agent_eval_schema.engines.spark import Batches, ddl, ddl_of, named, numbered, pack, spark_source, unpack
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
 from agent_eval_schema.frames import Source, one_batch
 from agent_eval_schema.issues import EvalSetError
@@ -103,8 +103,8 @@ class SparkBuild:
     @cached_property
     def summary(self) -> Summary:
         start = time.perf_counter()
-        counts, fold = self._counts(), self._fold
-        said = feedback_counts(dict(self._decided.results("SELECT what, rows_of FROM tallies")))
+        fold, counts = self._told
+        said = feedback_counts(self._decided.tallies())
         issues = issue_counts(Counter(fold.counts) + counts["codes"], said)
         records = counts["kept"].total() + counts["reason"].total()
         steps = funnel_steps(records, counts["reason"])
@@ -133,23 +133,23 @@ class SparkBuild:
     def report(self) -> Report:
         """The report on the rows; their positions are those in `rows`."""
         source = spark_source(self.rows)
-        return Report(source, finish_plan(self._plan), self._fold)
+        return Report(source, finish_plan(self._plan), self._told[0])
 
     @cached_property
-    def _fold(self) -> Fold:
+    def _told(self) -> tuple[Fold, dict[str, Counter[str]]]:
+        """What the driver is told of each batch: the verdicts on the rows, and the counts (see `_made`)."""
         plan = finish_plan(self._plan)
         nowhere = Source("arrow", lambda: iter(()), lambda _: None)
         fold = Fold(plan.codes, plan.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
-        for row in self._built.where("verdicts IS NOT NULL").select("verdicts").toLocalIterator():
-            fold.add(unpack(row[0]))
+        counts = {what: Counter[str]() for what in _COUNTED}
+        for verdicts, counted in (
+            self._built.where("verdicts IS NOT NULL").select("verdicts", "counts").toLocalIterator()
+        ):
+            fold.add(unpack(verdicts))
+            for what, more in msgspec.json.decode(counted).items():
+                counts[what].update(more)
         fold.finish()
-        return fold
-
-    def _counts(self) -> dict[str, Counter[Any]]:
-        """How many rows are kept, or have which reason; of those that are kept, how many have which label and how much
-        was replaced in them; of those that are invalid, how many issues they have of each code."""
-        found = self._built.selectExpr("inline(counts)").groupBy("what", "name").sum("count").collect()
-        return {what: Counter({name: n for w, name, n in found if w == what}) for what in _COUNTED}
+        return fold, counts
 
     def _strata(self) -> tuple[Stratum, ...]:
         if not self._plan.stratified:
@@ -256,16 +256,16 @@ class _Decided:
         self._plan = plan
         own = "SUM(CASE WHEN record IS NULL OR record = 0 THEN 1 ELSE 0 END)"
         self.logged, given = self._lines.selectExpr(f"COALESCE({own}, 0)", "COUNT(feedback)").first() or (0, 0)
-        rated = (given and plan.labelled) or _is_table(labels)
+        self._rated = (given and plan.labelled) or _is_table(labels)
         said = _logged_labels(labels, plan) if _is_table(labels) else self._lines
         self._tables: dict[str, Any] = {
             "calls": self._lines.select(*INDEX.names),
-            "entries": _entries(said.where("feedback IS NOT NULL" if rated else "false")),
+            "entries": _entries(said.where("feedback IS NOT NULL" if self._rated else "false")),
             **({} if traces is None else {"traces": _traces(traces)}),
         }
         self._steps = {step.name: step.select for step in steps_of(plan)}
         self._again = [
-            *(("asked", "latest", "rated") if rated else ()),
+            *(("asked", "latest", "rated") if self._rated else ()),
             *(("candidates", "chosen") if plan.sample is not None else ()),
             *(("decisions",) if traces is not None else ()),
         ]
@@ -278,10 +278,22 @@ class _Decided:
         """The lines that have a packed batch with the decisions about its rows, the others without; see `_build`."""
         from pyspark.sql.functions import broadcast
 
-        decisions = self._select(_BY_BATCH.format(joined=_JOINED if "traces" in self._tables else _NOT_JOINED))
+        traced = "traces" in self._tables
+        by_batch = _BY_BATCH.format(
+            entries=f"COALESCE(l.entries, {_NO_ENTRIES})" if self._rated else _NO_ENTRIES,
+            trace="j.trace" if traced else "CAST(NULL AS STRING)",
+            more=(_ENTRIES if self._rated else "") + (_TRACES if traced else ""),
+        )
+        decisions = self._select(by_batch)
         if self.logged <= SENT_TO_ALL:
             decisions = broadcast(decisions)
         return self._lines.join(decisions, ["part", "place"], "left").select(_DECISIONS, _PACKED)
+
+    def tallies(self) -> dict[str, int]:
+        """What became of the feedback."""
+        if not self._rated:
+            return dict.fromkeys(("given", "latest", "attached", "unknown"), 0)
+        return dict(self.results("SELECT what, rows_of FROM tallies"))
 
     def results(self, select: str) -> list[tuple[Any, ...]]:
         """A small result."""
@@ -298,7 +310,7 @@ class _Decided:
         for name, step in reversed(self._steps.items()):
             if _mentions(said, name):
                 steps.insert(0, f"{name} AS ({step})")
-                said += step
+                said += f" {step}"
         tables = {name: table for name, table in self._tables.items() if _mentions(said, name)}
         given = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
         return self._lines.sparkSession.sql(f"WITH {', '.join([*given, *steps])} {select}", **tables)
@@ -313,17 +325,21 @@ _BACK = ", ".join(f"e.{name} AS {name}" for name in ENTRY_TYPE.names)
 
 _BY_BATCH = f"""
     SELECT d.part, CAST(0 AS BIGINT) AS place,
-           sort_array(collect_list(struct(d.place, d.content_hash, d.reason, l.entries, j.trace))) AS {_DECISIONS}
-    FROM decisions d
+           sort_array(collect_list(
+               struct(d.place, d.content_hash, d.reason, {{entries}} AS entries, {{trace}} AS trace)
+           )) AS {_DECISIONS}
+    FROM decisions d {{more}}
+    GROUP BY d.part
+"""
+# Entries are never null: Spark 4 measures a list at each line that it sends, and counts its nulls anew each time.
+_NO_ENTRIES = f"CAST(array() AS {ddl_of(ENTRIES)})"
+_ENTRIES = f"""
     LEFT JOIN (
         SELECT part, place, transform(sort_array(collect_list(struct({_FIELDS}))), e -> struct({_BACK})) AS entries
         FROM attached e GROUP BY part, place
     ) l ON d.part = l.part AND d.place = l.place
-    LEFT JOIN {{joined}} j ON d.part = j.part AND d.place = j.place
-    GROUP BY d.part
 """
-_JOINED = f"({JOINED_TRACES})"
-_NOT_JOINED = "(SELECT CAST(NULL AS BIGINT) AS part, CAST(NULL AS BIGINT) AS place, CAST(NULL AS STRING) AS trace)"
+_TRACES = f"LEFT JOIN ({JOINED_TRACES}) j ON d.part = j.part AND d.place = j.place"
 
 
 def _is_table(labels: Any) -> bool:
@@ -358,7 +374,7 @@ _BUILT = pa.schema(
         ("rows", pa.binary()),
         ("set_aside", pa.binary()),
         ("verdicts", pa.binary()),  # on the rows
-        ("counts", pa.list_(pa.struct([("what", pa.string()), ("name", pa.string()), ("count", pa.int64())]))),
+        ("counts", pa.string()),  # JSON: {what is counted: {name: number}}
     ]
 )
 """What was made of a batch: packed, and counted."""
@@ -436,12 +452,12 @@ def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch
     at = rows.schema.get_field_index("trace")
     traces = pa.compute.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     filled = rows.set_column(at, rows.schema.field(at), traces)
-    return filled.append_column("entries", decisions.field("entries").cast(ENTRIES))
+    entries = decisions.field("entries").cast(ENTRIES)
+    none = pa.compute.equal(pa.compute.list_value_length(entries), 0)
+    return filled.append_column("entries", pa.compute.if_else(none, pa.scalar(None, ENTRIES), entries))
 
 
-def _made(
-    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None
-) -> dict[str, bytes | list[dict[str, Any]]]:
+def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:
     """What is made of a batch of converted rows: the columns of _BUILT."""
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
@@ -465,7 +481,7 @@ def _made(
         "rows": pack(_of(ROWS, evaluation_rows(good)), "lz4"),
         "set_aside": pack(aside, "lz4"),
         "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
-        "counts": [{"what": w, "name": n, "count": c} for w, found in counts.items() for n, c in found.items()],
+        "counts": msgspec.json.encode(counts),
     }
 
 

@@ -63,7 +63,7 @@ def steps(
     feedback (the column `stratum` is not read then), `by_question` keeps one row per distinct question.
     """
     own = [_NUMBERED, _ONCE if not keep_repeated else _EVERY, *(_ONE_PER_QUESTION if by_question else _ALL_QUESTIONS)]
-    results = [_decisions(keep_repeated, sample is not None), *_RESULTS]
+    results = [_decisions(keep_repeated, by_question, sample is not None), *_RESULTS]
     return [*own, *_FEEDBACK, _stratum(by_thumbs), *_sampled(sample, stratified or by_thumbs), *results]
 
 
@@ -224,25 +224,25 @@ def _shared(sample: int | float) -> list[Step]:
     ]
 
 
-def _decisions(keep_repeated: bool, sampled: bool) -> Step:
-    row = "part, place, content_hash"
-    repeated = f"SELECT {row}, '{REPEATED}' AS reason FROM numbered WHERE nth > 1 UNION ALL"
-    stay = f"""
-        SELECT c.part, c.place, c.content_hash, CASE WHEN s.part IS NULL THEN '{NOT_SAMPLED}' END AS reason
-        FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
-    """
-    all_stay = f"SELECT {row}, NULL AS reason FROM candidates"
-    return Step(
-        "decisions",
-        f"""
-        SELECT {row}, reason FROM calls WHERE reason IS NOT NULL
-        UNION ALL
-        {"" if keep_repeated else repeated}
-        SELECT {row}, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1
-        UNION ALL
-        {stay if sampled else all_stay}
-        """,
-    )
+def _decisions(keep_repeated: bool, by_question: bool, sampled: bool) -> Step:
+    row, repeated = "part, place, content_hash", "" if keep_repeated else f"CASE WHEN nth > 1 THEN '{REPEATED}' END"
+    found = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
+    if not (by_question or sampled):  # what is not repeated stays: one look at the rows is enough
+        found.append(f"SELECT {row}, {repeated or 'NULL'} AS reason FROM numbered")
+        return Step("decisions", _UNION.join(found))
+    if repeated:
+        found.append(f"SELECT {row}, {repeated} AS reason FROM numbered WHERE nth > 1")
+    if by_question:
+        found.append(f"SELECT {row}, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1")
+    found.append(_STAY if sampled else f"SELECT {row}, NULL AS reason FROM candidates")
+    return Step("decisions", _UNION.join(found))
+
+
+_UNION = " UNION ALL "
+_STAY = f"""
+    SELECT c.part, c.place, c.content_hash, CASE WHEN s.part IS NULL THEN '{NOT_SAMPLED}' END AS reason
+    FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
+"""
 
 
 _RESULTS = (
