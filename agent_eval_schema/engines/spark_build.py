@@ -27,7 +27,18 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells import filtered
-from agent_eval_schema.engines.spark import Batches, ddl, ddl_of, named, numbered, pack, spark_source, unpack
+from agent_eval_schema.engines.spark import (
+    Batches,
+    ddl,
+    ddl_of,
+    lists_filled,
+    named,
+    numbered,
+    pack,
+    spark_source,
+    unpack,
+    with_nulls,
+)
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
 from agent_eval_schema.frames import Source, one_batch
 from agent_eval_schema.issues import EvalSetError
@@ -227,7 +238,7 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
 
     wanted = expr(plan.where).cast("boolean") if plan.where else lit(True)
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
-    raw = numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM)))
+    raw = lists_filled(numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM))))
     return raw.mapInArrow(partial(_convert, plan, df.columns), ddl(_LINE))
 
 
@@ -393,7 +404,7 @@ def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.Re
 
 
 def _convert(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
-    for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], batches):
+    for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], with_nulls(batches)):
         rows, stratum = _converted(batch, plan)
         size = rows.num_rows
         made = {
