@@ -91,14 +91,15 @@ class SparkBuild:
     report
         The `Report` on the rows, as of `validate_eval_set`.
 
-    DataFrames are lazy; what they have in common is computed once and kept (`persist`) until `close()`. Use it as a
-    context manager, or close it when its DataFrames are written.
+    DataFrames are lazy; what they have in common is computed once and kept (`persist`) until `close()`: the converted
+    and the finished rows, packed, a third of their size each, in memory or on the executors' disks. Whoever reads
+    `rows` or `set_aside` unpacks them: write them, or persist what is asked for often. Use it as a context manager, or
+    close it when its DataFrames are written.
     """
 
     def __init__(self, plan: BuildPlan, reason: str, decided: _Decided, built: DataFrame, hook: Hook | None) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
         self._built = _kept(built)
-        self._seconds = 0.0
 
     @property
     def rows(self) -> DataFrame:
@@ -206,8 +207,9 @@ def spark_from_inference_table(
     `where` and an SQL expression to `stratify` by are Spark SQL. The rows, and a sample of them, are those of the
     embedded engine; their order is Spark's.
 
-    The DataFrame must give the same rows in the same partitions when it is read again, as files and tables do; one that
-    does not (`rand()`, the order behind a shuffle) has to be persisted or written first, and is told.
+    The DataFrame is read once, and what is made of it is kept. It is read again only where nothing can be kept
+    (serverless compute) or an executor was lost: then it must give the same rows in the same partitions, as files and
+    tables do; one that does not (`rand()`, the order behind a shuffle) is told, and has to be written first.
 
     Returns
     -------
@@ -260,14 +262,15 @@ def _let_go(df: DataFrame) -> None:
 
 
 class _Decided:
-    """The decisions about all rows: Spark SQL over the lines."""
+    """The decisions about all rows: Spark SQL over the lines. As few queries as can be: of a small table, planning them
+    takes longer than the work, so a step is a common table of those that read it."""
 
     def __init__(self, lines: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
         self._lines = _kept(lines)
-        self._plan = plan
-        own = "SUM(CASE WHEN record IS NULL OR record = 0 THEN 1 ELSE 0 END)"
-        self.logged, given = self._lines.selectExpr(f"COALESCE({own}, 0)", "COUNT(feedback)").first() or (0, 0)
-        self._rated = (given and plan.labelled) or _is_table(labels)
+        calls = "COUNT(CASE WHEN record IS NULL OR record = 0 THEN 1 END)"
+        self.logged: int
+        self.logged, feedback = self._lines.selectExpr(calls, "COUNT(feedback)").collect()[0]
+        self._rated = bool(feedback and plan.labelled) or _is_table(labels)
         said = _logged_labels(labels, plan) if _is_table(labels) else self._lines
         self._tables: dict[str, Any] = {
             "calls": self._lines.select(*INDEX.names),
@@ -275,12 +278,12 @@ class _Decided:
             **({} if traces is None else {"traces": _traces(traces)}),
         }
         self._steps = {step.name: step.select for step in steps_of(plan)}
+        # Those that several others read and that are not as good as empty are computed once.
         self._again = [
             *(("asked", "latest", "rated") if self._rated else ()),
             *(("candidates", "chosen") if plan.sample is not None else ()),
             *(("decisions",) if traces is not None else ()),
         ]
-        """The steps that several others read, and that are not as good as empty: computed once."""
         for name in self._again:
             self._tables[name] = _kept(self._select(self._steps.pop(name)))
         self.seconds = time.perf_counter() - start
@@ -342,8 +345,8 @@ _BY_BATCH = f"""
     FROM decisions d {{more}}
     GROUP BY d.part
 """
-# Entries are never null: Spark 4 measures a list at each line that it sends, and counts its nulls anew each time.
 _NO_ENTRIES = f"CAST(array() AS {ddl_of(ENTRIES)})"
+"""Rather than null: see `lists_filled`."""
 _ENTRIES = f"""
     LEFT JOIN (
         SELECT part, place, transform(sort_array(collect_list(struct({_FIELDS}))), e -> struct({_BACK})) AS entries
