@@ -118,14 +118,13 @@ class SparkBuild:
         fold, counts = self._told
         said = feedback_counts(self._decided.tallies())
         issues = issue_counts(Counter(fold.counts) + counts["codes"], said)
-        records = counts["kept"].total() + counts["reason"].total()
-        steps = funnel_steps(records, counts["reason"])
+        steps = funnel_steps(self._decided.records, counts["reason"])
         return Summary(
             table=None,
             family=self._plan.family,
             family_reason=self._reason,
             logged=self._decided.logged,
-            records=records,
+            records=self._decided.records,
             steps=steps,
             rows=steps[-1].left,
             feedback=said,
@@ -160,6 +159,8 @@ class SparkBuild:
             fold.add(unpack(verdicts))
             for what, more in msgspec.json.decode(counted).items():
                 counts[what].update(more)
+        if counts["kept"].total() + counts["reason"].total() != self._decided.records:
+            raise EvalSetError(_OTHER_ROWS)
         fold.finish()
         return fold, counts
 
@@ -268,8 +269,9 @@ class _Decided:
     def __init__(self, lines: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
         self._lines = _kept(lines)
         calls = "COUNT(CASE WHEN record IS NULL OR record = 0 THEN 1 END)"
+        self.records: int
         self.logged: int
-        self.logged, feedback = self._lines.selectExpr(calls, "COUNT(feedback)").collect()[0]
+        self.records, self.logged, feedback = self._lines.selectExpr("COUNT(*)", calls, "COUNT(feedback)").collect()[0]
         self._rated = bool(feedback and plan.labelled) or _is_table(labels)
         said = _logged_labels(labels, plan) if _is_table(labels) else self._lines
         self._tables: dict[str, Any] = {
@@ -454,11 +456,14 @@ def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
     order in which the rows were before."""
     found = lists.flatten()
     if not found.field("content_hash").equals(rows.column("content_hash")):
-        raise EvalSetError(
-            "the DataFrame gave other rows, or gave them in another order, when it was read again: persist it, or "
-            "write it to a table, before a set is built from it"
-        )
+        raise EvalSetError(_OTHER_ROWS)
     return found
+
+
+_OTHER_ROWS = (
+    "the DataFrame gave other rows, or gave them in another order, when it was read again: persist it, or write it to "
+    "a table, before a set is built from it"
+)
 
 
 def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch:
