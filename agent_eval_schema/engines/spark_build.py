@@ -471,9 +471,16 @@ def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch
     at = rows.schema.get_field_index("trace")
     traces = pa.compute.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     filled = rows.set_column(at, rows.schema.field(at), traces)
-    entries = decisions.field("entries").cast(ENTRIES)
-    none = pa.compute.equal(pa.compute.list_value_length(entries), 0)
-    return filled.append_column("entries", pa.compute.if_else(none, pa.scalar(None, ENTRIES), entries))
+    return filled.append_column("entries", _entry_lists(decisions.field("entries")))
+
+
+def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
+    """The entries as rows have them: null where there are none. If there are none at all, what is in the lists is not
+    looked at: see `named`."""
+    sizes = pa.compute.list_value_length(lists)
+    if not pa.compute.sum(sizes).as_py():
+        return pa.nulls(len(lists), ENTRIES)
+    return pa.compute.if_else(pa.compute.equal(sizes, 0), pa.scalar(None, ENTRIES), lists.cast(ENTRIES))
 
 
 def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:
