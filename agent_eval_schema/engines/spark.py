@@ -11,7 +11,6 @@ The package must be installed where the executors run. Works with the API of Spa
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -154,17 +153,26 @@ def numbered(df: DataFrame) -> DataFrame:
     return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
 
 
-def pack(batch: pa.RecordBatch) -> bytes:
+def lists_filled(df: DataFrame) -> DataFrame:
+    """The plainly named DataFrame with empty lists and maps for those that are null, and behind its columns one for
+    each of these, in their order, that says where. Spark 4 measures what it has gathered for Python at each row, and
+    goes through all nulls of a list again: with mostly null lists that takes longer than all else. See `with_nulls`."""
+    empty = {f.name: f"{kind}()" for f in df.schema.fields if (kind := f.dataType.typeName()) in ("array", "map")}
+    filled = [f"COALESCE({name}, {empty[name]}) AS {name}" if name in empty else name for name in df.columns]
+    return df.selectExpr(*filled, *(f"{name} IS NULL AS {name}_null" for name in empty))
+
+
+def pack(batch: pa.RecordBatch, codec: str = "zstd") -> bytes:
     """A batch as it goes through a cell: with its own schema, as each names the columns that it has."""
-    sink, options = io.BytesIO(), pa.ipc.IpcWriteOptions(compression="zstd")
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=codec)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    return sink.getvalue()
+    return bytes(sink.getvalue())
 
 
-def unpack(cell: bytes | bytearray) -> pa.RecordBatch:
+def unpack(cell: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
     """The batch in a cell."""
-    return pa.ipc.open_stream(bytes(cell)).read_next_batch()
+    return pa.ipc.open_stream(cell).read_next_batch()
 
 
 @contextmanager
@@ -198,6 +206,22 @@ def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
         step = rows_per_batch(batch.get_total_buffer_size() / max(batch.num_rows, 1))
         for start in range(0, batch.num_rows, step):
             yield without_marks(batch.slice(start, step))
+
+
+def with_nulls(batches: Iterable[pa.RecordBatch]) -> Batches:
+    """The rows of `lists_filled` as they were before."""
+    for batch in batches:
+        lists = [i for i, f in enumerate(batch.schema) if pa.types.is_list(f.type) or pa.types.is_map(f.type)]
+        columns = batch.columns[: batch.num_columns - len(lists)]
+        for i, absent in zip(lists, batch.columns[len(columns) :], strict=True):
+            columns[i] = _absent(columns[i], absent)
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[: len(columns)])
+
+
+def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
+    """The lists or maps, null where that is said. What is in them is not looked at: see `named`."""
+    valid = pa.compute.invert(absent).buffers()[1]
+    return pa.Array.from_buffers(lists.type, len(lists), [valid, lists.buffers()[1]], children=[lists.values])
 
 
 def _verdicts(plan: Plan, names: Sequence[str], kept: Sequence[str], batches: Batches) -> Batches:

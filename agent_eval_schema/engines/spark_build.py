@@ -1,12 +1,15 @@
 """A logged table → an evaluation set, on Spark: the kernels and the SQL of the embedded engine, so the same rows.
 
-    df ─mapInArrow(convert_batch)─▶ index, a narrow line a record ─SQL (decide.py)─▶ decisions, a line a logged row
-    df ⋈ decisions ─mapInArrow(convert_batch, finish_batch)─▶ built ─┬─▶ rows
-                                                                     ├─▶ set aside
-                                                                     └─▶ summary, report
+    df ─mapInArrow(convert_batch)─▶ lines, one a record: index, packed rows ─SQL (decide.py)─▶ decisions
+    lines ⋈ decisions ─mapInArrow(finish_batch)─▶ built, packed ─┬─▶ rows
+                                                                 ├─▶ set aside
+                                                                 └─▶ summary, report
 
-Payloads are read twice and go into Python twice; they are only shuffled where the decisions are too many to be sent to
-every executor. Nothing but numbers and packed verdicts comes to the driver.
+Payloads are read once and go into Python once; what is made of them is kept packed, a cell a batch, so that Spark has
+few bytes to copy and none to encode. A packed batch travels in the first line of its rows; the other lines have none,
+so that the 10,000 lines that Spark sends to Python at once hold no more than as many rows. Payloads are only shuffled
+where the decisions are too many to be sent to every executor. Nothing but numbers and packed verdicts comes to the
+driver.
 """
 
 from __future__ import annotations
@@ -24,9 +27,20 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells import filtered
-from agent_eval_schema.engines.spark import Batches, ddl, named, numbered, pack, spark_source, unpack
+from agent_eval_schema.engines.spark import (
+    Batches,
+    ddl,
+    ddl_of,
+    lists_filled,
+    named,
+    numbered,
+    pack,
+    spark_source,
+    unpack,
+    with_nulls,
+)
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
-from agent_eval_schema.frames import Source
+from agent_eval_schema.frames import Source, one_batch
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.production.aside import SET_ASIDE, invalid_rows, redacted, rows_set_aside
 from agent_eval_schema.production.convert import FEEDBACK as ENTRY_TYPE
@@ -34,18 +48,18 @@ from agent_eval_schema.production.decide import ENTRY, JOINED_TRACES
 from agent_eval_schema.production.finish import (
     ENTRIES,
     ROWS,
-    TALLY,
     evaluation_rows,
     finish_batch,
     finish_plan,
-    tally,
+    label_counts,
+    redacted_counts,
 )
 from agent_eval_schema.production.options import FEEDBACK, plan_of
 from agent_eval_schema.production.parts import INDEX, TRACES
 from agent_eval_schema.production.plan import BuildPlan
 from agent_eval_schema.production.redact import Hook, Redactor
 from agent_eval_schema.production.side_tables import ASSESSMENT_LOGS, require_assessments, trace_pairs
-from agent_eval_schema.production.stages import convert_logged, logged_rows, steps_of
+from agent_eval_schema.production.stages import convert_logged, steps_of
 from agent_eval_schema.production.summary import Stratum, Summary, feedback_counts, funnel_steps, issue_counts
 from agent_eval_schema.report import Report
 from agent_eval_schema.verdict import VERDICT, verdict
@@ -59,7 +73,7 @@ where they are; beyond, Spark joins the two as it sees fit."""
 
 STRATA_KEPT = 100
 
-_WANTED, _STRATUM, _DECISIONS = "wanted", "stratum", "decisions"
+_WANTED, _STRATUM, _DECISIONS, _PACKED = "wanted", "stratum", "decisions", "packed"
 
 
 class SparkBuild:
@@ -77,44 +91,46 @@ class SparkBuild:
     report
         The `Report` on the rows, as of `validate_eval_set`.
 
-    DataFrames are lazy; what they have in common is computed once and kept (`persist`) until `close()`. Use it as a
-    context manager, or close it when its DataFrames are written.
+    DataFrames are lazy; what they have in common is computed once and kept (`persist`) until `close()`: the converted
+    and the finished rows, packed, a third of their size each, in memory or on the executors' disks. Whoever reads
+    `rows` or `set_aside` unpacks them: write them, or persist what is asked for often. Use it as a context manager, or
+    close it when its DataFrames are written.
     """
 
     def __init__(self, plan: BuildPlan, reason: str, decided: _Decided, built: DataFrame, hook: Hook | None) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
         self._built = _kept(built)
-        self._seconds = 0.0
 
     @property
     def rows(self) -> DataFrame:
-        return self._built.where("reason IS NULL").select(*ROWS.names)
+        return self._unpacked("rows", ROWS)
 
     @property
     def set_aside(self) -> DataFrame:
-        columns = [f"{ {'time': 'request_time'}.get(n, n) } AS {n}" for n in SET_ASIDE.names]
-        return self._built.where("reason IS NOT NULL").selectExpr(*columns)
+        return self._unpacked("set_aside", SET_ASIDE)
+
+    def _unpacked(self, name: str, schema: pa.Schema) -> DataFrame:
+        return self._built.select(name).mapInArrow(_unpacked, ddl(schema))
 
     @cached_property
     def summary(self) -> Summary:
         start = time.perf_counter()
-        counts, fold = self._counts(), self._fold
-        said = feedback_counts(dict(self._decided.results("SELECT what, rows_of FROM tallies")))
+        fold, counts = self._told
+        said = feedback_counts(self._decided.tallies())
         issues = issue_counts(Counter(fold.counts) + counts["codes"], said)
-        records = sum(counts["reason"].values())
-        steps = funnel_steps(records, {r: n for r, n in counts["reason"].items() if r is not None})
+        steps = funnel_steps(self._decided.records, counts["reason"])
         return Summary(
             table=None,
             family=self._plan.family,
             family_reason=self._reason,
             logged=self._decided.logged,
-            records=records,
+            records=self._decided.records,
             steps=steps,
             rows=steps[-1].left,
             feedback=said,
             labels=dict(sorted(counts["labels"].items())),
             redacted=dict(sorted(counts["redacted"].items())),
-            traces_joined=self._decided.joined,
+            traces_joined=counts["joined"].total(),
             strata=self._strata(),
             issues=issues,
             sample=self._plan.sample,
@@ -128,29 +144,25 @@ class SparkBuild:
     def report(self) -> Report:
         """The report on the rows; their positions are those in `rows`."""
         source = spark_source(self.rows)
-        return Report(source, finish_plan(self._plan), self._fold)
+        return Report(source, finish_plan(self._plan), self._told[0])
 
     @cached_property
-    def _fold(self) -> Fold:
+    def _told(self) -> tuple[Fold, dict[str, Counter[str]]]:
+        """What the driver is told of each batch: the verdicts on the rows, and the counts (see `_made`)."""
         plan = finish_plan(self._plan)
         nowhere = Source("arrow", lambda: iter(()), lambda _: None)
         fold = Fold(plan.codes, plan.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
-        for row in self._built.where("verdicts IS NOT NULL").select("verdicts").toLocalIterator():
-            fold.add(unpack(row[0]))
+        counts = {what: Counter[str]() for what in _COUNTED}
+        for verdicts, counted in (
+            self._built.where("verdicts IS NOT NULL").select("verdicts", "counts").toLocalIterator()
+        ):
+            fold.add(unpack(verdicts))
+            for what, more in msgspec.json.decode(counted).items():
+                counts[what].update(more)
+        if counts["kept"].total() + counts["reason"].total() != self._decided.records:
+            raise EvalSetError(_OTHER_ROWS)
         fold.finish()
-        return fold
-
-    def _counts(self) -> dict[str, Counter[Any]]:
-        """How many rows have which reason; of the rows, how many have which label and how much was replaced in them; of
-        those that are invalid, how many issues they have of each code."""
-        stays = self._built.where("reason IS NULL")
-        found = {
-            "reason": self._built.groupBy("reason").count(),
-            "labels": stays.selectExpr("explode(labels) AS name").groupBy("name").count(),
-            "redacted": stays.selectExpr("explode(redacted) AS (name, n)").groupBy("name").sum("n"),
-            "codes": self._built.selectExpr("explode(codes) AS name").groupBy("name").count(),
-        }
-        return {name: Counter({row[0]: row[1] for row in df.collect()}) for name, df in found.items()}
+        return fold, counts
 
     def _strata(self) -> tuple[Stratum, ...]:
         if not self._plan.stratified:
@@ -196,8 +208,9 @@ def spark_from_inference_table(
     `where` and an SQL expression to `stratify` by are Spark SQL. The rows, and a sample of them, are those of the
     embedded engine; their order is Spark's.
 
-    The DataFrame must give the same rows in the same partitions when it is read again, as files and tables do; one that
-    does not (`rand()`, the order behind a shuffle) has to be persisted or written first, and is told.
+    The DataFrame is read once, and what is made of it is kept. It is read again only where nothing can be kept
+    (serverless compute) or an executor was lost: then it must give the same rows in the same partitions, as files and
+    tables do; one that does not (`rand()`, the order behind a shuffle) is told, and has to be written first.
 
     Returns
     -------
@@ -217,21 +230,19 @@ def spark_from_inference_table(
     plan, reason = plan_of(df.columns, joins_traces=traces is not None, labels=labels, **options)
     plan = msgspec.structs.replace(plan, now=time.time_ns() // 1000)
     hook = options.get("redact") if callable(options.get("redact")) else None
-    raw = _raw(df, plan)
-    decided = _Decided(raw.mapInArrow(partial(_index, plan, df.columns), ddl(_INDEXED)), plan, labels, traces, start)
-    place, decisions = raw.columns[0], decided.by_logged_row()
-    joined = raw.join(decisions, place, "left").select(_DECISIONS, *raw.columns)
-    built = joined.mapInArrow(partial(_build, plan, hook, df.columns), ddl(_BUILT))
+    decided = _Decided(_lines(df, plan), plan, labels, traces, start)
+    built = decided.lines().mapInArrow(partial(_build, plan, hook), ddl(_BUILT))
     return SparkBuild(plan, reason, decided, built, hook)
 
 
-def _raw(df: DataFrame, plan: BuildPlan) -> DataFrame:
-    """The rows, numbered; at the end what the user's SQL says of each."""
+def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
+    """The converted rows, a line each: what decisions need of it, and in the first of each batch all of the batch."""
     from pyspark.sql.functions import expr, lit
 
     wanted = expr(plan.where).cast("boolean") if plan.where else lit(True)
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
-    return numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM)))
+    raw = lists_filled(numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM))))
+    return raw.mapInArrow(partial(_convert, plan, df.columns), ddl(_LINE))
 
 
 def _kept(df: DataFrame) -> DataFrame:
@@ -252,81 +263,114 @@ def _let_go(df: DataFrame) -> None:
 
 
 class _Decided:
-    """The decisions about all rows: Spark SQL over the index."""
+    """The decisions about all rows: Spark SQL over the lines. As few queries as can be: of a small table, planning them
+    takes longer than the work, so a step is a common table of those that read it."""
 
-    def __init__(self, index: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
-        self._index = _kept(index)
-        self._plan = plan
+    def __init__(self, lines: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
+        self._lines = _kept(lines)
+        calls = "COUNT(CASE WHEN record IS NULL OR record = 0 THEN 1 END)"
+        self.records: int
+        self.logged: int
+        self.records, self.logged, feedback = self._lines.selectExpr("COUNT(*)", calls, "COUNT(feedback)").collect()[0]
+        self._rated = bool(feedback and plan.labelled) or _is_table(labels)
+        said = _logged_labels(labels, plan) if _is_table(labels) else self._lines
         self._tables: dict[str, Any] = {
-            "calls": self._index.drop("feedback"),
-            "entries": _entries(self._index, plan, labels),
+            "calls": self._lines.select(*INDEX.names),
+            "entries": _entries(said.where("feedback IS NOT NULL" if self._rated else "false")),
             **({} if traces is None else {"traces": _traces(traces)}),
         }
-        self.logged = self._index.where("place = 0").count()
-        for step in steps_of(plan):
-            made = self._select(step.select)
-            self._tables[step.name] = _kept(made) if step.name in _READ_AGAIN else made
+        self._steps = {step.name: step.select for step in steps_of(plan)}
+        # Those that several others read and that are not as good as empty are computed once.
+        self._again = [
+            *(("asked", "latest", "rated") if self._rated else ()),
+            *(("candidates", "chosen") if plan.sample is not None else ()),
+            *(("decisions",) if traces is not None else ()),
+        ]
+        for name in self._again:
+            self._tables[name] = _kept(self._select(self._steps.pop(name)))
         self.seconds = time.perf_counter() - start
 
-    def by_logged_row(self) -> DataFrame:
-        """A line a logged row: its number, and the decisions about its records in their order."""
+    def lines(self) -> DataFrame:
+        """The lines that have a packed batch with the decisions about its rows, the others without; see `_build`."""
         from pyspark.sql.functions import broadcast
 
-        lines = self._select(_BY_ROW.format(joined=_JOINED if "traces" in self._tables else _NOT_JOINED))
-        return broadcast(lines) if self.logged <= SENT_TO_ALL else lines
+        traced = "traces" in self._tables
+        by_batch = _BY_BATCH.format(
+            entries=f"COALESCE(l.entries, {_NO_ENTRIES})" if self._rated else _NO_ENTRIES,
+            trace="j.trace" if traced else "CAST(NULL AS STRING)",
+            more=(_ENTRIES if self._rated else "") + (_TRACES if traced else ""),
+        )
+        decisions = self._select(by_batch)
+        if self.logged <= SENT_TO_ALL:
+            decisions = broadcast(decisions)
+        return self._lines.join(decisions, ["part", "place"], "left").select(_DECISIONS, _PACKED)
 
-    @cached_property
-    def joined(self) -> int:
-        """How many rows got a trace from the table of traces."""
-        if "traces" not in self._tables:
-            return 0
-        return int(self.results(f"SELECT COUNT(*) FROM ({JOINED_TRACES}) j")[0][0])
+    def tallies(self) -> dict[str, int]:
+        """What became of the feedback."""
+        if not self._rated:
+            return dict.fromkeys(("given", "latest", "attached", "unknown"), 0)
+        return dict(self.results("SELECT what, rows_of FROM tallies"))
 
     def results(self, select: str) -> list[tuple[Any, ...]]:
         """A small result."""
         return [tuple(row) for row in self._select(select).collect()]
 
     def close(self) -> None:
-        for kept in (self._index, *(self._tables[name] for name in _READ_AGAIN)):
+        for kept in (self._lines, *(self._tables[name] for name in self._again)):
             _let_go(kept)
 
     def _select(self, select: str) -> DataFrame:
-        """A SELECT that may read the tables and the steps so far, by their names."""
-        mentioned = [name for name in self._tables if re.search(rf"\b{name}\b", select)]
-        query = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in mentioned)
-        return self._index.sparkSession.sql(f"WITH {query} {select}", **{n: self._tables[n] for n in mentioned})
+        """A SELECT that may read the tables and the steps by their names."""
+        steps: list[str] = []
+        said = select
+        for name, step in reversed(self._steps.items()):
+            if _mentions(said, name):
+                steps.insert(0, f"{name} AS ({step})")
+                said += f" {step}"
+        tables = {name: table for name, table in self._tables.items() if _mentions(said, name)}
+        given = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
+        return self._lines.sparkSession.sql(f"WITH {', '.join([*given, *steps])} {select}", **tables)
 
 
-_READ_AGAIN = ("asked", "latest", "rated", "candidates", "chosen", "decisions")
-"""The steps that several others read: computed once."""
+def _mentions(select: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", select) is not None
+
 
 _FIELDS = ", ".join(f"e.{name}" for name in ("time", *(n for n in ENTRY if n != "time")))
 _BACK = ", ".join(f"e.{name} AS {name}" for name in ENTRY_TYPE.names)
 
-_BY_ROW = f"""
-    SELECT d.part AS place,
-           sort_array(collect_list(struct(d.place, c.content_hash, d.reason, l.entries, j.trace))) AS {_DECISIONS}
-    FROM decisions d
-    JOIN calls c ON d.part = c.part AND d.place = c.place
+_BY_BATCH = f"""
+    SELECT d.part, CAST(0 AS BIGINT) AS place,
+           sort_array(collect_list(
+               struct(d.place, d.content_hash, d.reason, {{entries}} AS entries, {{trace}} AS trace)
+           )) AS {_DECISIONS}
+    FROM decisions d {{more}}
+    GROUP BY d.part
+"""
+_NO_ENTRIES = f"CAST(array() AS {ddl_of(ENTRIES)})"
+"""Rather than null: see `lists_filled`."""
+_ENTRIES = f"""
     LEFT JOIN (
         SELECT part, place, transform(sort_array(collect_list(struct({_FIELDS}))), e -> struct({_BACK})) AS entries
         FROM attached e GROUP BY part, place
     ) l ON d.part = l.part AND d.place = l.place
-    LEFT JOIN {{joined}} j ON d.part = j.part AND d.place = j.place
-    GROUP BY d.part
 """
-_JOINED = f"({JOINED_TRACES})"
-_NOT_JOINED = "(SELECT CAST(NULL AS BIGINT) AS part, CAST(NULL AS BIGINT) AS place, CAST(NULL AS STRING) AS trace)"
+_TRACES = f"LEFT JOIN ({JOINED_TRACES}) j ON d.part = j.part AND d.place = j.place"
 
 
-def _entries(index: DataFrame, plan: BuildPlan, labels: Any) -> DataFrame:
-    """The feedback, an entry a line: of the table itself, or of an assessment log."""
-    if not isinstance(labels, str) and labels is not None:
-        require_assessments(labels.columns)
-        work = partial(_index, BuildPlan(ASSESSMENT_LOGS, values=plan.values), labels.columns)
-        index = _raw(labels, BuildPlan(ASSESSMENT_LOGS)).mapInArrow(work, ddl(_INDEXED))
-    given = index.where("feedback IS NOT NULL" if plan.labelled else "false")
-    return given.selectExpr("part", "place", "inline(feedback)").select("part", "place", *ENTRY)
+def _is_table(labels: Any) -> bool:
+    return labels is not None and not isinstance(labels, str)
+
+
+def _logged_labels(labels: DataFrame, plan: BuildPlan) -> DataFrame:
+    """The lines of an assessment log."""
+    require_assessments(labels.columns)
+    return _lines(labels, BuildPlan(ASSESSMENT_LOGS, values=plan.values))
+
+
+def _entries(lines: DataFrame) -> DataFrame:
+    """The feedback in lines, an entry a line."""
+    return lines.selectExpr("part", "place", "inline(feedback)").select("part", "place", *ENTRY)
 
 
 def _traces(df: DataFrame) -> DataFrame:
@@ -337,19 +381,21 @@ def _traces(df: DataFrame) -> DataFrame:
 # on the executors
 
 
-_INDEXED = pa.schema([*INDEX, ("feedback", ENTRIES)])
-"""What the decisions need of each record: `part` is the number of the logged row, `place` that of the record in it."""
+_LINE = pa.schema([*INDEX, ("feedback", ENTRIES), (_PACKED, pa.binary())])
+"""What the decisions need of a converted row, and the packed batch: `part` is the number of the first logged row in the
+batch, `place` that of the converted row in it."""
 
-_MORE = pa.schema(
+_BUILT = pa.schema(
     [
-        ("reason", pa.string()),
-        ("message", pa.string()),
-        *TALLY,
-        ("codes", pa.list_(pa.string())),  # of the issues of a row that is invalid
-        ("verdicts", pa.binary()),  # on the rows of a batch that stay; it travels in the first of them
+        ("rows", pa.binary()),
+        ("set_aside", pa.binary()),
+        ("verdicts", pa.binary()),  # on the rows
+        ("counts", pa.string()),  # JSON: {what is counted: {name: number}}
     ]
 )
-_BUILT = pa.schema([*ROWS, *_MORE])
+"""What was made of a batch: packed, and counted."""
+
+_COUNTED = ("kept", "joined", "reason", "labels", "redacted", "codes")
 
 
 def _numbered_batches(names: Sequence[str], batches: Batches) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
@@ -362,18 +408,26 @@ def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.Re
     return batch.select(list(range(batch.num_columns))[start:end])
 
 
-def _index(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
-    for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], batches):
+def _convert(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
+    for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], with_nulls(batches)):
         rows, stratum = _converted(batch, plan)
-        of = logged_rows(rows)
+        size = rows.num_rows
         made = {
-            "part": pa.array(places[of]),
-            "place": rows.column("record").cast(pa.int64()).fill_null(0),
-            "stratum": pa.nulls(rows.num_rows, pa.string()) if stratum is None else stratum,
+            "part": pa.array(np.full(size, places[0])),
+            "place": pa.array(np.arange(size)),
+            "stratum": pa.nulls(size, pa.string()) if stratum is None else stratum,
             "without_trace": rows.column("trace").is_null(),
+            _PACKED: pack(rows, "lz4"),
         }
-        arrays = [made[f.name] if f.name in made else rows.column(f.name) for f in _INDEXED]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_INDEXED)
+        yield _in_first(_LINE, {f.name: made[f.name] if f.name in made else rows.column(f.name) for f in _LINE}, size)
+
+
+def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
+    """A batch of so many lines; what is no array stands in the first of them."""
+    arrays = [
+        a if isinstance(a := given[f.name], pa.Array) else pa.array([a, *[None] * (lines - 1)], f.type) for f in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, pa.Array | None]:
@@ -383,17 +437,18 @@ def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, 
     return convert_logged(logged, plan, {name: array for name, array in said.items() if array})
 
 
-def _build(plan: BuildPlan, hook: Hook | None, names: Sequence[str], batches: Batches) -> Batches:
-    for batch in named([_DECISIONS, "__place__", *names, _WANTED, _STRATUM], batches):
-        rows, _ = _converted(_columns(batch, 2), plan)
-        decisions = _matching(batch.column(0), rows)
-        reasons = decisions.field("reason")
-        stays = np.asarray(reasons.is_null())
-        yield from _stay(filtered(_complete(rows, decisions), stays), plan, hook)
-        if not stays.all():
-            redactor = hook or plan.redact
-            aside = rows_set_aside(filtered(rows, ~stays), reasons.drop_null())
-            yield _aside(redacted(aside, Redactor(redactor)) if redactor else aside)
+def _build(plan: BuildPlan, hook: Hook | None, batches: Batches) -> Batches:
+    for batch in named([_DECISIONS, _PACKED], batches):
+        for i in np.flatnonzero(batch.column(1).is_valid()):
+            rows = unpack(batch.column(1)[i].as_buffer())
+            made = _made(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook)
+            yield _in_first(_BUILT, made, rows.num_rows)
+
+
+def _unpacked(batches: Batches) -> Batches:
+    for batch in batches:
+        for cell in batch.column(0).drop_null():
+            yield unpack(cell.as_buffer())
 
 
 def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
@@ -401,11 +456,14 @@ def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
     order in which the rows were before."""
     found = lists.flatten()
     if not found.field("content_hash").equals(rows.column("content_hash")):
-        raise EvalSetError(
-            "the DataFrame gave other rows, or gave them in another order, when it was read again: persist it, or "
-            "write it to a table, before a set is built from it"
-        )
+        raise EvalSetError(_OTHER_ROWS)
     return found
+
+
+_OTHER_ROWS = (
+    "the DataFrame gave other rows, or gave them in another order, when it was read again: persist it, or write it to "
+    "a table, before a set is built from it"
+)
 
 
 def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch:
@@ -413,36 +471,48 @@ def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch
     at = rows.schema.get_field_index("trace")
     traces = pa.compute.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     filled = rows.set_column(at, rows.schema.field(at), traces)
-    return filled.append_column("entries", decisions.field("entries").cast(ENTRIES))
+    return filled.append_column("entries", _entry_lists(decisions.field("entries")))
 
 
-def _stay(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None) -> Batches:
-    """Rows that are finished, and those of them that the check sets aside."""
-    if not rows.num_rows:
-        return
-    finished = finish_batch(rows, plan, hook)
+def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
+    """The entries as rows have them: null where there are none. If there are none at all, what is in the lists is not
+    looked at: see `named`."""
+    sizes = pa.compute.list_value_length(lists)
+    if not pa.compute.sum(sizes).as_py():
+        return pa.nulls(len(lists), ENTRIES)
+    return pa.compute.if_else(pa.compute.equal(sizes, 0), pa.scalar(None, ENTRIES), lists.cast(ENTRIES))
+
+
+def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:
+    """What is made of a batch of converted rows: the columns of _BUILT."""
+    reasons = decisions.field("reason")
+    stays = np.asarray(reasons.is_null())
+    finished = finish_batch(filtered(_complete(rows, decisions), stays), plan, hook)
     valid = np.asarray(verdict(finished, "valid")).astype(bool) | plan.keeps("invalid")
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
-    if good.num_rows:
-        verdicts = pack(good.select(list(range(len(VERDICT)))))
-        more = {name: tally(good, name) for name in TALLY.names}
-        first = pa.array([verdicts, *[None] * (good.num_rows - 1)], pa.binary())
-        yield _fitted(evaluation_rows(good), {**more, "verdicts": first})
-    if bad.num_rows:
-        codes = [[note["code"] for note in notes] for notes in verdict(bad, "issues").to_pylist()]
-        yield _aside(invalid_rows(bad), codes=pa.array(codes, pa.list_(pa.string())))
+    aside = rows_set_aside(filtered(rows, ~stays), reasons.drop_null())
+    redactor = hook or plan.redact
+    if redactor:
+        aside = redacted(aside, Redactor(redactor))
+    aside = one_batch(pa.Table.from_batches([aside, invalid_rows(bad)]))
+    counts = {
+        "kept": Counter({"": good.num_rows}),
+        "joined": Counter({"": rows.num_rows - decisions.field("trace").null_count}),
+        "reason": Counter(aside.column("reason").to_pylist()),
+        "labels": label_counts(good),
+        "redacted": redacted_counts(good),
+        "codes": Counter(note["code"] for notes in verdict(bad, "issues").to_pylist() for note in notes),
+    }
+    return {
+        "rows": pack(_of(ROWS, evaluation_rows(good)), "lz4"),
+        "set_aside": pack(aside, "lz4"),
+        "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
+        "counts": msgspec.json.encode(counts),
+    }
 
 
-def _aside(batch: pa.RecordBatch, **more: pa.Array) -> pa.RecordBatch:
-    names = [{"time": "request_time"}.get(n, n) for n in batch.schema.names]
-    return _fitted(pa.RecordBatch.from_arrays(batch.columns, names=names), more)
-
-
-def _fitted(batch: pa.RecordBatch, more: Mapping[str, pa.Array]) -> pa.RecordBatch:
-    """The batch with all columns of _BUILT."""
-    given = {**dict(zip(batch.schema.names, batch.columns, strict=True)), **more}
-    arrays = [given[f.name].cast(f.type) if f.name in given else pa.nulls(batch.num_rows, f.type) for f in _BUILT]
-    return pa.RecordBatch.from_arrays(arrays, schema=_BUILT)
+def _of(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
 
 
 def _pairs(names: Sequence[str], batches: Batches) -> Batches:

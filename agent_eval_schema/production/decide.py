@@ -6,7 +6,7 @@
                                                 │
     STEPS     named SELECTs, each of which reads the ones before it; an engine makes a table or a view of each
                                                 │
-    decisions    (part, place, reason): a line a converted row; the reason is null if the row stays
+    decisions    (part, place, content_hash, reason): a line a converted row; the reason is null if the row stays
     attached     (part, place, then the fields of an entry): the latest feedback of the rows that stay
     tallies      (what, rows): how many entries there were, and what became of them
     strata       (stratum, rows, sampled)
@@ -63,7 +63,7 @@ def steps(
     feedback (the column `stratum` is not read then), `by_question` keeps one row per distinct question.
     """
     own = [_NUMBERED, _ONCE if not keep_repeated else _EVERY, *(_ONE_PER_QUESTION if by_question else _ALL_QUESTIONS)]
-    results = [_decisions(keep_repeated), *_RESULTS]
+    results = [_decisions(keep_repeated, by_question, sample is not None), *_RESULTS]
     return [*own, *_FEEDBACK, _stratum(by_thumbs), *_sampled(sample, stratified or by_thumbs), *results]
 
 
@@ -224,20 +224,25 @@ def _shared(sample: int | float) -> list[Step]:
     ]
 
 
-def _decisions(keep_repeated: bool) -> Step:
-    repeated = f"SELECT part, place, '{REPEATED}' AS reason FROM numbered WHERE nth > 1 UNION ALL"
-    return Step(
-        "decisions",
-        f"""
-        SELECT part, place, reason FROM calls WHERE reason IS NOT NULL
-        UNION ALL
-        {"" if keep_repeated else repeated}
-        SELECT part, place, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1
-        UNION ALL
-        SELECT c.part, c.place, CASE WHEN s.part IS NULL THEN '{NOT_SAMPLED}' END AS reason
-        FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
-        """,
-    )
+def _decisions(keep_repeated: bool, by_question: bool, sampled: bool) -> Step:
+    row, repeated = "part, place, content_hash", "" if keep_repeated else f"CASE WHEN nth > 1 THEN '{REPEATED}' END"
+    found = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
+    if not (by_question or sampled):  # what is not repeated stays: one look at the rows is enough
+        found.append(f"SELECT {row}, {repeated or 'NULL'} AS reason FROM numbered")
+        return Step("decisions", _UNION.join(found))
+    if repeated:
+        found.append(f"SELECT {row}, {repeated} AS reason FROM numbered WHERE nth > 1")
+    if by_question:
+        found.append(f"SELECT {row}, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1")
+    found.append(_STAY if sampled else f"SELECT {row}, NULL AS reason FROM candidates")
+    return Step("decisions", _UNION.join(found))
+
+
+_UNION = " UNION ALL "
+_STAY = f"""
+    SELECT c.part, c.place, c.content_hash, CASE WHEN s.part IS NULL THEN '{NOT_SAMPLED}' END AS reason
+    FROM candidates c LEFT JOIN chosen s ON c.part = s.part AND c.place = s.place
+"""
 
 
 _RESULTS = (

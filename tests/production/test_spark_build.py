@@ -16,6 +16,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
+from agent_eval_schema.engines.spark import unpack
 from agent_eval_schema.engines.spark_build import SparkBuild, spark_from_inference_table
 from agent_eval_schema.model import COLUMNS
 from agent_eval_schema.production.aside import SET_ASIDE
@@ -222,6 +223,21 @@ def answered_anew(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         yield batch.set_column(at, "response", pa.array([str(uuid.uuid4()) for _ in range(batch.num_rows)]))
 
 
+def test_a_table_is_read_once(df: Any) -> None:
+    """What was read is kept: rows that another reading would not give are no trouble."""
+    with spark_from_inference_table(df.mapInArrow(answered_anew, df.schema), sample=20) as build:
+        assert build.rows.count() == build.summary.rows == 20
+        assert build.rows.count() + build.set_aside.count() == build.summary.records
+
+
+@pytest.fixture
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on serverless compute, or after executors were lost."""
+    monkeypatch.setattr("agent_eval_schema.engines.spark_build._kept", lambda df: df)
+    monkeypatch.setattr("agent_eval_schema.engines.spark_build._let_go", id)
+
+
+@pytest.mark.usefixtures("nothing_kept")
 def test_rows_that_change_between_two_readings_are_told_not_mixed_up(df: Any) -> None:
     """What was decided about one row is not done to another."""
     from pyspark.errors import PySparkException
@@ -232,6 +248,29 @@ def test_rows_that_change_between_two_readings_are_told_not_mixed_up(df: Any) ->
         pytest.raises(PySparkException, match="persist it, or write it"),
     ):
         build.rows.collect()
+
+
+@pytest.mark.usefixtures("nothing_kept")
+def test_a_set_is_built_where_nothing_can_be_kept(table: pa.Table, df: Any) -> None:
+    here = eval_set_from_inference_table(table, sample=20)
+    with spark_from_inference_table(df, sample=20) as there:
+        assert hashes(spark_rows(there.rows)) == hashes(embedded_rows(here))
+
+
+def test_a_table_without_rows(df: Any) -> None:
+    with spark_from_inference_table(df.limit(0)) as build:
+        assert build.rows.count() == build.set_aside.count() == 0
+        assert build.summary.logged == build.summary.rows == build.report.row_count == 0
+
+
+def test_few_packed_rows_go_into_python_at_once(df: Any) -> None:
+    """Spark sends 10,000 lines at once: a packed batch stands in the first of as many lines as it has rows."""
+    with spark_from_inference_table(df, sample=20) as build:
+        for name in ("rows", "set_aside"):
+            packed = [row[name] for row in build._built.select(name).collect()]
+            cells = [cell for cell in packed if cell is not None]
+            assert len(packed) == build.summary.records
+            assert sum(unpack(cell).num_rows for cell in cells) == getattr(build, name).count()
 
 
 def test_what_is_no_data_frame_is_told(df: Any, table: pa.Table) -> None:
