@@ -8,7 +8,9 @@ from the Arrow type. What a reader could not read travels with the rows, in the 
 """
 
 import itertools
+import json
 import math
+import re
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
@@ -231,7 +233,26 @@ def _as_json(array: pa.Array) -> list[str | None]:
 def _json_text(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "Infinity"  # which is no JSON, and is told as such
-    return _encode(_whole(value)).decode()
+    return infinite_told(value, _encode(_whole(value)), str).decode()
+
+
+def infinite_told(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
+    """The JSON text of a value, with the infinite numbers in it as Python writes them: JSON does not have them, and
+    they are told as such. In `text`, which msgspec has made with that hook, they are null."""
+    if b"null" not in text or not _INFINITE.search(repr(value)):
+        return text
+    return json.dumps(_without_nan(msgspec.to_builtins(value, enc_hook=hook)), ensure_ascii=False).encode()
+
+
+_INFINITE = re.compile(r"(?<![\w'\"])inf\b")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _whole(value: Any) -> Any:

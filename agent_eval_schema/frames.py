@@ -26,6 +26,7 @@ from agent_eval_schema import jsontext
 from agent_eval_schema.cells import (
     Problem,
     filtered,
+    infinite_told,
     is_hidden,
     is_json_column,
     make_batch,
@@ -264,7 +265,7 @@ def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Prob
     texts: list[bytes | str | None] = []
     for i, value in enumerate(values):
         try:
-            texts.append(None if is_absent(value) else _json_text(value))
+            texts.append(None if is_absent(value) else _json_text(value, name in READ_COLUMNS))
         except Exception as error:
             if name in READ_COLUMNS:
                 texts.append(None)
@@ -274,14 +275,15 @@ def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Prob
     return pa.array(texts, pa.string()), True
 
 
-def _json_text(value: Any) -> bytes | str:
+def _json_text(value: Any, is_read: bool) -> bytes | str:
+    """The JSON text of a value; of one that is read, with the infinite numbers in it, which are told."""
     if isinstance(value, bytes | bytearray):
         return _encode(value.decode())
     if type(value).__module__.startswith("mlflow.") and hasattr(value, "to_json"):
         return _encode(value.to_json())  # a live Trace: its fields are not those of its JSON
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return "Infinity"  # which is no JSON, and is told as such
-    return _encode(value)
+    return infinite_told(value, _encode(value), _plain) if is_read else _encode(value)
 
 
 def is_absent(value: Any) -> bool:

@@ -1156,3 +1156,15 @@ def test_several_processes_say_the_same_as_one(samples: Path, capsys: pytest.Cap
         assert main(["validate", str(samples / "broken.jsonl"), "--jobs", jobs]) == 1
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize("form", [list, pd.DataFrame, pa.Table.from_pylist])
+def test_an_infinite_number_inside_a_value_in_memory_is_told_as_in_a_file(form: Callable[[list[Row]], Any]) -> None:
+    values = [{"n": float("inf")}, {"n": float("nan")}, {"n": 1.0}, {"n": -float("inf")}]
+    rows = [{"request": f"a{i}", "response": "inf", "custom_expected": v} for i, v in enumerate(values)]
+    report = validate_eval_set(form(rows))
+    assert report.issues[["row", "code", "column"]].to_numpy().tolist() == [
+        [row, "AE003", "custom_expected"] for row in (0, 3)
+    ]
+    assert "got the literal -Infinity at byte" in report.issues["message"][1]
+    assert [value and value["n"] for value in report.rows["custom_expected"]] == [None, None, 1.0, None]
