@@ -1159,7 +1159,7 @@ def test_several_processes_say_the_same_as_one(samples: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("form", [list, pd.DataFrame, pa.Table.from_pylist])
-def test_an_infinite_number_inside_a_value_in_memory_is_told_as_in_a_file(form: Callable[[list[Row]], Any]) -> None:
+def test_an_infinite_number_inside_a_value_in_memory_is_told_as_in_a_file(form: Callable[[Any], Any]) -> None:
     values = [{"n": float("inf")}, {"n": float("nan")}, {"n": 1.0}, {"n": -float("inf")}]
     rows = [{"request": f"a{i}", "response": "inf", "custom_expected": v} for i, v in enumerate(values)]
     report = validate_eval_set(form(rows))
