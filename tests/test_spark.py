@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError, diff_eval_sets, normalize_eval_set, validate_eval_set
-from agent_eval_schema.engines.spark import lists_filled, plainly_named, spark_validate, with_nulls
+from agent_eval_schema.engines.spark import in_python, lists_filled, plainly_named, spark_validate
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 
@@ -170,8 +170,7 @@ def test_null_lists_come_back_as_they_were(spark: Any) -> None:
     df = plainly_named(
         spark.createDataFrame(cells, "n int, l array<string>, m map<string,string>, d array<array<int>>")
     )
-    filled = lists_filled(df)
-    assert filled.where("c1 IS NULL OR c2 IS NULL OR c3 IS NULL").count() == 0
-    assert [tuple(row) for row in filled.mapInArrow(with_nulls, df.schema).orderBy("c0").collect()] == cells
-    none = lists_filled(df.where("c0 = 2").select("c0", "c1")).mapInArrow(with_nulls, "c0 int, c1 array<string>")
+    assert lists_filled(df).where("c1 IS NULL OR c2 IS NULL OR c3 IS NULL").count() == 0
+    assert [tuple(row) for row in in_python(df, iter, df.schema).orderBy("c0").collect()] == cells
+    none = in_python(df.where("c0 = 2").select("c0", "c1"), iter, "c0 int, c1 array<string>")
     assert [tuple(row) for row in none.collect()] == [(2, None)]

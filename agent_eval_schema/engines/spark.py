@@ -71,7 +71,7 @@ def spark_validate(
             )
     fields = [f"{quoted(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n]
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
-    return plainly_named(df).mapInArrow(partial(_verdicts, plan, df.columns, kept), schema)
+    return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, kept), schema)
 
 
 def spark_source(df: DataFrame) -> Source:
@@ -102,7 +102,7 @@ class OnSpark:
 
     def any(self, test: Callable[[pa.RecordBatch], bool]) -> bool:
         """Whether the test is true of any batch; looks no further than it must."""
-        return bool(self._df.mapInArrow(partial(_any, test, self._names), "found boolean").limit(1).collect())
+        return bool(in_python(self._df, partial(_any, test, self._names), "found boolean").limit(1).collect())
 
     def checked(self, plan: Plan) -> Batches:
         """The checked batches, in the order of the rows."""
@@ -117,19 +117,19 @@ class OnSpark:
         starts = np.zeros(max(sizes, default=0) + 2, np.int64)
         for part, size in sizes.items():
             starts[part + 1] = size
-        taken = rows.mapInArrow(partial(_taken, np.packbits(mask), np.cumsum(starts)), self._df.schema)
+        taken = in_python(rows, partial(_taken, np.packbits(mask), np.cumsum(starts)), self._df.schema)
         return taken.toDF(*self._names)
 
     @cached_property
     def _columns(self) -> pa.RecordBatch:
         """A batch without rows: of the types that Spark's rows have, if there is one to see."""
         messages = partial(_messages, without_marks, self._names)
-        for row in self._df.limit(1).mapInArrow(messages, "message binary").collect():
+        for row in in_python(self._df.limit(1), messages, "message binary").collect():
             return unpack(row[0]).slice(0, 0)
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
     def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Batches:
-        with held(self._df.mapInArrow(partial(_messages, work, self._names), "message binary")) as messages:
+        with held(in_python(self._df, partial(_messages, work, self._names), "message binary")) as messages:
             for row in messages.toLocalIterator():
                 yield unpack(row[0])
 
@@ -153,10 +153,16 @@ def numbered(df: DataFrame) -> DataFrame:
     return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
 
 
+def in_python(df: DataFrame, work: Callable[[Batches], Batches], schema: Any) -> DataFrame:
+    """What `work` makes of the rows of a plainly named DataFrame, as mapInArrow gives it, but for the time that null
+    lists take."""
+    return lists_filled(df).mapInArrow(partial(_with_nulls, work), schema)
+
+
 def lists_filled(df: DataFrame) -> DataFrame:
-    """The plainly named DataFrame with empty lists and maps for those that are null, and behind its columns one for
-    each of these, in their order, that says where. Spark 4 measures what it has gathered for Python at each row, and
-    goes through all nulls of a list again: with mostly null lists that takes longer than all else. See `with_nulls`."""
+    """The DataFrame with empty lists and maps for those that are null, and behind its columns one for each of these, in
+    their order, that says where. Spark 4 measures what it has gathered for Python at each row, and goes through all
+    nulls of a list again: with mostly null lists that takes longer than all else."""
     empty = {f.name: f"{kind}()" for f in df.schema.fields if (kind := f.dataType.typeName()) in ("array", "map")}
     filled = [f"COALESCE({name}, {empty[name]}) AS {name}" if name in empty else name for name in df.columns]
     return df.selectExpr(*filled, *(f"{name} IS NULL AS {name}_null" for name in empty))
@@ -208,8 +214,12 @@ def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
             yield without_marks(batch.slice(start, step))
 
 
-def with_nulls(batches: Iterable[pa.RecordBatch]) -> Batches:
-    """The rows of `lists_filled` as they were before."""
+def _with_nulls(work: Callable[[Batches], Batches], batches: Batches) -> Batches:
+    return work(_as_they_were(batches))
+
+
+def _as_they_were(batches: Batches) -> Batches:
+    """The rows as they were before `lists_filled`."""
     for batch in batches:
         lists = [i for i, f in enumerate(batch.schema) if pa.types.is_list(f.type) or pa.types.is_map(f.type)]
         columns = batch.columns[: batch.num_columns - len(lists)]

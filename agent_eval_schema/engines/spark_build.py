@@ -31,13 +31,12 @@ from agent_eval_schema.engines.spark import (
     Batches,
     ddl,
     ddl_of,
-    lists_filled,
+    in_python,
     named,
     numbered,
     pack,
     spark_source,
     unpack,
-    with_nulls,
 )
 from agent_eval_schema.fold import ISSUES_KEPT, Fold
 from agent_eval_schema.frames import Source, one_batch
@@ -241,8 +240,8 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
 
     wanted = expr(plan.where).cast("boolean") if plan.where else lit(True)
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
-    raw = lists_filled(numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM))))
-    return raw.mapInArrow(partial(_convert, plan, df.columns), ddl(_LINE))
+    raw = numbered(df.select("*", wanted.alias(_WANTED), stratum.alias(_STRATUM)))
+    return in_python(raw, partial(_convert, plan, df.columns), ddl(_LINE))
 
 
 def _kept(df: DataFrame) -> DataFrame:
@@ -374,7 +373,7 @@ def _entries(lines: DataFrame) -> DataFrame:
 
 
 def _traces(df: DataFrame) -> DataFrame:
-    return numbered(df).mapInArrow(partial(_pairs, df.columns), ddl(TRACES))
+    return in_python(numbered(df), partial(_pairs, df.columns), ddl(TRACES))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -409,7 +408,7 @@ def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.Re
 
 
 def _convert(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
-    for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], with_nulls(batches)):
+    for places, batch in _numbered_batches([*names, _WANTED, _STRATUM], batches):
         rows, stratum = _converted(batch, plan)
         size = rows.num_rows
         made = {
