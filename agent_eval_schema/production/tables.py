@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from agent_eval_schema.diagnose import match_names, names
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.model import COLUMNS
 
 TARGETS: dict[str, str] = {
     "request_id": "id of the logged call",
@@ -209,7 +210,7 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
     known = set(columns)
     for family in FAMILIES:
         found = [next((n for n in group if n in known), None) for group in family.signs]
-        if None not in found:
+        if None not in found and not (family.own_trace and _is_written_here(known)):
             return family, f"the columns {names(dict.fromkeys(found))}"
     if any(target in ("request", "response", "trace") for target, _ in aliases):
         return MAPPED, f"no known family; the mapping names {names(t for t, _ in aliases)}"
@@ -225,6 +226,11 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
         if columns
         else "the table has no rows, and so no columns that could tell what it is: check the export or its filter"
     )
+
+
+def _is_written_here(columns: set[str]) -> bool:
+    """Whether these are the columns of canonical rows, which may have a trace, its id and its time, too."""
+    return columns >= set(COLUMNS)
 
 
 @lru_cache(maxsize=16)

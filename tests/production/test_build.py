@@ -699,6 +699,9 @@ def test_an_evaluation_set_is_no_table_of_calls() -> None:
         EvalSetError, match="an evaluation set already, by the columns expected_response: check it with"
     ):
         BUILD(pd.DataFrame({"request": ["Hi"], "response": ["Hello"], "expected_response": ["Hello"]}))
+    rows = BUILD(table([chat("a")])).rows
+    with pytest.raises(EvalSetError, match="an evaluation set already"):
+        BUILD(rows)  # though it has a trace, an id and a time, as a frame of search_traces has
     carried = table([chat("a")]).append_column("expected_response", pa.array(["carried along"]))
     assert len(BUILD(carried).rows) == 1
 
