@@ -6,10 +6,10 @@
                                                                  └─▶ summary, report
 
 Payloads are read once and go into Python once; what is made of them is kept packed, a cell a batch, so that Spark has
-few bytes to copy and none to encode. A packed batch travels in the first line of its rows; the other lines have none,
-so that the 10,000 lines that Spark sends to Python at once hold no more than as many rows. Payloads are only shuffled
-where the decisions are too many to be sent to every executor. Nothing but numbers and packed verdicts comes to the
-driver.
+few bytes to copy and none to encode; on disk, as its memory is needed for the decisions. A packed batch travels in the
+first line of its rows; the other lines have none, so that the 10,000 lines that Spark sends to Python at once hold no
+more than as many rows. Payloads are only shuffled where the decisions are too many to be sent to every executor.
+Nothing but numbers and packed verdicts comes to the driver.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class SparkBuild:
 
     def __init__(self, plan: BuildPlan, reason: str, decided: _Decided, built: DataFrame, hook: Hook | None) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
-        self._built = _kept(built)
+        self._built = _kept(built, on_disk=True)
 
     @property
     def rows(self) -> DataFrame:
@@ -152,9 +152,8 @@ class SparkBuild:
         nowhere = Source("arrow", lambda: iter(()), lambda _: None)
         fold = Fold(plan.codes, plan.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
         counts = {what: Counter[str]() for what in _COUNTED}
-        for verdicts, counted in (
-            self._built.where("verdicts IS NOT NULL").select("verdicts", "counts").toLocalIterator()
-        ):
+        told = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
+        for verdicts, counted in told.toLocalIterator(prefetchPartitions=True):
             fold.add(unpack(verdicts))
             for what, more in msgspec.json.decode(counted).items():
                 counts[what].update(more)
@@ -244,12 +243,14 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
     return in_python(raw, partial(_convert, plan, df.columns), ddl(_LINE))
 
 
-def _kept(df: DataFrame) -> DataFrame:
-    """The DataFrame, kept once it is computed, where Spark can keep anything."""
+def _kept(df: DataFrame, on_disk: bool = False) -> DataFrame:
+    """The DataFrame, kept once it is computed, where Spark can keep anything: in memory, as far as there is room. There
+    is none for payloads: those of 1,000,000 rows would drive out the decisions that are sent to all."""
+    from pyspark import StorageLevel
     from pyspark.errors import PySparkException
 
     try:
-        return df.persist()
+        return df.persist(StorageLevel.DISK_ONLY) if on_disk else df.persist()
     except PySparkException:  # serverless compute
         return df
 
@@ -266,7 +267,7 @@ class _Decided:
     takes longer than the work, so a step is a common table of those that read it."""
 
     def __init__(self, lines: DataFrame, plan: BuildPlan, labels: Any, traces: Any, start: float) -> None:
-        self._lines = _kept(lines)
+        self._lines = _kept(lines, on_disk=True)
         calls = "COUNT(CASE WHEN record IS NULL OR record = 0 THEN 1 END)"
         self.records: int
         self.logged: int

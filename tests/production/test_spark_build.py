@@ -233,7 +233,7 @@ def test_a_table_is_read_once(df: Any) -> None:
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on serverless compute, or after executors were lost."""
-    monkeypatch.setattr("agent_eval_schema.engines.spark_build._kept", lambda df: df)
+    monkeypatch.setattr("agent_eval_schema.engines.spark_build._kept", lambda df, **_: df)
     monkeypatch.setattr("agent_eval_schema.engines.spark_build._let_go", id)
 
 
