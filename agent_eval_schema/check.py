@@ -280,7 +280,7 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.Record
             checked = finish(rows, plan)
             rows = None  # what it holds goes before the collector comes
             return checked
-    except Exception as error:
+    except Exception as error:  # a defect of ours costs the row on which it breaks down, not the run
         if batch.num_rows > 1:
             half = batch.num_rows // 2
             parts = (batch.slice(0, half), batch.slice(half))

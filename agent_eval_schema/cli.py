@@ -72,9 +72,8 @@ def _validate(arguments: argparse.Namespace) -> int:
         if len(arguments.files) > 1:
             raise EvalSetError("--html takes one FILE at a time")
         require_place(arguments.html)
-    others = {"--html": arguments.html, "--write-normalized": arguments.write_normalized}
-    others["--write-invalid"] = arguments.write_invalid
-    require_apart({"FILE": arguments.files[0], "--fix": arguments.fix}, others)  # OUT of --fix may be FILE
+    written = {f"--{name}": getattr(arguments, name.replace("-", "_")) for name in _WRITTEN}
+    require_apart({"FILE": arguments.files[0], "--fix": arguments.fix}, written)  # OUT of --fix may be FILE
     if arguments.fix or arguments.diff:
         return _repair(arguments)
     chosen(_codes(arguments.select), _codes(arguments.ignore))  # a wrong name is told before a file is read
@@ -102,6 +101,9 @@ def _validate(arguments: argparse.Namespace) -> int:
     if unread:
         return COULD_NOT_RUN
     return FINDINGS if any(_found(report, arguments.fail_on) for report in reports) else CLEAN
+
+
+_WRITTEN = ("html", "write-normalized", "write-invalid")
 
 
 def _repair(arguments: argparse.Namespace) -> int:

@@ -54,6 +54,9 @@ class _Part(Struct):
 
 
 class _Window:
+    """The open parts: gives the rows that are to be asked, takes in what became of them, and hands on parts that are
+    done."""
+
     def __init__(self, parts: Iterable[Given], journal: Journal, done: Done, so_far: Progress) -> None:
         self.prompts = 0
         self._parts, self._journal, self._done, self._so_far = parts, journal, done, so_far
