@@ -9,39 +9,39 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "validate_eval_set": "check",
-    "normalize_eval_set": "check",
-    "metric_support": "check",
-    "eval_set_from_traces": "traces.rows",
-    "traces_from_store": "integrations.tracking",
-    "eval_set_from_inference_table": "production.build",
-    "EvalSetBuild": "production.build",
-    "spark_validate": "engines.spark",
-    "spark_from_inference_table": "engines.spark_build",
-    "prepare_for_evaluate": "integrations.prepare",
-    "diff_eval_sets": "diff",
-    "write_eval_set": "write",
-    "convert_eval_set": "convert",
-    "Conversion": "convert",
-    "supported_scorers": "integrations.supported",
-    "evaluate_eval_set": "integrations.evaluate",
-    "mlflow_metrics": "integrations.metrics",
-    "to_mlflow_dataset": "integrations.datasets",
-    "from_mlflow_dataset": "integrations.datasets",
+    "validate_eval_set": "api",
+    "normalize_eval_set": "api",
+    "metric_support": "api",
+    "eval_set_from_traces": "api",
+    "traces_from_store": "integrations.mlflow.tracking",
+    "eval_set_from_inference_table": "inference_tables.build",
+    "EvalSetBuild": "inference_tables.build",
+    "spark_validate": "validation.spark",
+    "spark_from_inference_table": "inference_tables.spark",
+    "prepare_for_evaluate": "integrations.mlflow.prepare",
+    "diff_eval_sets": "diff.diff",
+    "write_eval_set": "api",
+    "convert_eval_set": "conversion.convert",
+    "Conversion": "conversion.convert",
+    "supported_scorers": "integrations.mlflow.supported",
+    "evaluate_eval_set": "integrations.mlflow.evaluate",
+    "mlflow_metrics": "integrations.mlflow.metrics",
+    "to_mlflow_dataset": "integrations.mlflow.datasets",
+    "from_mlflow_dataset": "integrations.mlflow.datasets",
     "score_trajectories": "evaluation.score",
     "EvalTask": "evaluation.task",
     "EvalResult": "evaluation.result",
     "TrajectorySingleToolUse": "evaluation.trajectories",
-    "CustomMetric": "evaluation.metrics",
-    "PointwiseMetric": "evaluation.metrics",
-    "json_schema": "schema",
-    "explain": "rules",
-    "Report": "report",
-    "Diff": "diff",
+    "CustomMetric": "evaluation.custom",
+    "PointwiseMetric": "evaluation.judges",
+    "json_schema": "formats.json_schema",
+    "explain": "api",
+    "Report": "validation.report",
+    "Diff": "diff.diff",
     "Issue": "issues",
     "Severity": "issues",
     "EvalSetError": "issues",
-    "InvalidEvalSet": "issues",
+    "InvalidEvalSet": "validation.report",
 }
 
 __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
@@ -81,29 +81,34 @@ __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
 ]
 
 if TYPE_CHECKING:
-    from agent_eval_schema.check import metric_support, normalize_eval_set, validate_eval_set
-    from agent_eval_schema.convert import Conversion, convert_eval_set
-    from agent_eval_schema.diff import Diff, diff_eval_sets
-    from agent_eval_schema.engines.spark import spark_validate
-    from agent_eval_schema.engines.spark_build import spark_from_inference_table
-    from agent_eval_schema.evaluation.metrics import CustomMetric, PointwiseMetric
+    from agent_eval_schema.api import (
+        eval_set_from_traces,
+        explain,
+        metric_support,
+        normalize_eval_set,
+        validate_eval_set,
+        write_eval_set,
+    )
+    from agent_eval_schema.conversion.convert import Conversion, convert_eval_set
+    from agent_eval_schema.diff.diff import Diff, diff_eval_sets
+    from agent_eval_schema.evaluation.custom import CustomMetric
+    from agent_eval_schema.evaluation.judges import PointwiseMetric
     from agent_eval_schema.evaluation.result import EvalResult
     from agent_eval_schema.evaluation.score import score_trajectories
     from agent_eval_schema.evaluation.task import EvalTask
     from agent_eval_schema.evaluation.trajectories import TrajectorySingleToolUse
-    from agent_eval_schema.integrations.datasets import from_mlflow_dataset, to_mlflow_dataset
-    from agent_eval_schema.integrations.evaluate import evaluate_eval_set
-    from agent_eval_schema.integrations.metrics import mlflow_metrics
-    from agent_eval_schema.integrations.prepare import prepare_for_evaluate
-    from agent_eval_schema.integrations.supported import supported_scorers
-    from agent_eval_schema.integrations.tracking import traces_from_store
-    from agent_eval_schema.issues import EvalSetError, InvalidEvalSet, Issue, Severity
-    from agent_eval_schema.production.build import EvalSetBuild, eval_set_from_inference_table
-    from agent_eval_schema.report import Report
-    from agent_eval_schema.rules import explain
-    from agent_eval_schema.schema import json_schema
-    from agent_eval_schema.traces.rows import eval_set_from_traces
-    from agent_eval_schema.write import write_eval_set
+    from agent_eval_schema.formats.json_schema import json_schema
+    from agent_eval_schema.inference_tables.build import EvalSetBuild, eval_set_from_inference_table
+    from agent_eval_schema.inference_tables.spark import spark_from_inference_table
+    from agent_eval_schema.integrations.mlflow.datasets import from_mlflow_dataset, to_mlflow_dataset
+    from agent_eval_schema.integrations.mlflow.evaluate import evaluate_eval_set
+    from agent_eval_schema.integrations.mlflow.metrics import mlflow_metrics
+    from agent_eval_schema.integrations.mlflow.prepare import prepare_for_evaluate
+    from agent_eval_schema.integrations.mlflow.supported import supported_scorers
+    from agent_eval_schema.integrations.mlflow.tracking import traces_from_store
+    from agent_eval_schema.issues import EvalSetError, Issue, Severity
+    from agent_eval_schema.validation.report import InvalidEvalSet, Report
+    from agent_eval_schema.validation.spark import spark_validate
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,7 @@ _HOME = {
     "GoldenFile": "formats.ces.golden_file",
     "update_request": "formats.ces.update",
     "import_request": "formats.ces.update",
-    "update_evaluation": "integrations.ces_mcp",
+    "update_evaluation": "integrations.ces.client",
 }
 
 __all__ = [  # noqa: RUF022 -- in the order of a reader's interest
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.formats.ces.golden_file import GoldenFile, read_golden_csv
     from agent_eval_schema.formats.ces.golden_writer import golden_csv_text, golden_template, write_golden_csv
     from agent_eval_schema.formats.ces.update import import_request, update_request
-    from agent_eval_schema.integrations.ces_mcp import update_evaluation
+    from agent_eval_schema.integrations.ces.client import update_evaluation
 
 
 def __getattr__(name: str) -> Any:

@@ -1,192 +1,137 @@
-"""JSON Schemas, made from the types in model.py: for editors, and for other programs that write evaluation sets."""
+"""The canonical row: EvalRow and its parts, and the tables of columns derived from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import msgspec
+import pyarrow as pa
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from agent_eval_schema.chat import LONE_TEXT_KEYS
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.model import COLUMNS, Contexts, EvalRow, Facts, Guidelines, Message, NonBlank, Trajectory
+NonBlank = Annotated[str, Meta(pattern=r"\S", description="text that is not blank")]
+
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1, description="a whole number that fits 64 bits")]
+
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
+
+
+class ContentPart(Struct):
+    """One part of a message whose content is a list (text, image, audio, file); other keys depend on `type`."""
+
+    type: NonBlank
+    text: str | None = None
+
+
+class FunctionCall(Struct):
+    """The function that an assistant message asks to be called; `arguments` is JSON text (an object is accepted)."""
+
+    name: NonBlank
+    arguments: str | dict[str, Any] | None = None
+
+
+class MessageToolCall(Struct):
+    """One entry of an assistant message's `tool_calls`."""
+
+    function: FunctionCall
+    id: str | None = None
+    type: str | None = None
+
+
+class Message(Struct):
+    """One message of a chat, after the OpenAI chat completion schema; other keys are kept as they are."""
+
+    role: Role
+    content: str | list[ContentPart] | None = None
+    name: str | None = None
+    tool_calls: list[MessageToolCall] | None = None
+    tool_call_id: str | None = None
+
+
+class RequestObject(Struct):
+    """A request that is an object: a whole chat in `messages`, or the newest `query` and the `history` before it."""
+
+    messages: list[Message] | UnsetType = UNSET
+    query: str | UnsetType = UNSET
+    history: list[Message] | None = None
+
+
+class Document(Struct, forbid_unknown_fields=True, gc=False):
+    """One retrieved chunk: `doc_uri` identifies the parent document, `content` is its text in any format."""
+
+    doc_uri: NonBlank
+    content: str | None = None
+
+
+class ToolCall(Struct, forbid_unknown_fields=True, gc=False):
+    """One step of a trajectory: the tool's name and its input, an object (absent means no arguments)."""
+
+    tool_name: NonBlank
+    tool_input: dict[str, Any] | None = None
+
+
+Contexts = list[Document]
+Trajectory = list[ToolCall]
+Facts = list[NonBlank]
+Guidelines = list[NonBlank] | dict[str, list[NonBlank]]
+
+
+class EvalRow(Struct):
+    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value."""
+
+    request: dict[Literal["messages"], list[Message]]
+    request_id: str | None = None
+    response: str | None = None
+    expected_response: str | None = None
+    expected_facts: Facts | None = None
+    guidelines: dict[str, list[NonBlank]] | None = None
+    expected_retrieved_context: Contexts | None = None
+    retrieved_context: list[dict[Literal["doc_uri", "content"], str | None]] | None = None
+    trace: str | None = None
+    predicted_trajectory: Trajectory | None = None
+    reference_trajectory: Trajectory | None = None
+    input_token_count: Count | None = None
+    output_token_count: Count | None = None
+    total_token_count: Count | None = None
+    latency_seconds: float | None = None
+    failure: bool | None = None
+    error: str | None = None
+    session_id: str | None = None
+    custom_expected: dict[str, Any] | None = None
+    tags: dict[str, str] | None = None
+
+
+DOCUMENT = pa.struct([("doc_uri", pa.string()), ("content", pa.string())])
+TOOL_CALL = pa.struct([("tool_name", pa.string()), ("tool_input", pa.string())])
+
+ROW_SCHEMA = pa.schema(
+    [
+        ("request_id", pa.string()),
+        ("request", pa.string()),
+        ("response", pa.string()),
+        ("expected_response", pa.string()),
+        ("expected_facts", pa.list_(pa.string())),
+        ("guidelines", pa.map_(pa.string(), pa.list_(pa.string()))),
+        ("expected_retrieved_context", pa.list_(DOCUMENT)),
+        ("retrieved_context", pa.list_(DOCUMENT)),
+        ("trace", pa.string()),
+        ("predicted_trajectory", pa.list_(TOOL_CALL)),
+        ("reference_trajectory", pa.list_(TOOL_CALL)),
+        ("input_token_count", pa.int64()),
+        ("output_token_count", pa.int64()),
+        ("total_token_count", pa.int64()),
+        ("latency_seconds", pa.float64()),
+        ("failure", pa.bool_()),
+        ("error", pa.string()),
+        ("session_id", pa.string()),
+        ("custom_expected", pa.string()),
+        ("tags", pa.map_(pa.string(), pa.string())),
+    ]
+)
+"""The normalised columns in Arrow and Parquet. JSON text where a cell has no fixed shape."""
+
+COLUMNS: tuple[str, ...] = tuple(ROW_SCHEMA.names)
+
+JSON_COLUMNS = ("request", "custom_expected")
+"""Columns whose Arrow form is JSON text and whose Python form is an object."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 REF = "#/$defs/{name}"
-
-
-def json_schema(format: str) -> dict[str, Any]:
-    """The JSON Schema of one row.
-
-    `format` is `"canonical"` (what `normalize_eval_set` gives), `"databricks"` (what may be given), `"mlflow"` (what
-    `mlflow.genai.evaluate` takes, and `prepare_for_evaluate` gives) or `"ces-evaluation"` (an Evaluation of Google
-    CES). An editor that knows JSON Schema then completes keys and marks mistakes. Raises EvalSetError for another name.
-    """
-    if format not in SCHEMAS:
-        raise EvalSetError(f"no JSON Schema for {format!r}: use one of {', '.join(SCHEMAS)}")
-    return SCHEMAS[format]()
-
-
-def _ces_evaluation() -> dict[str, Any]:
-    from agent_eval_schema.formats.ces.json_schema import evaluation_schema
-
-    return evaluation_schema()
-
-
-def _canonical() -> dict[str, Any]:
-    (schema,), definitions = msgspec.json.schema_components([EvalRow], ref_template=REF)
-    title = "A canonical row of an evaluation set"
-    return {"$schema": DIALECT, "title": title, **schema, "$defs": definitions}
-
-
-def _databricks() -> dict[str, Any]:
-    types = [list[Message], Facts, Guidelines, Contexts, Trajectory]
-    parts, definitions = msgspec.json.schema_components(types, ref_template=REF)
-    messages, facts, guidelines, contexts, trajectory = parts
-    text = {"type": "string"}
-    columns: dict[str, Any] = {
-        "request_id": {**text, "description": "unique id of the request"},
-        "request": _request(messages),
-        "response": {"anyOf": [text, {"type": "object"}], "description": "the app's answer: text or a chat object"},
-        "expected_response": {**text, "description": "the facts that a correct answer must hold"},
-        "expected_facts": facts,
-        "guidelines": guidelines,
-        "expected_retrieved_context": contexts,
-        "retrieved_context": contexts,
-        "trace": {"anyOf": [text, {"type": "object"}], "description": "an MLflow trace, as JSON text or an object"},
-        "predicted_trajectory": trajectory,
-        "reference_trajectory": trajectory,
-        "input_token_count": {"type": "integer"},
-        "output_token_count": {"type": "integer"},
-        "total_token_count": {"type": "integer"},
-        "latency_seconds": {"type": "number"},
-        "failure": {"type": "boolean"},
-        "error": text,
-        "session_id": text,
-        "custom_expected": {"type": "object"},
-        "tags": {"type": "object"},
-    }
-    return {
-        "$schema": DIALECT,
-        "title": "A row of a Databricks Agent Evaluation set",
-        "type": "object",
-        "properties": _optional({name: columns[name] for name in COLUMNS}),
-        "anyOf": [_filled("request"), _filled("trace")],
-        "not": _both("expected_response", "expected_facts"),
-        "$defs": definitions,
-    }
-
-
-def _request(messages: dict[str, Any]) -> dict[str, Any]:
-    query = {"type": "string", "pattern": r"\S"}
-    history = {"anyOf": [messages, {"type": "null"}]}
-    return {
-        "description": "text, a whole chat in messages, or the newest query with its history",
-        "anyOf": [
-            {"type": "string", "pattern": r"\S"},
-            {
-                "type": "object",
-                "properties": {"messages": {**messages, "minItems": 1}},
-                "required": ["messages"],
-                "not": {"required": ["query"]},
-            },
-            {
-                "type": "object",
-                "properties": {"query": query, "history": history},
-                "required": ["query"],
-                "not": {"required": ["messages"]},
-            },
-        ],
-    }
-
-
-class ExpectedCall(msgspec.Struct, forbid_unknown_fields=True):
-    """One call that the app should make, as mlflow's ToolCallCorrectness reads it."""
-
-    name: NonBlank
-    arguments: dict[str, Any] | None = None
-
-
-def _mlflow() -> dict[str, Any]:
-    """Stricter than the checker where mlflow is: inputs are an object, tags are text. Our own columns may stand beside
-    these; they are as in the databricks form."""
-    types = [list[Message], Facts, Guidelines, Contexts, list[ExpectedCall], Trajectory]
-    parts, definitions = msgspec.json.schema_components(types, ref_template=REF)
-    messages, facts, guidelines, contexts, calls, trajectory = parts
-    text = {"type": "string"}
-    columns: dict[str, Any] = {
-        "inputs": _inputs(messages),
-        "outputs": {"description": "the app's answer: text, a chat object, or what the app returns"},
-        "expectations": {
-            "description": "the ground truth: what mlflow's and our scorers read, and keys of your own",
-            "type": "object",
-            "properties": _optional(
-                {
-                    "expected_response": {
-                        **text,
-                        "description": "the minimal set of facts that a correct answer holds",
-                    },
-                    "expected_facts": {**facts, "description": "the same as a list; one of the two, not both"},
-                    "guidelines": {**guidelines, "description": "what the answer must obey"},
-                    "expected_retrieved_context": {**contexts, "description": "the documents that should be found"},
-                    "expected_tool_calls": {**calls, "description": "the calls that the app should make, in order"},
-                    "reference_trajectory": {**trajectory, "description": "the same, in the words of our columns"},
-                }
-            ),
-            "not": _both("expected_response", "expected_facts"),
-        },
-        "trace": {"anyOf": [text, {"type": "object"}], "description": "an MLflow trace, as JSON text or an object"},
-        "tags": {"type": "object", "additionalProperties": text, "description": "names and values, both text"},
-        "session": {**text, "description": "the id of the conversation that the row is part of"},
-        "request_id": {**text, "description": "unique id of the request"},
-    }
-    return {
-        "$schema": DIALECT,
-        "title": "A row of a data set for mlflow.genai.evaluate",
-        "type": "object",
-        "properties": _optional(columns),
-        "anyOf": [_filled("inputs"), _filled("trace")],
-        "$defs": definitions,
-    }
-
-
-def _inputs(messages: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of predict_fn: a chat in one of the known forms, or any others (a pattern asks only of texts)."""
-    query = _nullable({"type": "string", "pattern": r"\S"})
-    return {
-        "description": "what predict_fn is called with: a chat in messages, a question, or any arguments by name",
-        "type": "object",
-        "minProperties": 1,
-        "properties": {
-            "messages": {**_nullable({**messages, "minItems": 1}), "description": "a whole chat, the newest last"},
-            "query": {**query, "description": "the newest message of a user"},
-            **{key: {"pattern": r"\S", "description": "what is asked"} for key in LONE_TEXT_KEYS},
-        },
-        "dependentSchemas": {"query": {"properties": {"history": _nullable(messages)}}},
-        "not": _both("messages", "query"),
-    }
-
-
-SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
-    "canonical": _canonical,
-    "databricks": _databricks,
-    "mlflow": _mlflow,
-    "ces-evaluation": _ces_evaluation,
-}
-
-
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _optional(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {name: _nullable(schema) for name, schema in properties.items()}
-
-
-def _both(*names: str) -> dict[str, Any]:
-    return {"allOf": [_filled(name) for name in names]}
-
-
-def _filled(name: str) -> dict[str, Any]:
-    """There is a value; an empty list of facts is none."""
-    return {"required": [name], "properties": {name: {"not": {"type": "null"}, "minItems": 1}}}

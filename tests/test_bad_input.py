@@ -29,10 +29,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, Report, check, frames, normalize_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, Report, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.engines import files
-from agent_eval_schema.steps import STEPS
+from agent_eval_schema.io import files, source
+from agent_eval_schema.validation import kernel
+from agent_eval_schema.validation.steps import STEPS
 
 GOOD = {"request": "Hi", "response": "Hello"}
 LINE = json.dumps(GOOD) + "\n"
@@ -1069,7 +1070,7 @@ def test_verdicts_do_not_depend_on_the_size_of_batches(rows: list[dict[str, Any]
     expected = validate_eval_set(rows, outputs="provided")
     for size in (1, 2, 7):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(frames, "MAX_BATCH_ROWS", size)
+            patch.setattr(source, "MAX_BATCH_ROWS", size)
             report = validate_eval_set(rows, outputs="provided")
             assert findings(report) == findings(expected)
             assert report.rows.request.tolist() == expected.rows.request.tolist()
@@ -1139,7 +1140,7 @@ def test_a_defect_in_a_step_costs_only_the_row_that_it_broke_on(at: int, monkeyp
         {**GOOD, "request_id": i, "response": r} for i, r in (("a", "x"), ("b", 3), ("boom", "y"), ("c", "z"), ("d", 4))
     ]
     sound = validate_eval_set(rows)
-    monkeypatch.setattr(check, "STEPS", (*STEPS[:at], step, *STEPS[at + 1 :]))
+    monkeypatch.setattr(kernel, "STEPS", (*STEPS[:at], step, *STEPS[at + 1 :]))
     broken = validate_eval_set(rows)
     assert broken.valid_mask.tolist() == [True, False, False, True, False]
     assert [f for f in findings(broken) if f[0] != 2] == findings(sound)

@@ -11,7 +11,7 @@ import pytest
 from agent_eval_schema import EvalSetError, ces
 from agent_eval_schema.formats.ces.review import review_update
 from agent_eval_schema.formats.ces.update import plan_update
-from agent_eval_schema.render.update_text import update_text
+from agent_eval_schema.render.update import update_text
 from tests.test_cli import run
 
 SHOWN = """\

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.chat import read_answer, read_arguments, read_messages, read_tool_calls
+from agent_eval_schema.decoding.chat import read_answer, read_arguments, read_messages, read_tool_calls
 
 USER = {"role": "user", "content": "Hi"}
 EARLIER = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]

@@ -295,8 +295,8 @@ def test_a_repair_shows_cells_so_it_does_not_go_without_values(
 
 
 def test_the_help_of_a_build_names_every_family_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    from agent_eval_schema.production.options import KEEPABLE
-    from agent_eval_schema.production.tables import FAMILIES
+    from agent_eval_schema.formats.inference_tables import FAMILIES
+    from agent_eval_schema.inference_tables.options import KEEPABLE
 
     with pytest.raises(SystemExit):
         main(["from-inference-table", "--help"])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, eval_set_from_traces, validate_eval_set
-from agent_eval_schema.frames import open_source
+from agent_eval_schema.formats.opening import open_source
 
 ROW = {"request": "Hi", "response": "Hello"}
 DOC = {"doc_uri": "a.md", "content": "text"}

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.convert import TARGETS
-from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.conversion.targets import TARGETS
+from agent_eval_schema.schema import COLUMNS
 
 from .conftest import SAMPLES
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from agent_eval_schema import ces, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.rows import rows_of
-from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.schema import COLUMNS
 
 from .conftest import SAMPLES
 from .test_convert import ROWS, Row

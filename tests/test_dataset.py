@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import frames, validate_eval_set
-from agent_eval_schema.hashes import FirstSeen
-from agent_eval_schema.uris import plain_uri, rewrite
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.cells.hashing import FirstSeen
+from agent_eval_schema.io import source
+from agent_eval_schema.validation.doc_uris import plain_uri, rewrite
 
 
 def row(**cells: Any) -> dict[str, Any]:
@@ -21,7 +22,7 @@ def row(**cells: Any) -> dict[str, Any]:
 
 @pytest.fixture(params=[1, 2, 100], ids=lambda n: f"batches-of-{n}")
 def _batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "MAX_BATCH_ROWS", request.param)
+    monkeypatch.setattr(source, "MAX_BATCH_ROWS", request.param)
 
 
 def codes(report: Any) -> list[tuple[Any, str]]:

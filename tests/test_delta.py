@@ -14,13 +14,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from agent_eval_schema import EvalSetError, diff_eval_sets, validate_eval_set
-from agent_eval_schema.check import check_source
 from agent_eval_schema.cli import main
-from agent_eval_schema.engines import delta
-from agent_eval_schema.engines.delta import delta_batches, open_table, write_delta
-from agent_eval_schema.engines.writing import write_batches
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.model import ROW_SCHEMA
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import delta
+from agent_eval_schema.io.delta import delta_batches, open_table, write_delta
+from agent_eval_schema.io.write import write_batches
+from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.validation.validate import check_source
 from tests.delta_tables import DataFile, make_delta
 
 
@@ -131,16 +131,16 @@ def test_an_open_table_stays_at_its_version(tmp_path: Path) -> None:
 
 def test_a_large_table_deserves_workers(many_files: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is measured by its files: a folder is small."""
-    from agent_eval_schema.engines import workers
+    from agent_eval_schema.io import source as source_
 
     size = sum(p.stat().st_size for p in Path(many_files).rglob("*.parquet"))
     source = open_source(many_files)
     assert source.stored_bytes == size
-    monkeypatch.setattr(workers, "_cores", lambda: 8)
-    monkeypatch.setattr(workers, "WORTH_IT", size)
-    assert workers.worth_workers(source.name, source.stored_bytes) == 8
-    monkeypatch.setattr(workers, "WORTH_IT", size + 1)
-    assert workers.worth_workers(source.name, source.stored_bytes) == 1
+    monkeypatch.setattr(source_, "_cores", lambda: 8)
+    monkeypatch.setattr(source_, "WORTH_IT", size)
+    assert source_.worth_workers(source.name, source.stored_bytes) == 8
+    monkeypatch.setattr(source_, "WORTH_IT", size + 1)
+    assert source_.worth_workers(source.name, source.stored_bytes) == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.diagnose import describe, diagnose, is_type, match_names
-from agent_eval_schema.model import Contexts, Document, Facts, Guidelines, Message, RequestObject, Trajectory
+from agent_eval_schema.decoding.diagnose import diagnose, is_type
+from agent_eval_schema.schema import Contexts, Document, Facts, Guidelines, Message, RequestObject, Trajectory
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.spelling import match_names
 
 TYPES = (
     Contexts,

@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, frames, validate_eval_set
-from agent_eval_schema.changes import EXAMPLES
+from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.edits import Edit, Part, edits
-from agent_eval_schema.engines.files import rows_where
-from agent_eval_schema.fingerprints import canonical_json
+from agent_eval_schema.io import source
+from agent_eval_schema.io.source import rows_where
+from agent_eval_schema.render.diff.summary import EXAMPLES
+from agent_eval_schema.text.edits import Edit, Part, edits
+from agent_eval_schema.text.jsontext import canonical_json
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
 from tests.test_render import GOLDEN, compare
 
@@ -462,7 +463,7 @@ def test_the_size_of_batches_does_not_matter(size: int, monkeypatch: pytest.Monk
     new[40] = {**new[40], "late_column": "x"}
     new.append(row("1", "repeated"))
     expected = diff_eval_sets(old, new)
-    monkeypatch.setattr(frames, "rows_per_batch", lambda _: size)
+    monkeypatch.setattr(source, "rows_per_batch", lambda _: size)
     found = diff_eval_sets(old, new)
     assert found.to_json() == expected.to_json()
     assert changes(found) == changes(expected)

@@ -20,8 +20,8 @@ from agent_eval_schema import (
     eval_set_from_traces,
     score_trajectories,
 )
-from agent_eval_schema.evaluation.given import given_parts
-from agent_eval_schema.frames import open_source
+from agent_eval_schema.evaluation.inputs import given_parts
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
 

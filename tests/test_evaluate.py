@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import EvalSetError, evaluate_eval_set
-from agent_eval_schema.integrations.evaluate import Evaluation
-from agent_eval_schema.render.scores_text import SHOWN, scores_text
+from agent_eval_schema.integrations.mlflow.evaluate import Evaluation
+from agent_eval_schema.render.scores import SHOWN, scores_text
 from tests.conftest import SAMPLES, Row
 from tests.test_prepare import BREAKS, broken
 
@@ -613,7 +613,7 @@ def test_500_rows_on_sqlite_are_all_scored() -> None:
     truth = {"retrieved_context": uri, "expected_retrieved_context": uri}
     rows = [{"request": f"q{i}", "response": "x" * (i + 1), **(truth if i % 100 == 0 else {})} for i in range(500)]
     with without_its_warnings():
-        from agent_eval_schema.integrations.scorers import DocumentRecall
+        from agent_eval_schema.integrations.mlflow.scorers import DocumentRecall
 
         recall = DocumentRecall()
     found = evaluated(rows, [made(length), made(last), recall])

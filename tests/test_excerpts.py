@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
-from agent_eval_schema.excerpts import AFTER, BEFORE, MARKED, Excerpt, _follow
+from agent_eval_schema.render.report.summary import Excerpt
+from agent_eval_schema.validation.excerpts import AFTER, BEFORE, MARKED, _follow
 from tests.conftest import Row
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
-from agent_eval_schema.figures import BARS, CELLS, Distribution, presence
 from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.render.figures import BARS, CELLS, Distribution, presence
 
 numbers = st.lists(st.floats(0, 1e12, allow_nan=False), min_size=1, max_size=200)
 

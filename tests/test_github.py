@@ -13,7 +13,7 @@ import pytest
 
 from agent_eval_schema import Report, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.render.github import github_text
+from agent_eval_schema.render.report.github import github_text
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 from tests.test_render import GOLDEN, compare, report_on
 

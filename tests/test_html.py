@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import __version__, diff_eval_sets, validate_eval_set
+from agent_eval_schema import diff_eval_sets, validate_eval_set
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.version import __version__
 from tests.conftest import ROOT
 from tests.test_render import GOLDEN, compare, report_on
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import supported_scorers
-from agent_eval_schema.integrations.evaluate import Evaluation
+from agent_eval_schema.integrations.mlflow.evaluate import Evaluation
 from tests.conftest import Row
 from tests.test_evaluate import evaluated, new, store, without_its_warnings
 

@@ -8,11 +8,12 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from agent_eval_schema import __version__, validate_eval_set
+from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.issues import Severity
-from agent_eval_schema.render.junit import junit_xml
+from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.runtime.version import __version__
 from tests.conftest import as_jsonl
 from tests.test_render import GOLDEN, compare, report_on
 

@@ -96,7 +96,7 @@ def test_our_metrics_alone(mlflow: Any) -> None:
 
 @pytest.mark.usefixtures("store")
 def test_metrics_that_the_frame_can_feed() -> None:
-    from agent_eval_schema.integrations.scorers import DocumentRecall, ToolCallsPass, TrajectorySingleToolUse
+    from agent_eval_schema.integrations.mlflow.scorers import DocumentRecall, ToolCallsPass, TrajectorySingleToolUse
 
     frame = prepare_for_evaluate(ROWS[1:], target="mlflow.evaluate")
     assert [m.name for m in mlflow_metrics(frame)] == ["document_recall", "document_precision", "latency_seconds"]

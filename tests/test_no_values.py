@@ -17,20 +17,23 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import EvalSetError, InvalidEvalSet, Report, check, fold, model, validate_eval_set
-from agent_eval_schema.check import check_source, make_plan
+from agent_eval_schema import EvalSetError, InvalidEvalSet, Report, validate_eval_set
+from agent_eval_schema import schema as canonical
 from agent_eval_schema.cli import main
-from agent_eval_schema.diagnose import ALIASES
-from agent_eval_schema.engines.workers import check_with_workers
-from agent_eval_schema.engines.writing import replacing
-from agent_eval_schema.fold import Fold
 from agent_eval_schema.formats.ces import golden, schema
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.quoting import quoting
-from agent_eval_schema.render.github import github_text
-from agent_eval_schema.render.junit import junit_xml
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.atomic import replacing
+from agent_eval_schema.render.report.github import github_text
+from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.text.privacy import quoting
+from agent_eval_schema.text.spelling import ALIASES
 from agent_eval_schema.traces import decode, derive
+from agent_eval_schema.validation import kernel, report_builder
+from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.workers import check_with_workers
 from tests.conftest import KINDS, ROOT, SAMPLES
 
 Rows = list[dict[str, Any]]
@@ -46,10 +49,10 @@ def _names_in(module: Any) -> Iterable[str]:
 
 
 NAMES = {
-    *model.COLUMNS,
+    *canonical.COLUMNS,
     *ALIASES,
     *(word for words in ALIASES.values() for word in words),
-    *(name for module in (model, decode, derive) for name in _names_in(module)),
+    *(name for module in (canonical, decode, derive) for name in _names_in(module)),
     *(*derive.TEXT_KEYS, *derive.GUESSED_URI_KEYS, *derive.DOCUMENT_LIST_KEYS),
     *(name for message in schema.messages().values() for name in message.fields),
     *(field.proto_name for message in schema.messages().values() for field in message.fields.values()),
@@ -392,7 +395,7 @@ def test_a_rule_that_breaks_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def broken(_: Any) -> None:
         raise ValueError("unexpected secret in a cell")
 
-    monkeypatch.setattr(check, "STEPS", (broken,))
+    monkeypatch.setattr(kernel, "STEPS", (broken,))
     report = silent([PLAIN])
     assert report.counts == {"AE001": 1}
     said = everything_said(report, tmp_path)
@@ -404,7 +407,7 @@ def test_a_second_reading_of_a_long_file_says_no_more(monkeypatch: pytest.Monkey
     path = tmp_path / "a.jsonl"
     path.write_text(moved_sample(3))
     once = silent(str(path)).issues
-    monkeypatch.setattr(fold, "ISSUES_KEPT", 1)
+    monkeypatch.setattr(report_builder, "ISSUES_KEPT", 1)
     again = silent(str(path))
     assert len(again.listed_issues()) < len(once)
     pd.testing.assert_frame_equal(again.issues, once)

@@ -13,13 +13,13 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, InvalidEvalSet, convert_eval_set, prepare_for_evaluate, validate_eval_set
-from agent_eval_schema.integrations.prepare import RowsSetAside, prepare
-from agent_eval_schema.judging import OF_MLFLOW
-from agent_eval_schema.model import Document
+from agent_eval_schema.integrations.mlflow.prepare import RowsSetAside, prepare
+from agent_eval_schema.schema import Document
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 from agent_eval_schema.traces.encode import MADE, made_of, rewritten
-from agent_eval_schema.traces.plain import decode_for_mlflow
+from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
+from agent_eval_schema.validation.cross_field import OF_MLFLOW
 from tests.conftest import SAMPLES, Row
 
 TRACES = sorted((Path(__file__).parent / "data" / "traces").glob("*.json"))

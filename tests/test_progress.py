@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import cli, eval_set_from_traces, progress, validate_eval_set
-from agent_eval_schema.check import check_source
-from agent_eval_schema.engines import workers
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.progress import PATIENCE, PAUSE, pace_text, progress_text, terminal
+from agent_eval_schema import cli, eval_set_from_traces, validate_eval_set
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.runtime import progress
+from agent_eval_schema.runtime.progress import PATIENCE, PAUSE, pace_text, progress_text, terminal
+from agent_eval_schema.validation import workers
+from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS
 
 ROWS = [{"request": f"question {i}", "response": "Hello " * 20} for i in range(30_000)]
@@ -40,7 +41,7 @@ class Paper:
 def drawn_at(times: list[float]) -> Paper:
     """What was drawn when a batch of 100 rows was done at each of these times; the check begins at 0."""
     paper, clock = Paper(), iter([0.0, *times, times[-1]])
-    with progress.progress(open_source([{}] * 1000), paper, lambda: next(clock)) as so_far:
+    with progress.progress(open_source([{}] * 1000).read_share, paper, lambda: next(clock)) as so_far:
         for _ in times:
             so_far.add(100)
     return paper
@@ -65,7 +66,7 @@ def test_a_check_that_fails_leaves_no_bar_behind() -> None:
     paper, clock = Paper(), iter([0.0, 5.0, 5.0])
 
     def interrupted() -> None:
-        with progress.progress(open_source([{}]), paper, lambda: next(clock)) as so_far:
+        with progress.progress(open_source([{}]).read_share, paper, lambda: next(clock)) as so_far:
             so_far.add(1)
             raise KeyboardInterrupt
 

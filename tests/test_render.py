@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
-from agent_eval_schema.render.scores_text import scores_text
-from agent_eval_schema.render.text import metrics_text, print_report
+from agent_eval_schema.render.report.text import metrics_text, print_report
+from agent_eval_schema.render.scores import scores_text
 from tests.conftest import ROOT, SAMPLES
 
 GOLDEN = Path(__file__).parent / "data" / "golden"

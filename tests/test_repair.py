@@ -16,15 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import InvalidEvalSet, explain, frames, normalize_eval_set, validate_eval_set
-from agent_eval_schema.check import check_source
+from agent_eval_schema import InvalidEvalSet, explain, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.frames import Source, open_source
-from agent_eval_schema.mending import Change
-from agent_eval_schema.model import COLUMNS
-from agent_eval_schema.repairing import Repaired, repair
-from agent_eval_schema.repairs import REPAIRABLE, REPAIRS, meant
-from agent_eval_schema.report import Report
+from agent_eval_schema.fix.catalog import REPAIRABLE, REPAIRS, meant
+from agent_eval_schema.fix.search import Change
+from agent_eval_schema.fix.source import Repaired, repair
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import source as source_
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS, as_jsonl, as_parquet
 from tests.test_render import GOLDEN, compare
 
@@ -453,9 +455,9 @@ def test_a_typed_column_keeps_its_type_if_that_holds_the_repair() -> None:
 
 @pytest.mark.parametrize("step", [1, 8192])
 def test_a_typed_column_becomes_json_in_every_batch_if_it_must(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "MAX_BATCH_ROWS", step)
-    monkeypatch.setattr(frames, "BATCH_BYTES", 0 if step == 1 else 8 << 20)
-    monkeypatch.setattr(frames, "rows_per_batch", lambda _: step)
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", step)
+    monkeypatch.setattr(source_, "BATCH_BYTES", 0 if step == 1 else 8 << 20)
+    monkeypatch.setattr(source_, "rows_per_batch", lambda _: step)
     documents = [[{"doc_uri": "a.md", "page_content": "x"}], [{"doc_uri": "b.md", "page_content": None}]]
     table = pa.table({"request": ["a", "b"], "response": ["a", "b"], "retrieved_context": documents})
     repaired = repair(open_source(table))
@@ -611,7 +613,7 @@ def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(r
         first = repair(open_source(str(path)), outputs="provided")
         untouched = lines_without_repairs(first, given_lines)
         changes, renames = facts(changes_of(str(path), outputs="provided")), first.renames
-        from agent_eval_schema.engines import jsonl
+        from agent_eval_schema.io import jsonl
 
         patch.setattr(jsonl.CellBuilder, "full", property(lambda self: self.size >= step))
         small = repair(open_source(str(path)), outputs="provided")

@@ -12,16 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import (
-    EvalSetError,
-    InvalidEvalSet,
-    Issue,
-    Severity,
-    fold,
-    normalize_eval_set,
-    validate_eval_set,
-)
-from agent_eval_schema.model import COLUMNS, ROW_SCHEMA
+from agent_eval_schema import EvalSetError, InvalidEvalSet, Issue, Severity, normalize_eval_set, validate_eval_set
+from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.validation import report_builder
 from tests.conftest import as_arrow, as_jsonl, as_list, as_pandas, as_parquet
 
 GOOD = {
@@ -198,7 +191,7 @@ def _plain(value: Any) -> Any:
 def test_a_report_on_a_file_keeps_no_cells_and_reads_them_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold, "ISSUES_KEPT", 3)
+    monkeypatch.setattr(report_builder, "ISSUES_KEPT", 3)
     rows = [{"request_id": str(i % 7), "request": "", "response": "x"} for i in range(10)]
     found = validate_eval_set(as_jsonl(rows, tmp_path))
     everything = validate_eval_set(rows)

@@ -22,7 +22,7 @@ from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.worst import worst_rows
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.schema import ToolCall
 from tests.conftest import KINDS, Row
 from tests.test_eval_task import PROMPTS, SEED, WARM, agent
 from tests.test_evaluate import without_its_warnings
@@ -111,7 +111,7 @@ def test_every_kind_of_data_gives_the_same(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_file_is_scored_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_eval_schema.frames.MAX_BATCH_ROWS", 7)
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 7)
     rows = [{**SEED[i % 2], "n": i} for i in range(50)]
     path = KINDS["parquet"](rows, tmp_path)
     found = score_trajectories(path)

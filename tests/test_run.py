@@ -15,7 +15,8 @@ import agent_eval_schema.evaluation.task as task_module
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask
 from agent_eval_schema.evaluation.run import OPEN
 from agent_eval_schema.evaluation.runner import LEFT_BEHIND
-from agent_eval_schema.frames import Source, open_source
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.source import Source
 from tests.conftest import KINDS, Row
 
 CALL: Row = {"tool_name": "a", "tool_input": {}}
@@ -25,7 +26,7 @@ STEP = 7
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_eval_schema.frames.MAX_BATCH_ROWS", STEP)
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", STEP)
 
 
 def rows_of(count: int) -> list[Row]:

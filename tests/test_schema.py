@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from agent_eval_schema import EvalSetError, json_schema, normalize_eval_set, prepare_for_evaluate, validate_eval_set
+from agent_eval_schema.formats.json_schema import SCHEMAS
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.schema import SCHEMAS
 
 DATABRICKS = jsonschema.Draft202012Validator(json_schema("databricks"))
 CANONICAL = jsonschema.Draft202012Validator(json_schema("canonical"))

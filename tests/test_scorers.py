@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import EvalSetError, convert_eval_set, supported_scorers, validate_eval_set
-from agent_eval_schema.integrations.scored_row import HOLDS, ScoredRow
-from agent_eval_schema.integrations.supported import ARGUMENTS, SupportedScorers
+from agent_eval_schema.integrations.mlflow.scored_row import HOLDS, ScoredRow
+from agent_eval_schema.integrations.mlflow.supported import ARGUMENTS, SupportedScorers
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.model import Document, ToolCall
+from agent_eval_schema.schema import Document, ToolCall
 from tests.conftest import SAMPLES
 
 Row = dict[str, Any]
@@ -268,7 +268,7 @@ def asked(trace: Any) -> str:
 
 def made() -> list[Any]:
     """One of each of our scorers."""
-    from agent_eval_schema.integrations.scorers import SCORERS, TrajectorySingleToolUse
+    from agent_eval_schema.integrations.mlflow.scorers import SCORERS, TrajectorySingleToolUse
 
     with without_its_warnings():
         options: dict[Any, Row] = {TrajectorySingleToolUse: {"tool_name": "book"}}
@@ -329,7 +329,7 @@ CES = {
 
 def test_every_ces_metric_that_needs_no_model_has_a_scorer_with_its_needs() -> None:
     pytest.importorskip("mlflow")
-    from agent_eval_schema.integrations import scorers
+    from agent_eval_schema.integrations.mlflow import scorers
 
     catalogue = {metric.name: metric.needs for metric in metrics_of("ces") if not metric.judged}
     assert catalogue == {name: getattr(scorers, kind).needs for name, kind in CES.items()}
@@ -413,11 +413,7 @@ def test_options_are_in_the_metadata(in_columns: Evaluated) -> None:
 
 @pytest.mark.usefixtures("mlflow")
 def test_options() -> None:
-    from agent_eval_schema.integrations.scorers import (
-        ToolCallsPass,
-        TrajectoryPrecision,
-        TrajectoryRecall,
-    )
+    from agent_eval_schema.integrations.mlflow.scorers import ToolCallsPass, TrajectoryPrecision, TrajectoryRecall
 
     row = IN_COLUMNS[0]
     assert TrajectoryPrecision(duplicates="one_to_one")(**row).value == pytest.approx(1 / 3)
@@ -438,7 +434,7 @@ def test_options() -> None:
     ],
 )
 def test_options_that_there_are_not(scorer: str, option: Row) -> None:
-    from agent_eval_schema.integrations import scorers
+    from agent_eval_schema.integrations.mlflow import scorers
 
     with pytest.raises(ValueError, match="1 validation error"):
         getattr(scorers, scorer)(**option)
@@ -545,7 +541,7 @@ def value_of(feedback: Any) -> Any:
 def test_options_survive_serialisation(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlflow.genai.scorers import Scorer
 
-    from agent_eval_schema.integrations.scorers import TrajectoryPrecision
+    from agent_eval_schema.integrations.mlflow.scorers import TrajectoryPrecision
 
     monkeypatch.setenv(CUSTOM, "true")
     scorer = TrajectoryPrecision(name="it's mine", duplicates="one_to_one", aggregations=["median"])
@@ -555,7 +551,7 @@ def test_options_survive_serialisation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_registering(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agent_eval_schema.integrations.scorers import TrajectoryPrecision
+    from agent_eval_schema.integrations.mlflow.scorers import TrajectoryPrecision
 
     if version(mlflow) < (3, 17):
         pytest.skip("mlflow 3.3 only registers scorers on Databricks")
@@ -597,7 +593,7 @@ def has(mlflow: Any, name: str) -> bool:
 
 @pytest.mark.usefixtures("mlflow")
 def test_every_scorer_has_a_line() -> None:
-    from agent_eval_schema.integrations.scorers import SCORERS
+    from agent_eval_schema.integrations.mlflow.scorers import SCORERS
 
     found = listed([{"request": "Hi", "response": "Hello"}])
     assert list(found.table.columns) == ["scorer", "system", "rows", "total", "included", "why_left_out"]

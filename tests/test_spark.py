@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError, diff_eval_sets, normalize_eval_set, validate_eval_set
-from agent_eval_schema.engines.spark import in_python, lists_filled, plainly_named, spark_validate
+from agent_eval_schema.io.spark import in_python, lists_filled, plainly_named
+from agent_eval_schema.validation.spark import spark_validate
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
 

@@ -21,7 +21,7 @@ from agent_eval_schema.metrics.tool_calls import (
     tool_invocation,
     tool_ordered_invocation,
 )
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.schema import ToolCall
 
 
 def calls(letters: str) -> list[ToolCall]:

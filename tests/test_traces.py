@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, eval_set_from_traces, validate_eval_set
+from agent_eval_schema.api import UnreadableTrace, report_on_traces
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
-from agent_eval_schema.traces.rows import UnreadableTrace, report_on_traces
 
 DATA = Path(__file__).parent / "data" / "traces"
 

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, eval_set_from_traces, traces_from_store, validate_eval_set
+from agent_eval_schema.api import report_on_traces
 from agent_eval_schema.cli import main
-from agent_eval_schema.integrations import store as stores
-from agent_eval_schema.integrations import tracking
-from agent_eval_schema.integrations.store import Store, require_mlflow
-from agent_eval_schema.traces.rows import report_on_traces
+from agent_eval_schema.integrations.mlflow import store as stores
+from agent_eval_schema.integrations.mlflow import tracking
+from agent_eval_schema.integrations.mlflow.store import Store, require_mlflow
 from tests.conftest import ROOT
 
 pytestmark = [

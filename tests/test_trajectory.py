@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.metrics.trajectory import (
-    TRAJECTORY_METRICS,
-    call_ids,
-    score_trajectory,
-    single_tool_use,
-)
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, call_ids, score_trajectory, single_tool_use
+from agent_eval_schema.schema import ToolCall
 
 EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL = TRAJECTORY_METRICS
 

@@ -12,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.cells import Cells
-from agent_eval_schema.decoding import FAILED, decode_column
-from agent_eval_schema.issues import IssueLog
-from agent_eval_schema.metrics import call_numbers, trajectory_columns
-from agent_eval_schema.metrics import call_texts as cells
-from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE
+from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.columns import decode_column
+from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.metrics.batch import columns, numbers
+from agent_eval_schema.metrics.batch import texts as cells
+from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
+from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.schema import ToolCall
 
 Trajectory = list[ToolCall] | None
 
@@ -148,7 +149,7 @@ def test_looking_for_texts_in_several_rows_changes_no_score(
     repeats: bool, rows: list[tuple[Trajectory, Trajectory]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trajectory_columns, "_repeats", lambda _: repeats)
+        patch.setattr(columns, "_repeats", lambda _: repeats)
         patch.setattr(cells, "FEW", 1)
         patch.setattr(cells, "MANY", 3)
         found = scored(batch_of(rows))
@@ -164,8 +165,8 @@ def test_trajectories_of_any_length_are_compared_as_the_definition_says(
 ) -> None:
     """Those that are too long for it are not compared all at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(call_numbers, "LONGEST", longest)
-        patch.setattr(call_numbers, "PAIRS", pairs)
+        patch.setattr(numbers, "LONGEST", longest)
+        patch.setattr(numbers, "PAIRS", pairs)
         found = scored(batch_of(rows, "mixed spellings"), one_to_one=one_to_one)
     duplicates = "one_to_one" if one_to_one else "membership"
     for metric in TRAJECTORY_METRICS:
@@ -189,13 +190,13 @@ def test_the_same_calls_in_another_order_have_the_scores_of_the_definition(
 def test_texts_in_several_rows_are_looked_for_where_there_are_many() -> None:
     texts = [f'[{{"tool_name": "a", "tool_input": {{"x": {i}}}}}]' for i in range(8_000)]
     some = [texts, texts[:4_000] * 2, [*texts[:7_990], *texts[:10]]]
-    assert [trajectory_columns._repeats(pa.array(t)) for t in some] == [False, True, False]
+    assert [columns._repeats(pa.array(t)) for t in some] == [False, True, False]
 
 
 def test_an_input_is_only_decoded_where_its_text_does_not_say_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[bytes] = []
-    decode = call_numbers._value_keys
-    monkeypatch.setattr(call_numbers, "_value_keys", lambda texts: (seen.extend(texts.to_pylist()), decode(texts))[1])
+    decode = numbers._value_keys
+    monkeypatch.setattr(numbers, "_value_keys", lambda texts: (seen.extend(texts.to_pylist()), decode(texts))[1])
     one, other, third = ToolCall("a", {"x": 1}), ToolCall("a", {"x": 2}), ToolCall("b", {"x": 3})
     found = scored(batch_of([([one, third], [third, one]), ([one, other, third], [one, other])]))
     assert (found["trajectory_any_order_match"], seen) == ([1, 1], [])

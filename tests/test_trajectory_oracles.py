@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema.metrics.trajectory import score_trajectory
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.schema import ToolCall
 
 EXACT, IN_ORDER, ANY_ORDER = (f"trajectory_{n}_match" for n in ("exact", "in_order", "any_order"))
 

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-import agent_eval_schema.render.text as text_module
+import agent_eval_schema.render.report.text as text_module
 from agent_eval_schema import diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.render.junit import junit_xml
-from agent_eval_schema.render.scores_text import scores_text
-from agent_eval_schema.render.text import metrics_text
-from agent_eval_schema.visible import XML_ESCAPE, inert, visible
+from agent_eval_schema.render.report.junit import junit_xml
+from agent_eval_schema.render.report.text import metrics_text
+from agent_eval_schema.render.scores import scores_text
+from agent_eval_schema.text.visible import XML_ESCAPE, inert, visible
 from tests.conftest import Row
 
 COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")

@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError, Report, validate_eval_set
-from agent_eval_schema.check import check_source, check_stream, make_plan
-from agent_eval_schema.engines import workers
-from agent_eval_schema.engines.workers import check_with_workers
-from agent_eval_schema.fold import Fold
-from agent_eval_schema.frames import Share, Source, open_source
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import source as source_
+from agent_eval_schema.io.source import Share, Source
+from agent_eval_schema.validation.kernel import check_stream
+from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.workers import check_with_workers
 from tests.conftest import as_csv, as_jsonl
 
 
@@ -78,12 +81,12 @@ def test_a_worker_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_small_files_and_data_in_memory_deserve_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = as_jsonl(ROWS, tmp_path)
-    monkeypatch.setattr(workers, "_cores", lambda: 8)
-    assert (workers.worth_workers(path), workers.worth_workers(None)) == (1, 1)
-    monkeypatch.setattr(workers, "WORTH_IT", 10)
-    assert workers.worth_workers(path) == 8
+    monkeypatch.setattr(source_, "_cores", lambda: 8)
+    assert (source_.worth_workers(path), source_.worth_workers(None)) == (1, 1)
+    monkeypatch.setattr(source_, "WORTH_IT", 10)
+    assert source_.worth_workers(path) == 8
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "3")
-    assert workers.worth_workers(path) == 3
+    assert source_.worth_workers(path) == 3
 
 
 def test_a_script_without_a_main_guard_can_use_them(tmp_path: Path) -> None:
@@ -91,7 +94,7 @@ def test_a_script_without_a_main_guard_can_use_them(tmp_path: Path) -> None:
     path = as_jsonl(ROWS, tmp_path)
     script = tmp_path / "script.py"
     script.write_text(
-        "from agent_eval_schema.engines import workers\nworkers.WORTH_IT = 1\n"
+        "from agent_eval_schema.io import source\nsource.WORTH_IT = 1\n"
         f"from agent_eval_schema import validate_eval_set\nprint(validate_eval_set({path!r}).to_json())\n"
     )
     environment = {"AGENT_EVAL_SCHEMA_JOBS": "2", "PATH": ""}

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, normalize_eval_set, prepare_for_evaluate, validate_eval_set, write_eval_set
-from agent_eval_schema.integrations.prepare import TARGETS, Target
+from agent_eval_schema.integrations.mlflow.prepare import TARGETS, Target
 from tests.conftest import Row
 
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Yo"}]}]}

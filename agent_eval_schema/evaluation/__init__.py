@@ -1,0 +1,1 @@
+"""Run an agent on the rows of a dataset and score its outputs."""

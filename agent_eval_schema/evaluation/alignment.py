@@ -17,28 +17,10 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
-from msgspec import Struct
-
-from agent_eval_schema import jsontext
 from agent_eval_schema.metrics.trajectory import call_ids
-from agent_eval_schema.model import ToolCall
-
-MATCHED, MOVED, EXTRA, MISSING = "matched", "moved", "extra", "missing"
-
-
-class Side(Struct, frozen=True):
-    """A call on one side, and what is to be said of it."""
-
-    tool: str
-    input: str
-    mark: str
-
-
-class Line(Struct, frozen=True):
-    """A line of the picture; a side without a call is None."""
-
-    predicted: Side | None
-    reference: Side | None
+from agent_eval_schema.render.result.summary import EXTRA, MATCHED, MISSING, MOVED, Line, Side
+from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text import jsontext
 
 
 def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[Line]:

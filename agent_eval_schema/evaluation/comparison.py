@@ -14,32 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from msgspec import Struct
 
 from agent_eval_schema.evaluation.tally import Tally
-from agent_eval_schema.frames import is_absent
+from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.result.summary import MetricComparison
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.result import EvalResult
 
+
 Numbers = np.ndarray[Any, Any]
 
 EXACT, DRAWN, DRAWS = 16, 5_000, 10_000
-
-
-class MetricComparison(Struct, frozen=True):
-    """One metric in both results: over the `rows` that have a score in both, the means, the mean difference, how many
-    rows have a higher and a lower score in the new result, and the p value of the test."""
-
-    metric: str
-    rows: int
-    old: float
-    new: float
-    difference: float
-    higher: int
-    lower: int
-    p_value: float
 
 
 class Comparison:
@@ -58,7 +45,7 @@ class Comparison:
 
     def to_text(self, width: int | None = None) -> str:
         """The summary as text."""
-        from agent_eval_schema.render.result_text import comparison_text
+        from agent_eval_schema.render.result.text import comparison_text
 
         return comparison_text(self, width)
 
@@ -71,7 +58,7 @@ class Comparison:
 
 def compare(old: EvalResult, new: EvalResult, key: str | None) -> Comparison:
     """`EvalResult.compare`."""
-    from agent_eval_schema.evaluation.result import column_of
+    from agent_eval_schema.evaluation.columns import column_of
 
     if key is None:
         _require_same_rows(old.metrics_table, new.metrics_table)

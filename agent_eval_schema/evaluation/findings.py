@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from agent_eval_schema.issues import Issue, IssueLog
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.rules import RULES
 
 KEPT = 10_000

@@ -18,9 +18,9 @@ from typing import IO, Any
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.engines.writing import require_place
+from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text import jsontext
 
 VERSION = 1
 

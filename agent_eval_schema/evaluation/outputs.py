@@ -18,13 +18,16 @@ import msgspec
 import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema import chat, jsontext
-from agent_eval_schema.cells import Cells
-from agent_eval_schema.decoding import FAILED, decode_column
-from agent_eval_schema.diagnose import describe
-from agent_eval_schema.issues import IssueLog, Severity
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.columns import decode_column
+from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
 
 PREDICTED = "predicted_trajectory"
 
@@ -87,8 +90,6 @@ def _is_message(value: Mapping[str, Any]) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the forms, in the order in which they are tried
-
-
 def _read_documented(value: dict[str, Any]) -> Answer:
     response, failed = _text(value.get("response"))
     calls, problem = read_calls(value[PREDICTED]) if value.get(PREDICTED) is not None else (None, None)

@@ -16,33 +16,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from msgspec import Struct
 
-from agent_eval_schema.engines.writing import write_text
+from agent_eval_schema.evaluation.columns import column_of
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.tally import RESAMPLES, Tally
+from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import EvalSetError, Severity
-from agent_eval_schema.report import issues_frame
+from agent_eval_schema.metrics.catalog import LATENCY
+from agent_eval_schema.render.result.summary import Scored
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.validation.report import issues_frame
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.comparison import Comparison
 
-LATENCY, FAILURE = "latency_in_seconds", "failure"
-RUN_COLUMNS = ("response", LATENCY, FAILURE, "predicted_trajectory", "error")
-"""The columns that running an agent adds; `error` is ours, the documented run loses it."""
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
-
-
-class Scored(Struct, frozen=True):
-    """One line of a result's table of metrics."""
-
-    metric: str
-    mean: float
-    std: float
-    rows: int
-    scored: int
 
 
 class EvalResult:
@@ -197,24 +186,24 @@ class EvalResult:
 
     def to_text(self, width: int | None = None) -> str:
         """The table of metrics as text."""
-        from agent_eval_schema.render.result_text import result_text
+        from agent_eval_schema.render.result.text import result_text
 
         return result_text(self, width)
 
     def to_json(self) -> str:
         """The summary and the table as JSON; NaN is null."""
-        from agent_eval_schema.render.result_json import result_json
+        from agent_eval_schema.render.result.json import result_json
 
         return result_json(self)
 
     def to_html(self) -> str:
         """A standalone page: scores, distributions, the worst rows with both trajectories side by side."""
-        from agent_eval_schema.render.result_html import result_page
+        from agent_eval_schema.render.result.html import result_page
 
         return result_page(self)
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.result_html import result_inline
+        from agent_eval_schema.render.result.html import result_inline
 
         return result_inline(self)
 
@@ -239,7 +228,7 @@ class EvalResult:
     def log_to_mlflow(self) -> str:
         """Log the summary as metrics, and page, JSON and table as artifacts, to the active mlflow run (a new one if
         there is none). Returns the run's id."""
-        from agent_eval_schema.integrations.results import log_result
+        from agent_eval_schema.evaluation.mlflow_run import log_result
 
         return log_result(self)
 
@@ -248,8 +237,3 @@ class EvalResult:
 
     def __repr__(self) -> str:
         return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics>"
-
-
-def column_of(metric: str) -> str:
-    """The column that holds the scores of a metric."""
-    return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"

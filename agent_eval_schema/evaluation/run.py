@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.evaluation.given import Given
+from agent_eval_schema.evaluation.inputs import Given
 from agent_eval_schema.evaluation.journal import Finished, Journal
 from agent_eval_schema.evaluation.outputs import read_output
 from agent_eval_schema.evaluation.runner import Outcome, run_all
-from agent_eval_schema.progress import Progress
+from agent_eval_schema.runtime.progress import Progress
 
 OPEN = 2
 """Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
@@ -118,7 +118,7 @@ def _fill_from_traces(rows: list[Finished]) -> None:
     """The calls that an agent did not return, from the traces that it left."""
     lacking = [row for row in rows if row.trace_id and row.trajectory is None and not row.failed and not row.error]
     if lacking:
-        from agent_eval_schema.integrations.call_traces import trajectories_of
+        from agent_eval_schema.evaluation.call_traces import trajectories_of
 
         for row, calls in zip(lacking, trajectories_of([str(r.trace_id) for r in lacking]), strict=True):
             row.trajectory = calls

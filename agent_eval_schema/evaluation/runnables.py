@@ -18,10 +18,10 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from agent_eval_schema.chat import user_message
-from agent_eval_schema.diagnose import describe
+from agent_eval_schema.decoding.chat import user_message
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.visible import visible
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.visible import visible
 
 
 def _as_it_is(_: Any) -> Callable[[Any], Any]:
@@ -78,8 +78,6 @@ def _keyword(run: Callable[..., Any], name: str) -> Callable[[Any], Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # LangChain, LangGraph
-
-
 def _is_langchain(runnable: Any) -> bool:
     return callable(getattr(runnable, "invoke", None))
 
@@ -184,8 +182,6 @@ def messages_of(prompt: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # mlflow
-
-
 _AGENTS = {"ChatAgent": "messages", "ResponsesAgent": "input"}
 """The base classes of mlflow's agents, and where their requests have the messages."""
 

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from agent_eval_schema.visible import visible
+from agent_eval_schema.text.visible import visible
 
 LEFT_BEHIND = 32
 """So many calls may hang at once before the other rows are given up."""
@@ -128,8 +128,6 @@ def _is_async(call: Call) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # threads
-
-
 class _ThreadSlot:
     overtime = 0.0
 
@@ -187,8 +185,6 @@ def _last_trace() -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # coroutines
-
-
 def _loop_slots(call: Call, inbox: Inbox, timeout: float | None) -> Callable[[], Slot]:
     """Slots of one event loop; of a new one when a slot of the last one had to be left behind."""
     loops: list[_Loop] = []

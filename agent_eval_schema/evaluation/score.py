@@ -13,22 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agent_eval_schema.engines.files import frame_of
-from agent_eval_schema.engines.remote import open_dataset
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.evaluation.columns import RUN_COLUMNS, column_of
+from agent_eval_schema.evaluation.custom import CustomMetric, measure_custom
 from agent_eval_schema.evaluation.findings import Findings
-from agent_eval_schema.evaluation.given import Given, columns_read, given_parts, of_turns, whole_frame
-from agent_eval_schema.evaluation.metrics import (
-    ROW_METRICS,
-    CustomMetric,
-    Measured,
-    Metric,
-    PointwiseMetric,
-    Table,
-    measure_custom,
-    measure_row_metric,
-    name_of,
-)
-from agent_eval_schema.evaluation.result import FAILURE, LATENCY, RUN_COLUMNS, EvalResult, column_of
+from agent_eval_schema.evaluation.inputs import Given, columns_read, given_parts, of_turns, whole_frame
+from agent_eval_schema.evaluation.judges import PointwiseMetric
+from agent_eval_schema.evaluation.metrics import Metric, name_of
+from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_metric
+from agent_eval_schema.evaluation.table import Measured, Table
 from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.trajectories import (
     SINGLE_TOOL_USE,
@@ -40,11 +34,14 @@ from agent_eval_schema.evaluation.trajectories import (
     score_numbers,
     score_source,
 )
-from agent_eval_schema.frames import Source
-from agent_eval_schema.issues import EvalSetError, Issue, IssueLog
+from agent_eval_schema.formats.opening import open_dataset
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.metrics.batch.columns import read_pair
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
-from agent_eval_schema.metrics.trajectory_columns import read_pair
-from agent_eval_schema.progress import Screen, notebook, progress
+from agent_eval_schema.runtime.progress import Screen, notebook, progress
 
 
 def score_trajectories(
@@ -114,7 +111,7 @@ def score_rows(data: Source, options: TrajectoryOptions, format: str, screen: Sc
     findings, unscored = Findings(left_out), Counter[tuple[str, str]]()
     kept: list[dict[str, Any]] | None = None if source.name else []
     rows = 0
-    with progress(source, screen) as so_far:
+    with progress(source.read_share, screen) as so_far:
         for found in score_source(source, format, options):
             for name, tally in tallies.items():
                 tally.add(found.scores[name])
@@ -160,8 +157,6 @@ def _numbered(parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # metrics of any kind
-
-
 def measure_rows(
     data: Source,
     metrics: tuple[Metric, ...],
@@ -174,7 +169,7 @@ def measure_rows(
     kept, and what a metric gives beside them, as it may be slow or have a price; the rows are read again."""
     source, format, left_out = of_turns(data, format)
     scoring = Scoring(source, metrics, options, left_out, max_workers)
-    with progress(source, screen) as so_far:
+    with progress(source.read_share, screen) as so_far:
         for given in given_parts(source, format, columns_read(metrics), trajectories=bool(options.metrics)):
             so_far.add(scoring.add(given))
     return scoring.result()
@@ -277,7 +272,7 @@ def _measured(metric: Metric, table: Table, max_workers: int) -> Measured:
     if isinstance(metric, CustomMetric):
         return measure_custom(metric, table)
     if isinstance(metric, PointwiseMetric):
-        from agent_eval_schema.integrations.pointwise import measure_pointwise
+        from agent_eval_schema.evaluation.judges import measure_pointwise
 
         return measure_pointwise(metric, table, max_workers)
     return measure_row_metric(ROW_METRICS[name_of(metric)], table)

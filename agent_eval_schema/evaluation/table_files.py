@@ -10,9 +10,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agent_eval_schema.cells import make_batch
-from agent_eval_schema.engines.writing import fitted, replacing, require_place, write_batches
-from agent_eval_schema.frames import column_name, open_source
+from agent_eval_schema.cells.batch import make_batch
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.atomic import replacing, require_place
+from agent_eval_schema.io.records import column_name
+from agent_eval_schema.io.write import write_batches
 
 
 def write_parquet(path: str, parts: Iterable[pd.DataFrame]) -> None:

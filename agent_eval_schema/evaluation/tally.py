@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.figures import Bar, Distribution
+from agent_eval_schema.render.figures import Bar, Distribution
 
 Numbers = np.ndarray[Any, Any]
 

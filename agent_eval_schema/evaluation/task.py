@@ -14,20 +14,23 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.engines.remote import open_dataset
-from agent_eval_schema.evaluation.given import Given, columns_read, given_parts, of_turns
+from agent_eval_schema.evaluation.columns import RUN_COLUMNS
+from agent_eval_schema.evaluation.inputs import Given, columns_read, given_parts, of_turns
 from agent_eval_schema.evaluation.journal import Finished, journal_at
-from agent_eval_schema.evaluation.metrics import OUTPUTS, Metric, require_metrics, trajectory_metrics
+from agent_eval_schema.evaluation.metrics import Metric, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.outputs import encode_plain
-from agent_eval_schema.evaluation.result import FAILURE, LATENCY, RUN_COLUMNS, EvalResult
+from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.run import run_parts
 from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.score import Scoring, measure_rows, score_rows
+from agent_eval_schema.evaluation.table import OUTPUTS
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
+from agent_eval_schema.formats.opening import open_dataset
 from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.metrics.batch.columns import PREDICTED
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED
-from agent_eval_schema.progress import notebook, progress
+from agent_eval_schema.runtime.progress import notebook, progress
 
 
 class EvalTask:
@@ -134,7 +137,10 @@ class EvalTask:
 
         scoring = Scoring(source, self.metrics, self._options, left_out, max_workers, ran=True)
         prompts = (prompt for given in parts({"prompt"}) for prompt in given.values["prompt"])
-        with journal_at(journal, _required(prompts, left_out)) as kept, progress(source, notebook()) as so_far:
+        with (
+            journal_at(journal, _required(prompts, left_out)) as kept,
+            progress(source.read_share, notebook()) as so_far,
+        ):
             reads = {"prompt", *columns_read(self.metrics)}
             asked = run_parts(call, parts(reads), kept, done, so_far, max_workers=max_workers, timeout=timeout)
         if not asked:

@@ -15,25 +15,20 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells import reading_problems
-from agent_eval_schema.check import check_batch, make_plan
-from agent_eval_schema.collector import without_collector
+from agent_eval_schema.cells.notes import IssueLog, reading_problems
+from agent_eval_schema.evaluation.table import FAILED_CALL
 from agent_eval_schema.formats.registry import column_at, find_format
-from agent_eval_schema.frames import Source
-from agent_eval_schema.issues import EvalSetError, IssueLog, Severity
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics import trajectory
-from agent_eval_schema.metrics.call_numbers import ABSENT, GIVEN, UNREADABLE, Numbers
+from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
+from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE, Numbers
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
-from agent_eval_schema.metrics.trajectory_columns import (
-    PREDICTED,
-    REFERENCE,
-    Pair,
-    read_pair,
-    score_pair,
-)
-from agent_eval_schema.plan import Plan
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.verdict import rows_of, verdict
+from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan, make_plan
 
 SINGLE_TOOL_USE = "trajectory_single_tool_use"
 
@@ -160,10 +155,6 @@ def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
     used = before[predicted.starts + predicted.lengths] > before[predicted.starts]
     given = (predicted.states == GIVEN) & ((predicted.lengths > 0) | define_empty)
     return np.where(given, used, np.nan)
-
-
-FAILED_CALL = "the call failed"
-"""Why a row on which an agent failed has no score of what the agent did."""
 
 
 def reasons(

@@ -10,31 +10,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pandas as pd
-from msgspec import Struct
 
-from agent_eval_schema.evaluation.alignment import Line, aligned
+from agent_eval_schema.evaluation.alignment import aligned
+from agent_eval_schema.evaluation.columns import column_of
 from agent_eval_schema.evaluation.outputs import read_calls
-from agent_eval_schema.evaluation.result import FAILURE, LATENCY, column_of
-from agent_eval_schema.frames import is_absent
-from agent_eval_schema.metrics.trajectory_columns import PREDICTED, REFERENCE
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.render.result.summary import Worst
+from agent_eval_schema.schema import ToolCall
 
 if TYPE_CHECKING:
     from agent_eval_schema.evaluation.result import EvalResult
 
+
 SHOWN_BESIDE = ("request_id", "prompt", "request", "response", "reference", "error")
 """The cells of a row that are shown with it, those that it has."""
-
-
-class Worst(Struct, frozen=True):
-    """A row with its scores (None: none), the cells to know it by, and its trajectories side by side (None: it does not
-    have both)."""
-
-    row: int
-    failed: bool
-    scores: list[tuple[str, float | None]]
-    cells: list[tuple[str, str]]
-    lines: list[Line] | None
 
 
 def worst_rows(result: EvalResult, most: int) -> list[Worst]:

@@ -1,0 +1,1 @@
+"""How a table of each format is recognised, read and written: one file per format."""

@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_eval_schema import chat, jsontext
-from agent_eval_schema.formats.documents import snake_keys
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.layout import Layout, Row, calls_from
+from agent_eval_schema.formats.nested import snake_keys
+from agent_eval_schema.text import jsontext
 
 COLUMNS_OF_A_TURN = (
     *("eval_id", "turn", "turns", "history", "user_content", "final_response", "intermediate_data", "session_input"),
     *("rubrics", "query", "expected_tool_use", "reference"),
 )
-
 
 OF_A_SET = ("name", "description")
 OF_A_CASE = ("final_session_state",)
@@ -43,8 +43,6 @@ def detect_legacy(names: Sequence[str]) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # turn → row
-
-
 def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
     turn = _Turn(theirs)
     history = theirs.get("history")
@@ -152,8 +150,6 @@ ADK = Layout(read_rest=_read_turn, more=COLUMNS_OF_A_TURN)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows → evalset
-
-
 def evalset(rows: Sequence[Row]) -> tuple[dict[str, Any], list[int]]:
     """An evalset of canonical rows, and the number of each row's turn among all turns in it.
 

@@ -17,8 +17,10 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.cells import Cells, Problem, is_hidden, make_batch, read_cells, reading_problems
+from agent_eval_schema.cells.batch import make_batch
+from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.notes import Problem, is_hidden, reading_problems
+from agent_eval_schema.text import jsontext
 
 Row = Mapping[str, Any]
 
@@ -146,8 +148,6 @@ def replaced(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the shapes that several neighbours share
-
-
 def structured(value: Any) -> Any:
     """A list or object that came as JSON text, as in the cells of a CSV file."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
@@ -188,3 +188,11 @@ def calls_from(name: str, given: str) -> Callable[[Any], Any]:
 def calls_to(name: str, given: str) -> Callable[[Any], Any]:
     """The writer for `calls_from`."""
     return lambda calls: [{name: c["tool_name"], given: c["tool_input"]} for c in calls]
+
+
+def as_tags(metadata: Any) -> Any:
+    """Metadata may hold any JSON there; a tag is text."""
+    given = structured(metadata)
+    if not isinstance(given, dict):
+        return given
+    return {k: v if isinstance(v, str) else jsontext.encode(v).decode() for k, v in given.items() if v is not None}

@@ -12,7 +12,7 @@ values there. The columns that a row holds beside these are ours, or carried alo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,14 +20,19 @@ import pyarrow as pa
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from agent_eval_schema import chat, jsontext
-from agent_eval_schema.cells import Cells, Problem, is_hidden, make_batch, read_cells, reading_problems
-from agent_eval_schema.decoding import Shape, Typed, typed_value
-from agent_eval_schema.diagnose import Problem as Finding
-from agent_eval_schema.diagnose import describe, match_names
+from agent_eval_schema.cells.batch import make_batch
+from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.notes import Problem, is_hidden, reading_problems
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
+from agent_eval_schema.decoding.diagnose import Problem as Finding
 from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.model import NonBlank
 from agent_eval_schema.rules import columns, expectations, requests, tools
+from agent_eval_schema.schema import NonBlank
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.spelling import match_names
+from agent_eval_schema.traces.encode import made_of
 
 MLFLOW_COLUMNS = ("inputs", "outputs", "expectations")
 
@@ -270,3 +275,63 @@ def _encoded(value: Any) -> str:
 
 def _note(problems: Notes, row: int, column: str, code: str, message: str) -> None:
     problems.setdefault(row, []).append((column, code, message))
+
+
+Row = Mapping[str, Any]
+
+_IN_TRACE = (
+    *("retrieved_context", "predicted_trajectory", "input_token_count", "output_token_count", "total_token_count"),
+    *("latency_seconds", "failure", "session_id"),
+)
+"""Columns that mlflow looks for in a trace only."""
+
+MLFLOW_ROW = ("request_id", "inputs", "outputs", "expectations", "trace", "tags", "session")
+"""The columns of a written row; mlflow ignores the first."""
+
+
+def write_mlflow(row: Row) -> dict[str, Any]:
+    """A row of inputs, outputs, expectations, tags; what only a trace can hold gets one, unless there is one."""
+    expectations = expectations_of(row)
+    trace = row["trace"]
+    if trace is None and any(row[name] is not None for name in _IN_TRACE):
+        trace = made_of(dict(row), str(row["request_id"] or row["request"]), 0)
+    session = row["session_id"]
+    given = (row["request_id"], row["request"], row["response"], expectations or None, trace, row["tags"], session)
+    return {name: value for name, value in zip(MLFLOW_ROW, given, strict=True) if value is not None}
+
+
+def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
+    expectation, of which it cannot be one, and ends the evaluation."""
+    given = {name: value for name, value in (row.get("custom_expected") or {}).items() if value is not None}
+    for name, (column, shape) in EXPECTED.items():
+        value = row.get(column)
+        if value is not None:
+            given[name] = shape(value)
+    return given
+
+
+def _guidelines(value: dict[str, list[str]]) -> list[str]:
+    """mlflow's scorer takes a list; the names of groups have no place there."""
+    return [text for texts in value.values() for text in texts]
+
+
+def _calls(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"name": c["tool_name"], "arguments": c["tool_input"]} for c in value]
+
+
+def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{k: v for k, v in d.items() if v is not None} for d in value]
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+EXPECTED: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "expected_response": ("expected_response", _as_it_is),
+    "expected_facts": ("expected_facts", _as_it_is),
+    "guidelines": ("guidelines", _guidelines),
+    "expected_retrieved_context": ("expected_retrieved_context", _documents),
+    "expected_tool_calls": ("reference_trajectory", _calls),
+}

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells import JSON_CELLS, is_hidden, row_texts
-from agent_eval_schema.decoding import Typed
+from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.decoding.columns import Typed
 from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
 from agent_eval_schema.formats.ces.tables import (
     detect_evaluations,
@@ -19,24 +19,25 @@ from agent_eval_schema.formats.ces.tables import (
     prepare_golden,
     read_evaluation_batch,
 )
+from agent_eval_schema.formats.deepeval import DEEPEVAL, detect_deepeval
+from agent_eval_schema.formats.langsmith import LANGSMITH, LANGSMITH_OWN, detect_langsmith
 from agent_eval_schema.formats.layout import Layout
-from agent_eval_schema.formats.mlflow import ORIGINS, WORDS, detect_mlflow, read_mlflow
-from agent_eval_schema.formats.neighbours import (
-    DEEPEVAL,
-    LANGSMITH,
-    LANGSMITH_OWN,
-    OPENAI,
-    RAGAS,
-    VERTEX,
-    detect_deepeval,
-    detect_langsmith,
-    detect_openai,
-    detect_ragas,
-    detect_vertex,
+from agent_eval_schema.formats.mlflow import ORIGINS, WORDS
+from agent_eval_schema.formats.mlflow_traces import (
+    SEARCH_TRACES_COLUMNS,
+    detect_beside_traces,
+    detect_search_traces,
+    detect_traces,
+    read_beside_traces,
+    read_search_traces,
+    read_traces,
 )
-from agent_eval_schema.frames import Source
+from agent_eval_schema.formats.openai import OPENAI, detect_openai
+from agent_eval_schema.formats.ragas import RAGAS, detect_ragas
+from agent_eval_schema.formats.vertex import VERTEX, detect_vertex
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.schema import COLUMNS
 
 
 def _as_it_is(source: Source) -> Source:
@@ -66,69 +67,6 @@ class Format(Struct, frozen=True):
     is_rows: bool = True
     knows_columns: bool = False
     prepare: Callable[[Source], Source] = _as_it_is
-
-
-def _detect_traces(names: Sequence[str]) -> str | None:
-    if {"info", "data"} <= set(names) and "request" not in names:
-        return "each row is a trace: the columns info and data"
-    return None
-
-
-def _read_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Each row is a trace: put its columns back together into one JSON text."""
-    texts = row_texts(batch)
-    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
-    arrays = [pa.array(texts, pa.string()), *(batch.column(i) for i in hidden)]
-    fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-# search_traces of MLflow 3, then what MLflow 2 called otherwise
-_SEARCH_TRACES_SIGNS = (
-    *("trace_metadata", "spans", "state", "request_time"),
-    *("request_metadata", "status", "timestamp_ms"),
-)
-_SEARCH_TRACES_COLUMNS = frozenset(_SEARCH_TRACES_SIGNS) | {
-    *("trace_id", "trace", "client_request_id", "execution_duration", "execution_time_ms", "assessments"),
-    *("experiment_id", "trace_location", "request_preview", "response_preview"),
-}
-
-
-_COPIES = frozenset({"request_id", "request", "response", "tags"})
-"""What a frame of search_traces repeats of its traces: the root span's inputs and outputs, ids, mlflow's own tags."""
-
-
-def _trace_signs(names: Sequence[str]) -> list[str]:
-    """The columns by which a frame of search_traces is known; none of another table."""
-    signs = [n for n in names if n in _SEARCH_TRACES_SIGNS]
-    is_frame = "trace" in names and ("trace_id" in names or "request_id" in names) and len(signs) >= 2
-    return signs if is_frame else []
-
-
-def _without_copies(names: Sequence[str]) -> list[int]:
-    """Which columns are read: of a frame of search_traces not the copies, but ground truth that somebody added."""
-    copies = _COPIES if _trace_signs(names) else ()
-    return [i for i, n in enumerate(names) if n not in copies]
-
-
-def _read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch.select(_without_copies(batch.schema.names))
-
-
-def _detect_search_traces(names: Sequence[str]) -> str | None:
-    signs = _trace_signs(names)
-    if signs and _detect_mlflow(names) is None:
-        return f"a frame of mlflow.search_traces: the columns trace, {', '.join(signs[:3])}"
-    return None
-
-
-def _detect_mlflow(names: Sequence[str]) -> str | None:
-    return detect_mlflow([names[i] for i in _without_copies(names)])
-
-
-def _read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """mlflow too reads inputs, outputs and expectations that were added to a frame of search_traces, not its copies."""
-    return read_mlflow(_read_search_traces(batch))
 
 
 def _detect_databricks(names: Sequence[str]) -> str | None:
@@ -173,13 +111,13 @@ FORMATS: tuple[Format, ...] = (
         knows_columns=True,
         prepare=prepare_evaluations,
     ),
-    Format("traces", "one MLflow trace a row (info, data)", _detect_traces, _read_traces),
+    Format("traces", "one MLflow trace a row (info, data)", detect_traces, read_traces),
     Format(
         "search_traces",
         "a frame of mlflow.search_traces()",
-        _detect_search_traces,
-        _read_search_traces,
-        _SEARCH_TRACES_COLUMNS,
+        detect_search_traces,
+        read_search_traces,
+        SEARCH_TRACES_COLUMNS,
     ),
     _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex", ADK_OWN),
     _of(ADK, "adk-legacy", "turns of an older test list of the ADK", detect_legacy, "vertex"),
@@ -203,8 +141,8 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "mlflow",
         "what mlflow.genai.evaluate takes: inputs, outputs, expectations",
-        _detect_mlflow,
-        _read_mlflow,
+        detect_beside_traces,
+        read_beside_traces,
         origins=ORIGINS,
         words=WORDS,
         system="mlflow",

@@ -4,6 +4,8 @@ A need is a field; a tuple of fields means that any one of them will do. Sources
 reference), mlflow.md (the scorers of 3.18, measured), trajectories.md (seed 002), seed 001 (TurnReplayResult).
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 FIELDS = (
@@ -159,3 +161,5 @@ def _ces() -> tuple[Metric, ...]:
 METRICS: tuple[Metric, ...] = (*_databricks(), *_mlflow(), *_vertex(), *_ces())
 
 SYSTEMS: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in METRICS))
+
+LATENCY, FAILURE = "latency_in_seconds", "failure"

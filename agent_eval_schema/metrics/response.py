@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import Any
 
-from agent_eval_schema.integrations.extra import missing
+from agent_eval_schema.runtime.extras import missing
 
 
 def exact_match(response: str, reference: str) -> float:

@@ -22,8 +22,8 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.trajectory import json_key
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text.jsontext import json_key
 
 Calls = Sequence[ToolCall]
 
@@ -91,8 +91,6 @@ def parameter_correctness(predicted: Calls, reference: Calls) -> float:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # outcomes
-
-
 class Thresholds(Struct, frozen=True):
     """From which scores on a turn passes, shares from 0 to 1, and what extra calls do; the defaults of the service."""
 

@@ -16,10 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
-import msgspec
-
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.model import ToolCall
+from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text.jsontext import json_key
 
 Duplicates = Literal["membership", "one_to_one"]
 """How precision and recall count a call that is repeated: each time that it occurs at all in the other trajectory, or
@@ -44,31 +43,8 @@ def call_key(call: ToolCall) -> bytes:
     return json_key([call.tool_name, call.tool_input or {}])
 
 
-def json_key(value: Any) -> bytes:
-    """A text that two JSON values share if they are equal."""
-    return sorted_json(_plain(value))
-
-
-sorted_json = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
-"""JSON with its keys in order, for values whose numbers are plain."""
-
-
-def _plain(value: Any) -> Any:
-    """The value with every whole number written in one way."""
-    if isinstance(value, float):
-        # JSON has neither NaN nor infinity, but a Python object that was never JSON may.
-        return f"\0{value}" if not math.isfinite(value) else int(value) if value.is_integer() else value
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return value
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # the metrics on numbered calls: predicted, reference, whether duplicates are matched one to one
-
-
 def _exact_match(predicted: Ids, reference: Ids, _: bool) -> float:
     return float(list(predicted) == list(reference))
 

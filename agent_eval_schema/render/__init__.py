@@ -1,0 +1,1 @@
+"""Plain values → text, HTML, JSON and CI formats. Renderers compute nothing."""

@@ -7,10 +7,11 @@
 documentation, what ``explain`` prints, and, through its examples, its test.
 """
 
-import json
+from __future__ import annotations
+
+from collections.abc import Iterable
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, Rule
 from agent_eval_schema.rules import (
@@ -73,32 +74,6 @@ def _matching(selectors: tuple[str, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
-def explain(code: str) -> str:
-    """What a code means, why it matters, how to mend it, with an example.
-
-    `code` is a code (`"AE206"`) or a name (`"message-role"`). Raises EvalSetError if there is no such rule.
-    """
-    rule = next((r for r in RULES.values() if code.upper() == r.code or code == r.name), None)
-    if rule is None:
-        raise EvalSetError(f"no rule {code!r}: `agent-eval-schema rules` lists them all")
-    summary, _, why = rule.doc.partition("\n\n")
-    lines = [f"{rule.code} {rule.name} ({rule.severity})", "", summary]
-    lines += ["", f"Why: {' '.join(why.split())}"] if why else []
-    lines += ["", f"Fix: {rule.hint}"] if rule.hint else []
-    lines += _repairs(rule.code)
-    lines += _example("Bad", rule.bad) + _example("Good", rule.good)
-    return "\n".join(lines) + "\n"
-
-
-def _repairs(code: str) -> list[str]:
-    from agent_eval_schema.repairs import REPAIRABLE  # which knows the rules
-
-    done = REPAIRABLE.get(code)
-    return ["", f"Repair: `validate --fix` repairs this where one reading fits ({'; '.join(done)})"] if done else []
-
-
-def _example(label: str, rows: tuple[dict[str, Any], ...]) -> list[str]:
-    texts = [
-        json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode() for row in rows
-    ]
-    return ["", f"{label}:", *(f"  {t if len(t) < 500 else t[:200] + ' …'}" for t in texts)] if rows else []
+def words(given: Iterable[str]) -> tuple[str, ...]:
+    """One name, or several."""
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,1 @@
+"""MLflow traces: what a trace says of its row, and rows back into traces."""

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from agent_eval_schema import jsontext
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import NOTHING
 
 

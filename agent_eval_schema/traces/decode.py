@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.quoting import error_text
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.reading import TOO_DEEP
-from agent_eval_schema.visible import visible
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.privacy import error_text
+from agent_eval_schema.text.visible import visible
 
 Note = tuple[Rule, str, str]
 """A rule, the path inside the trace, and the message."""
@@ -40,7 +40,6 @@ _METADATA_KEYS = {
     "session": "mlflow.trace.session",
     "is_truncated": "is_truncated",
 }
-
 
 NOTHING = Raw()
 """What an attribute that is not there holds."""
@@ -258,8 +257,6 @@ def value_of(raw: Raw) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The second look: traces that do not fit the types.
-
-
 def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
     value = jsontext.parse(text)
     notes: list[Note] = []
@@ -349,8 +346,6 @@ def _nanoseconds(value: int | str | None) -> int | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # v1: steps instead of spans.
-
-
 def _from_steps(document: Document) -> Trace:
     """The steps as spans below a root that holds the last generated text. v1 does not say what was asked."""
     root = Span(name="root", span_id="root")

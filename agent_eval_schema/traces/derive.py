@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema import chat, jsontext
-from agent_eval_schema.diagnose import describe
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.model import Document, ToolCall
-from agent_eval_schema.quoting import may_quote
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.retrieval import DERIVED_DOCUMENT_EMPTY, DERIVED_URI_GUESSED, DERIVED_WITHOUT_URI
+from agent_eval_schema.schema import Document, ToolCall
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.traces.decode import (
     FAILED_CODES,
     NOTHING,
@@ -171,8 +172,6 @@ def _is_true(raw: Raw) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # request and response
-
-
 def _request(reading: Reading) -> chat.Messages | None:
     value = value_of(reading.inputs)
     messages = chat.read_messages(value)
@@ -221,8 +220,6 @@ def _other_response(reading: Reading) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # retrieved_context
-
-
 def _retrieved_context(reading: Reading) -> list[Document] | None:
     """The documents of the last RETRIEVER to start that is not part of another one."""
     if not reading.retrievers:
@@ -337,8 +334,6 @@ def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # predicted_trajectory
-
-
 def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
     if reading.tools and not reading.values:
@@ -371,8 +366,6 @@ def _asked_calls(outputs: Raw) -> list[tuple[str, dict[str, Any] | None]]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # token counts
-
-
 class Usage(Struct, gc=False):
     """Token counts as mlflow names them, and as OpenAI does."""
 
@@ -452,8 +445,6 @@ def counts_of(usage: Usage) -> Tokens | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # latency, failure, ids
-
-
 def _latency(reading: Reading) -> float | None:
     info, root = reading.trace.info, reading.root
     milliseconds = info.execution_duration_ms if info.execution_duration_ms is not None else info.execution_time_ms

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema import jsontext
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.assessments import kept
 from agent_eval_schema.traces.decode import (
     FAILED_CODES,
@@ -33,7 +33,7 @@ from agent_eval_schema.traces.decode import (
     text_of,
 )
 from agent_eval_schema.traces.derive import derive, status_message
-from agent_eval_schema.traces.plain import are_events
+from agent_eval_schema.traces.mlflow_readable import are_events
 
 MADE = "agent_eval_schema.made"
 """The tag of a trace that was made of a row's columns or written anew; its value says which, and for a made one what it

@@ -86,9 +86,9 @@ def read_and_decode(path: Path) -> Result:
 
 
 def decode_half(path: Path, half: int, most: int | None = None) -> int:
-    from agent_eval_schema.cells import text_views
-    from agent_eval_schema.engines.files import open_file
-    from agent_eval_schema.frames import Share
+    from agent_eval_schema.cells.arrow import text_views
+    from agent_eval_schema.io.files import open_file
+    from agent_eval_schema.io.source import Share
     from agent_eval_schema.traces.decode import decode_trace
 
     time.sleep(0.5 if most else 0)  # so that the other process takes the other first task
@@ -242,7 +242,7 @@ def mlflow_on_sqlite() -> Iterator[Any]:
 def cheap_scorers() -> list[Any]:
     from mlflow.genai.scorers import scorer
 
-    from agent_eval_schema.integrations.scorers import DocumentRecall
+    from agent_eval_schema.integrations.mlflow.scorers import DocumentRecall
 
     @scorer  # type: ignore[untyped-decorator]
     def length(outputs: Any) -> int:
@@ -266,7 +266,7 @@ def build_embedded(path: Path) -> Result:
 
 def build_on_spark(path: Path) -> Result:
     """The same on Spark with two cores, which a smaller build has warmed up; Parquet to Parquet."""
-    from agent_eval_schema.engines.spark_build import spark_from_inference_table
+    from agent_eval_schema.inference_tables.spark import spark_from_inference_table
     from tests.spark_session import start_spark
 
     plain = {f"spark.sql.{name}": "true" for name in ("adaptive.enabled", "codegen.wholeStage")}
@@ -304,10 +304,10 @@ def copy_half(path: Path, half: int, out: str, most: int | None = None) -> tuple
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from agent_eval_schema.cells import text_array
-    from agent_eval_schema.collector import without_collector
-    from agent_eval_schema.engines.files import open_file
-    from agent_eval_schema.frames import Share
+    from agent_eval_schema.cells.arrow import text_array
+    from agent_eval_schema.io.files import open_file
+    from agent_eval_schema.io.source import Share
+    from agent_eval_schema.runtime.gc_pause import without_collector
 
     time.sleep(0.5 if most else 0)
     start, rows = time.process_time(), 0
@@ -324,8 +324,8 @@ def decoded_once(batch: Any) -> list[list[Any]]:
     """The requests, written anew, the answers and the traces of logged calls; None for what is of another kind."""
     import msgspec
 
-    from agent_eval_schema.cells import text_views
-    from agent_eval_schema.production.payloads import _body, _encode, _reply
+    from agent_eval_schema.cells.arrow import text_views
+    from agent_eval_schema.inference_tables.read.payloads import _body, _encode, _reply
     from agent_eval_schema.traces.decode import decode_trace
 
     requests: list[bytes | None] = []

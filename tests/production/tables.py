@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.production.convert import convert_batch
-from agent_eval_schema.production.plan import BuildPlan
-from agent_eval_schema.production.tables import detect_family
+from agent_eval_schema.formats.inference_tables import detect_family
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.read.convert import convert_batch
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
 
 Row = dict[str, Any]
 

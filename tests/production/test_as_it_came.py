@@ -9,17 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import eval_set_from_inference_table, request
-from agent_eval_schema.cells import text_array, with_plain_requests
-from agent_eval_schema.check import check_batch, make_plan
-from agent_eval_schema.engines.workers import batch_bytes
-from agent_eval_schema.fold import Fold
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.jsontext import encode
-from agent_eval_schema.model import ROW_SCHEMA
-from agent_eval_schema.production.finish import finish_plan
-from agent_eval_schema.production.plan import BuildPlan
-from agent_eval_schema.verdict import rows_of, verdict
+from agent_eval_schema import eval_set_from_inference_table
+from agent_eval_schema.cells.arrow import batch_bytes, text_array
+from agent_eval_schema.cells.notes import with_plain_requests
+from agent_eval_schema.decoding import requests
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.finish.finish import finish_plan
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.text.jsontext import encode
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report_builder import Fold
 from tests.production.tables import ANSWERED, convert_one, logged
 
 USER = {"role": "user", "content": "How many days?"}
@@ -62,7 +64,7 @@ def test_a_request_of_ours_is_judged_and_written_as_if_it_were_looked_at(
     record = convert_one(logged(request=BODIES[name], response=ANSWERED))
     cells = [record["request"]]
     quickly = requests_and_issues(checked(cells, [record["plain_request"]] if marked else None))
-    monkeypatch.setattr(request, "_plain_chat", lambda *_: None)
+    monkeypatch.setattr(requests, "_plain_chat", lambda *_: None)
     assert quickly == requests_and_issues(checked(cells))
 
 
@@ -79,7 +81,7 @@ def test_which_requests_are_plain_is_known_when_they_are_converted() -> None:
 def test_a_plain_chat_among_others_is_judged_as_alone(marked: bool) -> None:
     cells = [encode(body).decode() for body in BODIES.values()]
     alone = [requests_and_issues(checked([cell])) for cell in cells]
-    known = [False, *map(request.is_plain_chat, cells)] if marked else None
+    known = [False, *map(requests.is_plain_chat, cells)] if marked else None
     together = requests_and_issues(checked([None, *cells], known))
     assert [([r], [i]) for r, i in zip(*together, strict=True)][1:] == alone
 

@@ -26,11 +26,11 @@ from agent_eval_schema import (
     EvalSetError,
     diff_eval_sets,
     eval_set_from_inference_table,
-    frames,
     validate_eval_set,
 )
-from agent_eval_schema.hashes import seeded_hashes
-from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.cells.hashing import seeded_hashes
+from agent_eval_schema.io import source as source_
+from agent_eval_schema.schema import COLUMNS
 from tests.production.logged import (
     EVERYTHING,
     PAYLOAD,
@@ -191,7 +191,7 @@ def test_order_and_batches_change_nothing(
     other = list(logged_rows)
     shuffled.shuffle(other)
     with monkeypatch.context() as context:
-        context.setattr(frames, "MAX_BATCH_ROWS", 3)
+        context.setattr(source_, "MAX_BATCH_ROWS", 3)
         assert outcome(BUILD(table(other), **options)) == once
 
 
@@ -236,7 +236,7 @@ def test_the_last_click_counts() -> None:
 
 
 def test_feedback_may_come_before_its_call_and_from_another_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "MAX_BATCH_ROWS", 2)
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 2)
     rows = [feedback("a", edit="18 weeks."), *(chat(f"x{i}") for i in range(9)), chat("a")]
     assert row(BUILD(table(rows)), "a")["expected_response"] == "18 weeks."
 

@@ -19,11 +19,10 @@ pytest.importorskip("duckdb")
 
 from agent_eval_schema import eval_set_from_inference_table, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.engines import writing
-from agent_eval_schema.engines.parquet_files import parquet_places
-from agent_eval_schema.engines.writing import write_batches
-from agent_eval_schema.frames import BATCH_BYTES, Share
-from agent_eval_schema.production.command import work_of
+from agent_eval_schema.inference_tables.build_file import work_of
+from agent_eval_schema.io.parquet import parquet_places
+from agent_eval_schema.io.source import BATCH_BYTES, Share
+from agent_eval_schema.io.write import write_batches
 from tests.production.logged import EVERYTHING, Row, batch, chat, feedback, logged, table, trace
 
 ROWS: list[Row] = [
@@ -254,7 +253,7 @@ def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys:
 
 def run_watched(capsys: pytest.CaptureFixture[str], seen: dict[str, int], *arguments: object) -> tuple[int, str, str]:
     """Run, and note when each part was committed before the work folder goes."""
-    from agent_eval_schema.production.parts import Work
+    from agent_eval_schema.inference_tables.work_folder import Work
 
     remove = Work.remove
 
@@ -426,7 +425,7 @@ def test_columns_that_only_later_lines_have(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "t.jsonl"
     lines = [{**r, "request_time": None} for r in [*without([chat("a")], "requester"), chat("b", requester="ana")]]
     path.write_text("".join(json.dumps(r) + "\n" for r in lines))
-    monkeypatch.setattr("agent_eval_schema.frames.MAX_BATCH_ROWS", 1)
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 1)
     build = eval_set_from_inference_table(str(path), where="requester = 'ana'", stratify="requester", sample=5)
     assert build.rows["request_id"].tolist() == ["b"]
 
@@ -434,7 +433,7 @@ def test_columns_that_only_later_lines_have(tmp_path: Path, monkeypatch: pytest.
 def test_small_batches_share_a_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema([("n", pa.int64())])
     batches = [pa.RecordBatch.from_arrays([pa.array(range(i, i + 50))], schema=schema) for i in range(0, 1000, 50)]
-    monkeypatch.setattr(writing, "GROUP_BYTES", 8 * 400)
+    monkeypatch.setattr(parquet, "GROUP_BYTES", 8 * 400)
     assert write_batches(str(tmp_path / "rows.parquet"), batches, schema) == 1000
     written = pq.read_metadata(tmp_path / "rows.parquet")
     assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == [400, 400, 200]

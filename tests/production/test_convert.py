@@ -16,11 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.production.convert import CONVERTED, convert_batch, converted_schema
-from agent_eval_schema.production.plan import BuildPlan
-from agent_eval_schema.production.reasons import REASON_NAMES, REASONS, find_reason
-from agent_eval_schema.production.tables import (
+from agent_eval_schema.formats.inference_tables import (
     FAMILIES,
     columns_read,
     detect_family,
@@ -28,6 +24,10 @@ from agent_eval_schema.production.tables import (
     parse_aliases,
     place_of,
 )
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.read.convert import CONVERTED, convert_batch, converted_schema
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.rules.set_aside import REASON_NAMES, REASONS, find_reason
 from tests.production.tables import ANSWER, ANSWERED, ASKED, QUESTION, batch_of, codes, convert, convert_one, logged
 
 MOMENT = datetime(2025, 11, 3, 9, 1, 11, 204000, tzinfo=timezone.utc)

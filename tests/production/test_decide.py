@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema.hashes import seeded_hashes
+from agent_eval_schema.cells.hashing import seeded_hashes
+from agent_eval_schema.inference_tables.decide.sampling import below, sample_of, seed_of
+from agent_eval_schema.inference_tables.decide.sql import steps
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.production.decide import steps
-from agent_eval_schema.production.sampling import below, sample_of, seed_of
 
-duck = pytest.importorskip("agent_eval_schema.engines.duck")
+duck = pytest.importorskip("agent_eval_schema.inference_tables.decide.duckdb")
 pytest.importorskip("duckdb")
 
 NOON = datetime(2025, 11, 3, 12, tzinfo=timezone.utc)

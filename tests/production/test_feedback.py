@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.model import Document
-from agent_eval_schema.production.feedback import Feedback, chunks_of, labels_of, latest, read_feedback, step_key
+from agent_eval_schema.inference_tables.read.feedback import (
+    Feedback,
+    chunks_of,
+    labels_of,
+    latest,
+    read_feedback,
+    step_key,
+)
+from agent_eval_schema.schema import Document
 from tests.production.tables import codes, convert, convert_one, logged
 
 RATED = {"step_id": None, "ratings": {"answer_correct": {"value": "positive", "rationale": "right"}}}

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.check import check_source
-from agent_eval_schema.frames import open_source
-from agent_eval_schema.production.feedback import Feedback, chunks_of, labels_of
-from agent_eval_schema.production.tables import detect_family
+from agent_eval_schema.formats.inference_tables import detect_family
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.read.feedback import Feedback, chunks_of, labels_of
+from agent_eval_schema.validation.validate import check_source
 from tests.production.tables import ANSWER, ASKED, QUESTION, SAMPLES, Row, convert, sample
 
 USER = [{"role": "user", "content": QUESTION}]

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.production.convert import convert_batch
-from agent_eval_schema.production.plan import BuildPlan
+from agent_eval_schema.inference_tables.read.convert import convert_batch
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.text import jsontext
 from tests.production.tables import ANSWER, ANSWERED, ASKED, QUESTION, batch_of, codes, convert, convert_one, logged
 
 USER = {"role": "user", "content": QUESTION}
@@ -449,7 +449,7 @@ def test_a_defect_of_the_package_costs_the_row(monkeypatch: pytest.MonkeyPatch) 
     def broken(_: Any, **__: Any) -> None:
         raise ValueError("a secret")
 
-    monkeypatch.setattr("agent_eval_schema.production.payloads.read_response", broken)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.read.payloads.read_response", broken)
     record = convert_one(logged(), values=False)
     assert (record["reason"], codes(record)) == ("defect", ["AE001"])
     assert "secret" not in record["detail"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("duckdb")
 
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table
-from agent_eval_schema.production.redact import Redactor, is_card_number
+from agent_eval_schema.inference_tables.finish.redact import Redactor, is_card_number
 from tests.production.logged import chat, chunk, feedback, logged, retrieval, table, trace
 
 

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError
+from agent_eval_schema.cells.arrow import unpack
 from agent_eval_schema.cli import main
-from agent_eval_schema.engines.spark import unpack
-from agent_eval_schema.engines.spark_build import SparkBuild, spark_from_inference_table
-from agent_eval_schema.model import COLUMNS
-from agent_eval_schema.production.aside import SET_ASIDE
-from agent_eval_schema.production.build import EvalSetBuild, eval_set_from_inference_table
+from agent_eval_schema.inference_tables.build import EvalSetBuild, eval_set_from_inference_table
+from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE
+from agent_eval_schema.inference_tables.spark import SparkBuild, spark_from_inference_table
+from agent_eval_schema.schema import COLUMNS
 from tests.production import logged
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
@@ -233,8 +233,8 @@ def test_a_table_is_read_once(df: Any) -> None:
 @pytest.fixture
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on serverless compute, or after executors were lost."""
-    monkeypatch.setattr("agent_eval_schema.engines.spark_build._kept", lambda df, **_: df)
-    monkeypatch.setattr("agent_eval_schema.engines.spark_build._let_go", id)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.spark._kept", lambda df, **_: df)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.spark._let_go", id)
 
 
 @pytest.mark.usefixtures("nothing_kept")
@@ -292,7 +292,7 @@ def test_the_verb_takes_data_frames(df: Any) -> None:
 
 @pytest.fixture
 def no_broadcast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_eval_schema.engines.spark_build.SENT_TO_ALL", 0)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.spark.SENT_TO_ALL", 0)
 
 
 @pytest.mark.usefixtures("no_broadcast")

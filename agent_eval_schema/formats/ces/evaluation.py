@@ -16,13 +16,13 @@ from typing import Any
 
 import msgspec
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe
 from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.inspection import Finding
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
 from agent_eval_schema.issues import EvalSetError, Issue
-from agent_eval_schema.visible import visible
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.visible import visible
 
 Input = str | bytes | os.PathLike[str] | Mapping[str, Any]
 """The path of a file, its text, or the evaluation as a dict."""
@@ -73,7 +73,7 @@ def write_evaluation(evaluation: Mapping[str, Any], path: str | os.PathLike[str]
     was read from. Raises EvalSetError if the data is no JSON or the file cannot be written."""
     text = _text_of(evaluation)
     if path is not None:
-        from agent_eval_schema.engines.writing import write_text
+        from agent_eval_schema.io.atomic import write_text
 
         write_text(os.fspath(path), text)
     return text
@@ -87,7 +87,7 @@ def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.P
     else:
         text = "[\n" + ",\n".join(t.strip() for t in texts) + "\n]\n" if texts else "[]\n"
     if path is not None:
-        from agent_eval_schema.engines.writing import write_text
+        from agent_eval_schema.io.atomic import write_text
 
         write_text(os.fspath(path), text)
     return text
@@ -185,8 +185,6 @@ _NAMES = msgspec.json.Decoder(_Named)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # texts
-
-
 def _text_of(evaluation: Mapping[str, Any]) -> str:
     if isinstance(evaluation, Evaluation) and (text := evaluation.unchanged_text) is not None:
         return text

@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe, key_name, match_names, names
 from agent_eval_schema.formats.ces import inspection, shapes
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.quoting import may_quote, quoted
 from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.privacy import may_quote, quoted
+from agent_eval_schema.text.spelling import match_names
 
 Cells = dict[str, str]
 """The filled cells of a row, by column."""

@@ -13,21 +13,14 @@ from itertools import chain
 
 from msgspec import Struct
 
-from agent_eval_schema.collector import without_collector
-from agent_eval_schema.engines.csv_files import (
-    Record,
-    csv_records,
-    record_problem,
-    text_records,
-    wrong_byte,
-    wrong_separator,
-)
 from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
+from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.rules import RULES, columns
-from agent_eval_schema.visible import visible
+from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.text.visible import visible
 
 
 class GoldenFile(Struct, frozen=True):

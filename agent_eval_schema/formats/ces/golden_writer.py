@@ -13,14 +13,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe, key_name
 from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of, is_result
 from agent_eval_schema.formats.ces.golden import COLUMNS, IMAGE_TYPES, SEPARATOR, Cells
 from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, key_name
 
 UNNAMED = "agent"
 """Stands for an agent of which the name is not known."""
@@ -39,7 +39,7 @@ def write_golden_csv(
     `groups` are the groups of evaluations by their display names (`GoldenFile.groups`); `names` maps display names to
     resource names, which become display names then. Raises EvalSetError if the file cannot be written.
     """
-    from agent_eval_schema.engines.writing import write_text
+    from agent_eval_schema.io.atomic import write_text
 
     text, losses = golden_csv_text(evaluations, groups=groups, names=names)
     write_text(os.fspath(path), text)

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe, key_name, match_names, names
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.shapes import MAX_TURNS, PRECISE, REFUSED, resource_pattern
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.quoting import may_quote
 from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.privacy import may_quote
+from agent_eval_schema.text.spelling import match_names
 
 DEEPEST = 40
 """Levels of an object of free content; the API's parsers follow about 46 at the usual place, fewer further down."""
@@ -160,8 +161,6 @@ class _Walk:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # an object as a whole
-
-
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
@@ -225,8 +224,6 @@ def _oneofs(message: schema.Message, value: dict[Any, Any], meant: set[str], pat
 
 # ---------------------------------------------------------------------------------------------------------------------
 # single values
-
-
 def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     values = schema.enum_values(name)
     number = _as_int(value)

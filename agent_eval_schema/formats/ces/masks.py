@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agent_eval_schema.diagnose import match_names
 from agent_eval_schema.formats.ces.schema import EVALUATION, Field, Message, enum_values, field_at, message, messages
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.trajectory import json_key
-from agent_eval_schema.visible import visible
+from agent_eval_schema.text.jsontext import json_key
+from agent_eval_schema.text.spelling import match_names
+from agent_eval_schema.text.visible import visible
 
 Object = Mapping[str, Any]
 
@@ -29,8 +29,6 @@ EVERYTHING = "*"
 
 # ---------------------------------------------------------------------------------------------------------------------
 # values as the server would hold them
-
-
 def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
     """The message with the JSON names of its fields (`display_name` is read as `displayName`); keys that the table does
     not know stay. Raises EvalSetError if a field stands there under both names."""
@@ -86,8 +84,6 @@ def _is_told(value: Any, field: Field) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # by comparison
-
-
 def difference(old: Object, new: Object) -> tuple[str, ...]:
     """The paths where two evaluations (with JSON names) differ, as narrow as a mask may be, in the order of the API.
 
@@ -127,8 +123,6 @@ def _is_open(field: Field) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # as given
-
-
 def check_mask(mask: object) -> tuple[str, ...]:
     """The paths of a mask such as `"displayName,golden.turns"`; those below another path of the mask are left out.
 
@@ -205,8 +199,6 @@ def _quoted(path: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # a mask against the evaluation that it is for
-
-
 def check_effect(paths: Iterable[str], new: Object, old: Object | None) -> None:
     """Refuse a mask that would leave an evaluation that the service cannot hold: without a required field, without
     inputs, or with parts of one input where the stored evaluation has the other. `new` and `old` have JSON names."""

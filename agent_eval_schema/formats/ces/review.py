@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.edits import Edit, edits
 from agent_eval_schema.formats.ces.masks import EVERYTHING, difference, with_json_names
 from agent_eval_schema.formats.ces.schema import EVALUATION, message
 from agent_eval_schema.formats.ces.update import Update
+from agent_eval_schema.text.edits import Edit, edits
 
 
 class Written(Struct, frozen=True):

@@ -26,8 +26,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from agent_eval_schema import chat, jsontext
+from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces import schema
+from agent_eval_schema.text import jsontext
 
 Object = Mapping[str, Any]
 Row = dict[str, Any]
@@ -80,8 +81,6 @@ def _renamed(value: Object, message: str) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # golden → rows
-
-
 def _golden_rows(evaluation: Object, groups: Sequence[str]) -> Iterator[Row]:
     before: chat.Messages = []
     for number, turn in enumerate(objects(evaluation["golden"].get("turns")), start=1):
@@ -213,8 +212,6 @@ def _tags(evaluation: Object, groups: Sequence[str]) -> dict[str, str]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # scenario → row
-
-
 def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
     """The task is the request: a simulated user works from it. What the agent should do and say is the ground truth."""
     scenario = evaluation["scenario"]
@@ -242,7 +239,6 @@ def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # results → rows
-
 SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
 
 
@@ -361,8 +357,6 @@ def seconds(duration: Any) -> float | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # row → golden
-
-
 def goldens_of(rows: Sequence[Object]) -> list[dict[str, Any]]:
     """Canonical rows as golden evaluations, one each. A row `x#1` that is alone with its `x` becomes the evaluation
     `x`, which is `x#1` again when it is read; otherwise an evaluation is called as its row."""
@@ -460,8 +454,6 @@ def _agent_says(text: str, agent: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-
-
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; of what is no list, none."""
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []

@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct, defstruct
 
-from agent_eval_schema import jsontext
 from agent_eval_schema.formats.ces import schema
+from agent_eval_schema.text import jsontext
 
 PRECISE = 1 << 53
 """Whole numbers up to here are the same as doubles."""

@@ -12,26 +12,19 @@ from itertools import count
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.cells import (
-    JSON_CELLS,
-    Cells,
-    FindingNote,
-    is_hidden,
-    read_cells,
-    reading_problems,
-    row_texts,
-    with_findings,
-)
-from agent_eval_schema.diagnose import key_name
-from agent_eval_schema.engines.csv_files import csv_batch, csv_chunks, csv_columns, record_problem
-from agent_eval_schema.engines.json_array import json_elements
-from agent_eval_schema.engines.jsonl import jsonl_lines
+from agent_eval_schema.cells.batch import JSON_CELLS
+from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
+from agent_eval_schema.cells.notes import FindingNote, is_hidden, reading_problems, with_findings
 from agent_eval_schema.formats.ces import golden, inspection, schema
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
-from agent_eval_schema.frames import Source, schema_of
-from agent_eval_schema.model import COLUMNS
+from agent_eval_schema.io.csv import csv_batch, csv_chunks, csv_columns, record_problem
+from agent_eval_schema.io.json import json_elements
+from agent_eval_schema.io.jsonl import jsonl_lines
+from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.rules.ces import REPEATED_KEY
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import key_name
 
 EVALUATION = "evaluation"
 """The column with the whole text of each evaluation."""

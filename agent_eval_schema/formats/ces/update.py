@@ -16,22 +16,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from agent_eval_schema import jsontext
-from agent_eval_schema.diagnose import describe
 from agent_eval_schema.formats.ces.golden import REQUIRED
-from agent_eval_schema.formats.ces.masks import (
-    EVERYTHING,
-    check_effect,
-    check_mask,
-    difference,
-    with_json_names,
-)
+from agent_eval_schema.formats.ces.masks import EVERYTHING, check_effect, check_mask, difference, with_json_names
 from agent_eval_schema.formats.ces.schema import EVALUATION, field_at, message
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
-from agent_eval_schema.visible import visible
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.formats.ces.evaluation import Evaluation
+
 
 TOOL = "update_evaluation"
 VERSION = "v1beta"
@@ -224,8 +219,6 @@ def _etag(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # REST
-
-
 class RestRequest(NamedTuple):
     """An HTTP request without the host: `path?query`, and the body as JSON."""
 
@@ -262,8 +255,6 @@ def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # import
-
-
 def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | None = None) -> dict[str, Any]:
     """The body of `POST /v1beta/{app}:importEvaluations`, which stores all evaluations of a golden CSV.
 

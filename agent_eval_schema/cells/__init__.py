@@ -1,0 +1,1 @@
+"""Record batches whose nested cells are JSON text."""

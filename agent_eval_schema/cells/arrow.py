@@ -1,0 +1,204 @@
+"""Arrow arrays: strings as bytes and back, encodings simplified, Python values, filters, packed batches."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def is_valid_text(array: pa.Array) -> bool:
+    """Whether it is a column of texts that are all UTF-8: Arrow does not check what it is given."""
+    if not is_text(array.type):
+        return False
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def text_bytes(array: pa.Array) -> tuple[bytes, list[int]]:
+    """The UTF-8 of all strings in one piece, and where each begins (and the last ends)."""
+    bounds = _offsets(array)
+    data = array.buffers()[2]
+    if data is None or not len(array):
+        return b"", [0] * (len(array) + 1)
+    piece = data.slice(int(bounds[0]), int(bounds[-1] - bounds[0]))  # of a slice of a large array, only its part
+    return piece.to_pybytes(), (bounds - bounds[0]).tolist()
+
+
+def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
+    """Texts, or the UTF-8 of texts, as an Arrow array. Large ones are copied once: `pa.array` copies each of them
+    several times, into a buffer that grows. Raises ArrowInvalid for bytes that are not UTF-8."""
+    pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
+    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+        return pa.array(cells, pa.string())
+    offsets = np.concatenate([[0], ends]).astype(np.int32)
+    given = np.array([c is not None for c in cells], bool)
+    bits = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
+    data = pa.py_buffer(b"".join(pieces))
+    array = pa.Array.from_buffers(pa.string(), len(pieces), [bits, pa.py_buffer(offsets), data])
+    array.validate(full=True)
+    return array
+
+
+def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
+    wide = pa.types.is_large_string(array.type)
+    offsets = array.buffers()[1]
+    if offsets is None or not len(array):
+        return np.zeros(len(array) + 1, np.int64)
+    return np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
+
+
+def simplified(array: pa.Array) -> pa.Array:
+    """The array without encodings that only concern storage: dictionaries, views, extensions, bytes that are text."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return simplified(array.storage)
+    if pa.types.is_dictionary(kind):
+        return simplified(array.dictionary_decode())
+    if _is_view(kind, "string"):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
+        wide = array.cast(pa.large_binary())
+        return pa.Array.from_buffers(pa.large_string(), len(wide), wide.buffers(), wide.null_count, wide.offset)
+    if pa.types.is_fixed_size_binary(kind):
+        return simplified(array.cast(pa.binary()))
+    return array
+
+
+def _is_view(kind: pa.DataType, of: str) -> bool:
+    return str(kind) == f"{of}_view"
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def to_values(array: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The Python values of an array; as text where Python has no value (a date in the year 100,000)."""
+    try:
+        found: list[Any] = array.to_pylist()
+        return found
+    except UnicodeDecodeError:
+        return [
+            v.decode("utf-8", "replace") if v is not None else None for v in array.cast(pa.large_binary()).to_pylist()
+        ]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return [_as_words(array[i]) for i in range(len(array))]
+
+
+def _as_words(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError, pa.ArrowException):
+        try:
+            return scalar.cast(pa.string()).as_py()
+        except pa.ArrowException:
+            return str(getattr(scalar, "value", scalar.type))
+
+
+def plain_values(kind: pa.DataType) -> Callable[[Any], Any]:
+    """The function that makes the Python values of an Arrow type JSON-like: a map is a list of pairs in Python."""
+    if pa.types.is_map(kind):
+        item = plain_values(kind.item_type)
+        return lambda v: None if v is None else {str(k): item(x) for k, x in v}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        item = plain_values(kind.value_type)
+        return item if item is _same else lambda v: None if v is None else [item(x) for x in v]
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
+        return lambda v: v.decode("utf-8", "replace") if isinstance(v, bytes) else v
+    if pa.types.is_struct(kind):
+        fields = {f.name: plain_values(f.type) for f in kind}
+        if all(f is _same for f in fields.values()):
+            return _same
+        return lambda v: None if v is None else {k: fields[k](x) for k, x in v.items()}
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def text_views(array: pa.Array) -> list[memoryview | None]:
+    """The UTF-8 bytes of each string, without copying them: traces are large, and most of one is skipped."""
+    if len(array) == 0:
+        return []
+    data = array.buffers()[2]
+    view, bounds = memoryview(data) if data is not None else memoryview(b""), _offsets(array).tolist()
+    slices: list[memoryview | None] = [view[a:b] for a, b in itertools.pairwise(bounds)]
+    if array.null_count:
+        for i in np.flatnonzero(np.asarray(array.is_null())):
+            slices[i] = None
+    return slices
+
+
+def filtered(rows: Any, mask: np.ndarray[Any, Any]) -> Any:
+    """The rows of a table or batch where the mask is true; by slices for types that Arrow cannot filter (views)."""
+    try:
+        return rows.filter(pa.array(mask))
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+        return pa.concat_tables([table.slice(0, 0), *(table.slice(i, 1) for i in np.flatnonzero(mask).tolist())])
+
+
+def changed(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with its innermost types changed; every list is a plain one."""
+    if pa.types.is_map(kind):
+        return pa.map_(changed(kind.key_type, change), changed(kind.item_type, change))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(changed(kind.value_type, change))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, changed(f.type, change)) for f in kind])
+    return change(kind)
+
+
+def cast_all(batch: pa.RecordBatch, change: Callable[[pa.DataType], pa.DataType]) -> pa.RecordBatch:
+    """The batch with the innermost types of all columns changed."""
+    arrays = [column.cast(changed(column.type, change)) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names) if arrays else batch
+
+
+_PLAIN = {"string_view": pa.string(), "binary_view": pa.binary()}
+
+
+def without_view(kind: pa.DataType) -> pa.DataType:
+    """Views, which Arrow can neither filter nor slice everywhere, as ordinary texts."""
+    return _PLAIN.get(str(kind), kind)
+
+
+def in_utc(kind: pa.DataType) -> pa.DataType:
+    """Moments as moments, whatever zone somebody wants to see them in."""
+    return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
+
+
+def pack(batch: pa.RecordBatch, codec: str = "zstd") -> bytes:
+    """A batch as it goes through a cell: with its own schema, as each names the columns that it has."""
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=codec)
+    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack(cell: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
+    """The batch in a cell."""
+    return pa.ipc.open_stream(cell).read_next_batch()
+
+
+def batch_bytes(batch: pa.RecordBatch) -> bytes:
+    """The batch with its own schema: each names the columns that its part of the file has."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def read_batch(payload: bytes) -> pa.RecordBatch:
+    """The batch that `batch_bytes` made."""
+    return pa.ipc.open_stream(payload).read_next_batch()

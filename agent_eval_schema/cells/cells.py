@@ -1,0 +1,180 @@
+"""A column of a record batch → its cells, as text or as JSON.
+
+text   Arrow strings: the cell holds what the user wrote; it may happen to hold JSON
+json   the JSON text of a native value: a Python object, a JSON file's value, an Arrow list, struct or number
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.cells.arrow import (
+    _offsets,
+    is_text,
+    is_valid_text,
+    plain_values,
+    simplified,
+    text_bytes,
+    text_views,
+    to_values,
+)
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.privacy import byte_name
+
+
+class Cells:
+    """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
+
+    `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
+    `array` is there if every cell can be read; the Python texts are only made when they are asked for.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str | None] | None,
+        json: bool,
+        nul: bool = False,
+        array: pa.Array | None = None,
+        unreadable: dict[int, str] | None = None,
+    ) -> None:
+        self.json = json
+        self.nul = nul
+        self.array = array
+        self.unreadable = unreadable or {}
+        self._texts = texts
+
+    @property
+    def texts(self) -> Sequence[str | None]:
+        if self._texts is None:
+            self._texts = self.array.to_pylist() if self.array is not None else []
+        return self._texts
+
+    def suspects(self) -> list[int]:
+        """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
+        if self.array is None:
+            return [row for row, t in enumerate(self.texts) if t is not None and t[:1] in "{[ \t\r\n"]
+        return np.flatnonzero(np.asarray(pc.match_substring_regex(self.array, _SUSPECT).fill_null(False))).tolist()
+
+
+_SUSPECT = r"^([\s{\[\p{Z}]|$)"
+
+
+def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
+    """The cells of a column, or None if the batch does not have it."""
+    at = batch.schema.get_field_index(name)
+    if at < 0:
+        return None
+    array = simplified(batch.column(at))
+    if is_json_column(batch.schema.field(at)):
+        return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
+    if is_text(array.type):
+        nul = _has_nul(array)
+        texts, unreadable = _decoded(array)
+        return Cells(texts, False, nul, None if unreadable else array, unreadable)
+    texts = _as_json(array)
+    return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
+
+
+def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
+    """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given. Where all is
+    well there are no texts yet."""
+    if is_valid_text(array):
+        return None, {}
+    texts: list[str | None] = []
+    unreadable: dict[int, str] = {}
+    for row, cell in enumerate(text_views(array)):
+        try:
+            texts.append(None if cell is None else bytes(cell).decode())
+        except UnicodeDecodeError as error:
+            texts.append(None)
+            byte = byte_name(error.object[error.start])
+            unreadable[row] = f"expected UTF-8, got {byte} at byte {error.start}"
+    return texts, unreadable
+
+
+def _holds(array: pa.Array, what: bytes) -> bool:
+    """Whether any of the strings holds these bytes: one search over what they share."""
+    return text_bytes(array)[0].find(what) >= 0
+
+
+def _has_nul(array: pa.Array) -> bool:
+    """Whether any of the strings holds a NUL character: the least of all bytes tells, without a copy of them."""
+    bounds, data = _offsets(array), array.buffers()[2]
+    start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
+    return data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
+
+
+def _as_json(array: pa.Array) -> list[str | None]:
+    plain = plain_values(array.type)
+    return [None if v is None or v != v else _json_text(plain(v)) for v in to_values(array)]
+
+
+def _json_text(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "Infinity"  # which is no JSON, and is told as such
+    return infinite_told(value, _encode(_whole(value)), str).decode()
+
+
+def infinite_told(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
+    """The JSON text of a value, with the infinite numbers in it as Python writes them: JSON does not have them, and
+    they are told as such. In `text`, which msgspec has made with that hook, they are null."""
+    if b"null" not in text or not _INFINITE.search(repr(value)):
+        return text
+    return json.dumps(_without_nan(msgspec.to_builtins(value, enc_hook=hook)), ensure_ascii=False).encode()
+
+
+_INFINITE = re.compile(r"(?<![\w'\"])inf\b")
+
+
+def _without_nan(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nan(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _whole(value: Any) -> Any:
+    """A whole number in a float column as what it is: counts with gaps come like this."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+def native(batch: pa.RecordBatch, at: int) -> list[Any]:
+    """The cells of a column as the Python values that the user gave."""
+    values = to_values(batch.column(at))
+    if is_json_column(batch.schema.field(at)):
+        return [None if v is None else jsontext.parse_leniently(v) for v in values]
+    plain = plain_values(batch.column(at).type)
+    return [plain(v) for v in values]
+
+
+def row_texts(batch: pa.RecordBatch) -> list[str | None]:
+    """Each row as one JSON text: its columns put back together, without those that are absent."""
+    own = [f.name for f in batch.schema if not is_hidden(f)]
+    columns = {n: read_cells(batch, n) or Cells([], True) for n in own}
+    return [_object_text({n: cell_json(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
+
+
+def cell_json(cells: Cells, row: int) -> str | None:
+    """The JSON text of a cell: a text that holds an object or a list stands for that."""
+    text = cells.texts[row]
+    if text is None or cells.json or text[:1] in ("{", "["):
+        return text
+    return jsontext.encode(text).decode()
+
+
+def _object_text(parts: dict[str, str | None]) -> str | None:
+    given = {k: v for k, v in parts.items() if v is not None}
+    return "{" + ",".join(f"{jsontext.encode(k).decode()}:{v}" for k, v in given.items()) + "}" if given else None

@@ -1,0 +1,77 @@
+"""A record batch with other values in some of its cells: the others, and the type if it can, stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import is_text, plain_values, simplified
+from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
+from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.text import jsontext
+
+
+def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], nests: bool) -> pa.RecordBatch:
+    """The batch with other values in some cells of a column; the other cells are not touched. What a column's type
+    cannot hold makes it a column of JSON texts."""
+    at = batch.schema.get_field_index(column)
+    field = batch.schema.field(at)
+    array = None if is_json_column(field) else _replaced(batch.column(at), values, nests)
+    if array is not None:
+        return batch.set_column(at, pa.field(column, array.type), array)
+    batch = with_json(batch, column)
+    texts = {i: None if v is None else jsontext.write_exactly(v) for i, v in values.items()}
+    return batch.set_column(at, batch.schema.field(at), _spliced(batch.column(at), texts))
+
+
+def _replaced(array: pa.Array, values: dict[int, Any], nests: bool) -> pa.Array | None:
+    """The array with other values, or None if its type cannot hold them."""
+    if is_text(simplified(array).type):
+        if nests and not all(v is None or isinstance(v, str) for v in values.values()):
+            return None
+        texts = {i: v if v is None or isinstance(v, str) else jsontext.write_exactly(v) for i, v in values.items()}
+        try:
+            return _spliced(array, texts)
+        except (pa.ArrowException, TypeError):  # a type that is text in another encoding
+            return _spliced(simplified(array), texts)
+    try:
+        spliced = _spliced(array, values)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    plain = plain_values(array.type)
+    same = all(_without_nulls(plain(spliced[i].as_py())) == _without_nulls(v) for i, v in values.items())
+    return spliced if same else None
+
+
+def _without_nulls(value: Any) -> Any:
+    """A struct has all its fields, an object only those that are given."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
+
+
+def _spliced(array: pa.Array, values: dict[int, Any]) -> pa.Array:
+    """The array with other values in some places."""
+    pieces, end = [], 0
+    for i in sorted(values):
+        pieces += [array.slice(end, i - end), pa.array([values[i]], array.type)]
+        end = i + 1
+    return pa.concat_arrays([*pieces, array.slice(end)])
+
+
+def with_json(batch: pa.RecordBatch, column: str) -> pa.RecordBatch:
+    """The batch with a column as JSON texts, whatever it was."""
+    at = batch.schema.get_field_index(column)
+    if at < 0 or is_json_column(batch.schema.field(at)):
+        return batch
+    field = pa.field(column, pa.string(), metadata=JSON_CELLS)
+    return batch.set_column(at, field, pa.array(json_texts(batch, column), pa.string()))
+
+
+def json_texts(batch: pa.RecordBatch, column: str) -> list[str | None]:
+    cells = read_cells(batch, column)
+    assert cells is not None
+    if cells.json:
+        return list(cells.texts)
+    return [None if t is None else jsontext.encode(t).decode() for t in cells.texts]

@@ -1,0 +1,1 @@
+"""One format → another, with every loss reported."""

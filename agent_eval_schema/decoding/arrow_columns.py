@@ -1,0 +1,128 @@
+"""Columns that stay in Arrow: their cells are right throughout, so few need be looked at one by one.
+
+What most rules ask (is there a text, is there content, is the list empty) is answered for the whole column at once; a
+Python object is made when a rule asks for a row.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.cells.arrow import text_bytes
+from agent_eval_schema.schema import DOCUMENT, Document
+
+Mask = np.ndarray[Any, Any]
+
+
+class DocumentColumn:
+    """A sequence of list[Document] or None, made when asked for."""
+
+    def __init__(self, array: pa.ListArray) -> None:
+        self.array = array
+        flat = array.flatten()
+        self._uris, self._contents = flat.field("doc_uri"), flat.field("content")
+        self._lengths = np.asarray(pc.list_value_length(array).fill_null(0))
+        self._bounds = np.concatenate([[0], np.cumsum(self._lengths)]).tolist()
+        self._given = np.asarray(array.is_valid())
+
+    @staticmethod
+    def of(array: pa.Array) -> "DocumentColumn | None":
+        """The column, or None if it is of another type or some cell has a problem that must be explained."""
+        if array.type != pa.list_(DOCUMENT):
+            return None
+        flat = array.flatten()
+        uris = flat.field("doc_uri")
+        blank = pc.any(pc.equal(pc.utf8_trim_whitespace(uris), "")).as_py()
+        return None if flat.null_count or uris.null_count or blank else DocumentColumn(array)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, row: int) -> list[Document] | None:
+        if not self._given[row]:
+            return None
+        start, end = self._bounds[row], self._bounds[row + 1]
+        return list(map(Document, self._uri_list[start:end], self._content_list[start:end]))
+
+    def __iter__(self) -> Iterator[list[Document] | None]:
+        return (self[row] for row in range(len(self)))
+
+    @cached_property
+    def _uri_list(self) -> list[str]:
+        found: list[str] = self._uris.to_pylist()
+        return found
+
+    @cached_property
+    def _content_list(self) -> list[str | None]:
+        found: list[str | None] = self._contents.to_pylist()
+        return found
+
+    def uris(self, row: int) -> list[str]:
+        """The doc_uris of a row's documents; a few rows are read without reading all."""
+        start, end = self._bounds[row], self._bounds[row + 1]
+        found: list[str] = self._uris.slice(start, end - start).to_pylist()
+        return found
+
+    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
+        """The candidates that have a document whose content holds the text which `wanted` has for their row."""
+        texts, starts = text_bytes(self._contents)
+        needles, places = text_bytes(wanted)
+        find, bounds, found = texts.find, self._bounds, []
+        for row in candidates:
+            place, start = places[row], bounds[row]
+            # The first letters alone are looked for faster than the whole, and are hardly ever there.
+            if find(needles[place : place + 24], starts[start], starts[bounds[row + 1]]) < 0:
+                continue
+            needle = needles[place : places[row + 1]]
+            documents = range(start, bounds[row + 1])
+            # Arrow may have bytes behind a null, which are nobody's content.
+            if any(find(needle, starts[i], starts[i + 1]) >= 0 and self._contents[i].is_valid for i in documents):
+                found.append(row)
+        return found
+
+    def given(self) -> Mask:
+        """For each row whether there is a list."""
+        return self._given
+
+    def filled(self) -> Mask:
+        """For each row whether there is a document."""
+        return np.asarray(self._lengths > 0)
+
+    def with_content(self) -> Mask:
+        """For each row whether a document of it has content."""
+        has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
+        total = np.concatenate([[0], np.cumsum(has)])
+        bounds = np.asarray(self._bounds)
+        return np.asarray(total[bounds[1:]] > total[bounds[:-1]])
+
+
+class TextColumn:
+    """A sequence of texts or None. No text is blank or could be JSON."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, row: int) -> str | None:
+        return self.texts[row]
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self.texts)
+
+    @cached_property
+    def texts(self) -> list[str | None]:
+        found: list[str | None] = self.array.to_pylist()
+        return found
+
+    def given(self) -> Mask:
+        """For each row whether there is a text."""
+        return np.asarray(self.array.is_valid())
+
+
+ArrowColumn = DocumentColumn | TextColumn

@@ -1,0 +1,218 @@
+"""Every shape in which agents write a request or an answer → chat messages, or text.
+
+Used for the root span of a trace, for responses that are chat objects, and for logged payloads. Shapes: the decision
+tables of mlflow.md (sources: seed 003, measured traces, public documentation).
+
+    read_messages   "text" · {messages} · {query, history} · {input: text | items} · {question|prompt|text: "..."}
+    read_answer     "text" · {choices} · {messages} · {output: [items]} · {content} · {response|answer|...: "..."} · [x]
+"""
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from agent_eval_schema.decoding.diagnose import is_type
+from agent_eval_schema.schema import Message, Role
+from agent_eval_schema.text import jsontext
+
+Messages = list[dict[str, Any]]
+
+DEEPEST = 8
+"""So many wrappers are looked through: nobody wraps a request or an answer more often."""
+
+LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
+ANSWER_KEYS = ("response", "output", "answer", "result", "text")
+ROLES = frozenset(get_args(Role))
+LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
+
+
+def user_message(text: str) -> Messages:
+    return [{"role": "user", "content": text}]
+
+
+def read_messages(value: Any, depth: int = 0) -> Messages | None:
+    """The chat that the inputs of an agent hold, as OpenAI messages; None if they have no known format."""
+    if isinstance(value, str):
+        return user_message(value)
+    if isinstance(value, list):
+        return _chat(value)
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("messages"), list):
+        return _chat(value["messages"])
+    if isinstance(value.get("query"), str):
+        history = _chat(value.get("history") or [])
+        return None if history is None else history + user_message(value["query"])
+    if isinstance(value.get("input"), list):
+        return _chat(value["input"])
+    texts = [value[k] for k in LONE_TEXT_KEYS if isinstance(value.get(k), str)]
+    if len(texts) == 1:
+        return user_message(texts[0])
+    given = [v for v in value.values() if v is not None]
+    # A traced `def predict(request)` logs {"request": {...}}: the one argument is the request.
+    wrapped = len(given) == 1 and isinstance(given[0], dict) and depth < DEEPEST
+    return read_messages(given[0], depth + 1) if wrapped else None
+
+
+def _chat(items: Any) -> Messages | None:
+    if not isinstance(items, list):
+        return None
+    if all([is_plain(m) for m in items]):
+        return items
+    # The Responses API puts the model's reasoning between the messages; it is nobody's message.
+    messages = [_message(item) for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
+    return messages if all([is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
+
+
+def is_plain(message: Any) -> bool:
+    """The commonest messages are right at a glance, which is quicker than the types."""
+    return (
+        message.__class__ is dict
+        and (role := message.get("role")).__class__ is str
+        and role in ROLES
+        and message.get("content").__class__ is str
+        and len(message) == 2
+    )
+
+
+def _message(item: Any) -> Any:
+    """One entry as an OpenAI message: items of the Responses API and LangChain messages are translated."""
+    if not isinstance(item, dict):
+        return item
+    kind = item.get("type")
+    if kind == "function_call":
+        call = {"id": item.get("call_id"), "type": "function", "function": _only(item, "name", "arguments")}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    if kind == "function_call_output":
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": _as_text(item.get("output"))}
+    if "role" not in item and isinstance(kind, str) and kind in LANGCHAIN_ROLES:
+        return without_nulls({**_only(item, "content", "name", "tool_call_id"), "role": LANGCHAIN_ROLES[kind]})
+    if kind == "message":
+        return {"role": item.get("role"), "content": join_text(item.get("content"))}
+    return without_nulls(item)
+
+
+def without_nulls(message: dict[str, Any]) -> dict[str, Any]:
+    """The message without its null keys; content stays, where null is a value (beside tool_calls)."""
+    if None in message.values():
+        return {k: v for k, v in message.items() if v is not None or k == "content"}
+    return message
+
+
+def _only(item: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {k: item[k] for k in keys if k in item}
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def join_text(content: Any) -> Any:
+    """Content given as parts: their texts joined. Content with other parts, or none, comes back as it is."""
+    if isinstance(content, list) and content:
+        texts = [p["text"] for p in content if isinstance(p, dict) and isinstance(p.get("text"), str)]
+        return "".join(texts) if texts else content
+    return content
+
+
+def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
+    """The answer's text that the outputs of an agent hold, and whether their format is known.
+
+    `(None, True)` says that there is no answer; `(None, False)` that there may be one which nobody can find.
+    """
+    if value is None or isinstance(value, str):
+        return value, True
+    if isinstance(value, list):
+        alone = len(value) == 1 and depth < DEEPEST
+        return read_answer(value[0], depth + 1) if alone else _last_assistant(value)
+    if not isinstance(value, dict):
+        return None, False
+    if isinstance(value.get("choices"), list):
+        return _first_choice(value["choices"])
+    for key in ("messages", "output"):
+        if isinstance(value.get(key), list):
+            return _last_assistant(value[key])
+    if "content" in value and _is_text(value["content"]):
+        return _text(value["content"]), True
+    texts = [value[k] for k in ANSWER_KEYS if isinstance(value.get(k), str)]
+    return (texts[0], True) if len(texts) == 1 else (None, False)
+
+
+def is_chat_object(value: Any) -> bool:
+    """Whether a response is an object of a chat API (and not just any JSON that a model was asked to write)."""
+    return isinstance(value, dict) and any(isinstance(value.get(k), list) for k in ("choices", "messages", "output"))
+
+
+def _first_choice(choices: list[Any]) -> tuple[str | None, bool]:
+    first = choices[0] if choices else {}
+    message = first.get("message") if isinstance(first, dict) else None
+    if isinstance(message, dict):
+        return _text(message.get("content")), True
+    text = first.get("text") if isinstance(first, dict) else None
+    return (text, True) if isinstance(text, str) else (None, not choices)
+
+
+def _last_assistant(items: list[Any]) -> tuple[str | None, bool]:
+    spoken = [m for m in items if isinstance(m, dict) and _role(m) == "assistant"]
+    for message in reversed(spoken):
+        text = _text(message.get("content"))
+        if text:
+            return text, True
+    known = all(isinstance(m, dict) and (_role(m) or "type" in m) for m in items)
+    return None, known
+
+
+def _role(message: dict[str, Any]) -> Any:
+    return message.get("role") or LANGCHAIN_ROLES.get(str(message.get("type")))
+
+
+def _is_text(content: Any) -> bool:
+    return content is None or isinstance(join_text(content), str)
+
+
+def _text(content: Any) -> str | None:
+    joined = join_text(content)
+    return joined if isinstance(joined, str) else None
+
+
+def read_tool_calls(value: Any) -> list[tuple[str, dict[str, Any] | None]]:
+    """The (name, arguments) of the tool calls that a model's output asks for, in order."""
+    calls = [_call(entry) for message in _spoken(value) for entry in _entries(message)]
+    return [c for c in calls if c is not None]
+
+
+def _spoken(value: Any) -> Iterable[dict[str, Any]]:
+    if isinstance(value, list):
+        return [m for m in value if isinstance(m, dict)]
+    if not isinstance(value, dict):
+        return ()
+    if isinstance(value.get("choices"), list):
+        return [c["message"] for c in value["choices"] if isinstance(c, dict) and isinstance(c.get("message"), dict)]
+    for key in ("messages", "output"):
+        if isinstance(value.get(key), list):
+            return [m for m in value[key] if isinstance(m, dict)]
+    return [value]
+
+
+def _entries(message: dict[str, Any]) -> list[Any]:
+    if message.get("type") == "function_call":
+        return [message]
+    calls = message.get("tool_calls")
+    return calls if isinstance(calls, list) else []
+
+
+def _call(entry: Any) -> tuple[str, dict[str, Any] | None] | None:
+    """One call in OpenAI's form ({function: {name, arguments}}) or a flat one ({name, arguments | args})."""
+    if not isinstance(entry, dict):
+        return None
+    call = entry["function"] if isinstance(entry.get("function"), dict) else entry
+    name = call.get("name")
+    return (name, read_arguments(call.get("arguments", call.get("args")))) if isinstance(name, str) else None
+
+
+def read_arguments(value: Any) -> dict[str, Any] | None:
+    """A call's arguments as an object: JSON text is parsed, a lone value is kept under "input"."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        value = jsontext.parse_leniently(value)
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, dict) else {"input": value}

@@ -1,0 +1,204 @@
+"""The cells of a batch → decoded columns, at two speeds.
+
+Good cells: one typed decode. A cell that fails is parsed generically and every problem of it is logged; if none of
+them is an error the cell is kept without what nobody reads. One table, `SHAPES`, says for each column what a cell
+must be and which rule a problem at which place breaks.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.diagnose import Problem, diagnose
+from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules import columns, expectations, retrieval, tools
+from agent_eval_schema.schema import Contexts, Count, Document, Facts, Guidelines, ToolCall, Trajectory
+from agent_eval_schema.text import jsontext
+
+
+class Shape(Struct, frozen=True):
+    """What the cells of a column must be.
+
+    `rules` maps (the last name in a problem's path, its kind) to the rule that it breaks; "*" stands for any. `keep`
+    makes the value of a cell whose only problems are warnings; `prepare` reads other writings of a good value.
+    """
+
+    type: Any
+    otherwise: Rule
+    rules: dict[tuple[str, str], Rule] = {}
+    keep: Callable[[Any], Any] | None = None
+    prepare: Callable[[Any], Any] | None = None
+
+    def rule(self, field: str, kind: str) -> Rule:
+        for key in ((field, kind), (field, "*"), ("*", kind)):
+            if key in self.rules:
+                return self.rules[key]
+        return self.otherwise
+
+    def problems(self, value: Any, path: str) -> list[tuple[Rule, Problem]]:
+        """What is wrong with a value, at places below `path`, and the rules that this breaks."""
+        value = self.prepare(value) if self.prepare else value
+        return [(self.rule(p.field, p.kind), p) for p in diagnose(self.type, value, path)]
+
+
+Typed = tuple[Any, list[tuple[Rule, Problem]]]
+"""A typed value or FAILED, and what is wrong with what it was made of."""
+
+
+def _keep_documents(value: Any) -> list[Document]:
+    return [Document(d["doc_uri"], d.get("content")) for d in value]
+
+
+def _keep_calls(value: Any) -> list[ToolCall]:
+    return [ToolCall(c["tool_name"], c.get("tool_input")) for c in value]
+
+
+def _with_parsed_inputs(value: Any) -> Any:
+    """tool_input may be JSON text, as it is in the canonical Arrow form."""
+    return [_with_parsed_input(call) for call in value] if isinstance(value, list) else value
+
+
+def _with_parsed_input(call: Any) -> Any:
+    if isinstance(call, dict) and isinstance(call.get("tool_input"), str):
+        parsed = jsontext.parse(call["tool_input"])
+        return {**call, "tool_input": parsed} if isinstance(parsed, dict) else call
+    return call
+
+
+def whole_number(value: Any) -> Any:
+    """A count in a float column, which is what pandas makes of a column with gaps."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _as_bool(value: Any) -> Any:
+    """True and False as pandas and spreadsheets write them."""
+    words = {"true": True, "false": False}
+    return words.get(value.strip().lower(), value) if isinstance(value, str) else value
+
+
+_CONTEXT_RULES = {
+    ("[]", "*"): retrieval.DOCUMENT_SHAPE,
+    ("doc_uri", "missing"): retrieval.MISSING_DOC_URI,
+    ("doc_uri", "*"): retrieval.DOC_URI_VALUE,
+    ("content", "*"): retrieval.DOCUMENT_CONTENT,
+    ("*", "unknown"): retrieval.DOCUMENT_KEY,
+}
+_TRAJECTORY_RULES = {
+    ("tool_name", "*"): tools.MISSING_TOOL_NAME,
+    ("tool_input", "*"): tools.TOOL_INPUT,
+    ("*", "unknown"): tools.TOOL_CALL_KEY,
+}
+_CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents)
+_TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls, _with_parsed_inputs)
+
+SHAPES: dict[str, Shape] = {
+    "expected_facts": Shape(Facts, expectations.EXPECTED_FACTS_SHAPE),
+    "guidelines": Shape(Guidelines, expectations.GUIDELINES_SHAPE),
+    "expected_retrieved_context": _CONTEXT,
+    "retrieved_context": _CONTEXT,
+    "predicted_trajectory": _TRAJECTORY,
+    "reference_trajectory": _TRAJECTORY,
+    "custom_expected": Shape(dict[str, Any], expectations.CUSTOM_EXPECTED_SHAPE),
+    "tags": Shape(dict[str, str | int | float | bool | None], columns.CELL_TYPE),
+    "input_token_count": Shape(Count, columns.CELL_TYPE, prepare=whole_number),
+    "output_token_count": Shape(Count, columns.CELL_TYPE, prepare=whole_number),
+    "total_token_count": Shape(Count, columns.CELL_TYPE, prepare=whole_number),
+    "latency_seconds": Shape(float, columns.CELL_TYPE),
+    "failure": Shape(bool, columns.CELL_TYPE, prepare=_as_bool),
+}
+"""The columns whose cells are JSON values of one type (request, response, trace and plain text have readers of "
+"their own)."""
+
+_COUNTS = tuple(name for name, shape in SHAPES.items() if shape.type is Count)
+
+_DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).decode for n, s in SHAPES.items()}
+
+
+def native_values(name: str, array: pa.Array) -> Values | None:
+    """The values of a column whose type is the one that is wanted, if there is nothing to say of any cell: a detour
+    over JSON text, as every other column takes it, is ten times as slow. Else None."""
+    if array.null_count == len(array):
+        fits = name in SHAPES
+    elif name in _COUNTS and pa.types.is_int64(array.type):
+        fits = pc.min(array).as_py() >= 0
+    elif name == "latency_seconds" and pa.types.is_float64(array.type):
+        fits = pc.all(pc.is_finite(array)).as_py() is not False
+    else:
+        fits = name == "failure" and pa.types.is_boolean(array.type)
+    return array.to_pylist() if fits else None
+
+
+def decode_column(name: str, cells: Cells, log: IssueLog, read: Callable[[Any, str], Typed] | None = None) -> Values:
+    """The values of a column of SHAPES, one a row: None where absent, FAILED where unreadable. `read` gives the typed
+    value of a cell that is not right, at a path, where a format has words of its own for what the column holds."""
+    read = read or partial(typed_value, name)
+    decode = _DECODERS[name]
+    try:
+        return [None if text is None else decode(text) for text in cells.texts]
+    except (msgspec.MsgspecError, RecursionError):
+        pass  # at least one cell needs the second look
+    values: Values = []
+    for row, text in enumerate(cells.texts):
+        try:
+            values.append(None if text is None else decode(text))
+        except (msgspec.MsgspecError, RecursionError):
+            values.append(_second_look(name, text or "", cells, row, log, read))
+    return values
+
+
+def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog, read: Callable[[Any, str], Typed]) -> Any:
+    value = value_of_cell(text, cells.json)
+    if isinstance(value, jsontext.Malformed):
+        log.add(value.rule, row, name, value.message)
+        return FAILED
+    typed, problems = read(value, name)
+    for rule, problem in problems:
+        log.add(rule, row, name, problem.message, path=problem.path, hint=problem.hint)
+    return typed
+
+
+def typed_value(name: str, value: Any, path: str) -> Typed:
+    """A value in the type of a column of SHAPES, or FAILED; and what is wrong with it, at places below `path`."""
+    shape = SHAPES[name]
+    value = shape.prepare(value) if shape.prepare else value
+    with suppress(msgspec.ValidationError):
+        return msgspec.convert(value, shape.type), []
+    problems = shape.problems(value, path)
+    if any(rule.severity is Severity.ERROR for rule, _ in problems):
+        return FAILED, problems
+    return (shape.keep(value) if shape.keep else FAILED), problems
+
+
+def documents_of_trace(value: Any, path: str) -> Typed:
+    """As `typed_value` of a retrieved_context, but a doc_uri may be null: so stand documents of a retriever without one
+    in our own rows, whose trace bears it out (`filling.py` looks)."""
+    typed, problems = typed_value("retrieved_context", value, path)
+    if typed is not FAILED or not isinstance(value, list):
+        return typed, problems
+    without = [isinstance(d, dict) and d.get("doc_uri", "") is None for d in value]
+    named = [{**d, "doc_uri": "?"} if is_open else d for d, is_open in zip(value, without, strict=True)]
+    found, others = typed_value("retrieved_context", named, path)
+    if found is FAILED:
+        return typed, problems
+    pairs = zip(found, without, strict=True)
+    return [Document(None, d.content) if is_open else d for d, is_open in pairs], others  # type: ignore[arg-type]
+
+
+def value_of_cell(text: str, is_json: bool) -> Any:
+    """What a cell of a JSON-valued column holds: text that does not look like a JSON container is taken as text."""
+    if is_json:
+        value = jsontext.parse(text)
+        return value_of_cell(value, False) if isinstance(value, str) else value
+    if text.lstrip()[:1] in ("[", "{"):
+        return jsontext.parse(text)
+    value = jsontext.parse(text)
+    return text if isinstance(value, jsontext.Malformed) else value

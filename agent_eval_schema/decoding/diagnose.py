@@ -1,0 +1,181 @@
+"""A type and a value → every problem, each with its path, what was expected, what came, and the likely remedy.
+
+The typed decode of msgspec is fast and stops at the first thing it does not like. This module is the slow second
+look, taken only at cells that failed: it walks the same type (``msgspec.inspect``) and reports everything.
+``diagnose(type, value)`` is empty exactly when ``msgspec.convert(value, type)`` succeeds; a property test holds that.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct, inspect
+
+from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.privacy import may_quote
+from agent_eval_schema.text.spelling import match_names
+
+Kind = Literal["type", "null", "blank", "choice", "missing", "unknown"]
+
+
+class Problem(Struct, frozen=True):
+    """One thing that keeps a value from being of a type. `field` is the last name in the path ("[]" for an item)."""
+
+    path: str
+    field: str
+    kind: Kind
+    message: str
+    hint: str = ""
+
+
+def diagnose(expected: Any, value: Any, path: str) -> list[Problem]:
+    """Every problem of `value` (JSON-like Python data) as a value of the type `expected`, in reading order."""
+    return list(_walk(_type_info(expected), value, path, ""))
+
+
+@lru_cache(maxsize=64)
+def _type_info(expected: Any) -> inspect.Type:
+    return inspect.type_info(expected)
+
+
+def _walk(node: inspect.Type, value: Any, path: str, field: str) -> Iterable[Problem]:
+    if isinstance(node, inspect.Metadata):
+        node = node.type
+    if isinstance(node, inspect.UnionType):
+        return _walk_union(node, value, path, field)
+    if not _accepts(node, value):
+        return [_wrong_type([node], value, path, field)]
+    if isinstance(node, inspect.StructType):
+        return _walk_struct(node, value, path)
+    if isinstance(node, inspect.ListType):
+        return _walk_items(node.item_type, value, path)
+    if isinstance(node, inspect.DictType):
+        return _walk_entries(node, value, path)
+    if isinstance(node, inspect.LiteralType):
+        return _walk_choice(node.values, value, path, field)
+    if isinstance(node, inspect.IntType) and node.ge is not None and not node.ge <= value <= (node.le or value):
+        message = f"expected a whole number from {node.ge} to {node.le}, got {describe(value)}"
+        return [Problem(path, field, "type", message)]
+    if isinstance(node, inspect.StrType) and node.pattern and not re.search(node.pattern, value):
+        return [Problem(path, field, "blank", f"expected text that is not blank, got {describe(value)}")]
+    return ()
+
+
+def _walk_union(node: inspect.UnionType, value: Any, path: str, field: str) -> Iterable[Problem]:
+    members = [m.type if isinstance(m, inspect.Metadata) else m for m in node.types]
+    for member in members:
+        if _accepts(member, value):
+            return _walk(member, value, path, field)
+    return [_wrong_type(members, value, path, field)]
+
+
+def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> Iterable[Problem]:
+    fields = {f.encode_name: f for f in node.fields}
+    strict = node.cls.__struct_config__.forbid_unknown_fields
+    missing = [name for name, f in fields.items() if f.required and name not in value]
+    unknown = [key for key in value if key not in fields]
+    absent = [name for name in fields if name not in value]
+    meant = match_names(unknown, absent if strict else missing)
+    for key, item in value.items():
+        if key in fields:
+            yield from _walk(fields[key].type, item, f"{path}.{key}", key)
+        elif key in meant and meant[key] in missing:
+            # The misspelt key absorbs the "missing" that it causes: one cause, one problem.
+            name = key_name(key)
+            message = f"no key `{meant[key]}`, but there is `{name}`"
+            yield Problem(
+                f"{path}.{name}", meant[key], "missing", message, f"did you mean `{meant[key]}`? Rename `{name}`"
+            )
+            missing.remove(meant[key])
+        elif strict:
+            name = key_name(key)
+            hint = f"did you mean `{meant[key]}`?" if key in meant else f"known keys: {names(fields)}"
+            yield Problem(f"{path}.{name}", key, "unknown", f"unknown key `{name}` is ignored", hint)
+    for name in missing:
+        yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"add the key `{name}`")
+
+
+def _walk_items(item: inspect.Type, value: list[Any], path: str) -> Iterable[Problem]:
+    for i, entry in enumerate(value):
+        yield from _walk(item, entry, f"{path}[{i}]", "[]")
+
+
+def _walk_entries(node: inspect.DictType, value: dict[Any, Any], path: str) -> Iterable[Problem]:
+    for key, entry in value.items():
+        place = f"{path}.{key if may_quote() else '*'}"
+        yield from _walk(node.key_type, key, place, "key")
+        yield from _walk(node.value_type, entry, place, "{}")
+
+
+def _walk_choice(choices: tuple[Any, ...], value: Any, path: str, field: str) -> Iterable[Problem]:
+    if value in choices:
+        return
+    close = match_names([value], choices)
+    hint = f"did you mean '{close[value]}'?" if close else f"use one of {names(choices)}"
+    yield Problem(path, field, "choice", f"expected one of {names(choices)}, got {describe(value)}", hint)
+
+
+def _wrong_type(nodes: list[inspect.Type], value: Any, path: str, field: str) -> Problem:
+    wanted = dict.fromkeys(_NAMES.get(type(n), "null") for n in nodes if not _is_none(n))
+    message = f"expected {' or '.join(wanted)}, got {describe(value)}"
+    return Problem(path, field, "null" if value is None else "type", message, _remedy(set(wanted), value))
+
+
+def _remedy(wanted: set[str], value: Any) -> str:
+    if "a list" in wanted and isinstance(value, dict | str):
+        return "put it into a list: [...]" if isinstance(value, dict) else "put the text into a list: ['...']"
+    if "text" in wanted and isinstance(value, int | float) and not isinstance(value, bool):
+        is_short = may_quote() and describe(value) != "the number huge"
+        return f"write it as text: '{value}'" if is_short else "write it as text"
+    return ""
+
+
+def _is_none(node: inspect.Type) -> bool:
+    return isinstance(node, inspect.NoneType)
+
+
+_ACCEPTS: dict[type[inspect.Type], Callable[[Any], bool]] = {
+    inspect.AnyType: lambda _: True,
+    inspect.NoneType: lambda v: v is None,
+    inspect.BoolType: lambda v: isinstance(v, bool),
+    inspect.IntType: lambda v: isinstance(v, int) and not isinstance(v, bool),
+    inspect.FloatType: lambda v: _is_number(v),
+    inspect.StrType: lambda v: isinstance(v, str),
+    inspect.LiteralType: lambda v: isinstance(v, str),
+    inspect.ListType: lambda v: isinstance(v, list),
+    inspect.DictType: lambda v: isinstance(v, dict),
+    inspect.StructType: lambda v: isinstance(v, dict),
+}
+
+_NAMES: dict[type[inspect.Type], str] = {
+    inspect.BoolType: "true or false",
+    inspect.IntType: "a whole number",
+    inspect.FloatType: "a number",
+    inspect.StrType: "text",
+    inspect.LiteralType: "text",
+    inspect.ListType: "a list",
+    inspect.DictType: "an object",
+    inspect.StructType: "an object",
+}
+
+
+def _accepts(node: inspect.Type, value: Any) -> bool:
+    return _ACCEPTS[type(node)](value)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int):
+        return not isinstance(value, bool) and value.bit_length() < 1024  # what a float can hold
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def is_type(expected: Any, value: Any) -> bool:
+    """Whether `value` is of the type: the fast check that `diagnose` explains."""
+    try:
+        msgspec.convert(value, expected)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    return True

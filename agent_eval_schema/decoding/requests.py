@@ -1,0 +1,325 @@
+"""The request column: text, {messages}, {query, history}, decided per cell → messages.
+
+    "What is RAG?"                       one user message
+    {"messages": [...]}                  the whole chat
+    {"query": "...", "history": [...]}   the history, then the query as a user message
+
+The three formats are seed 003's; messages follow the OpenAI chat completion schema.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_eval_schema.cells.arrow import text_views
+from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
+from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import reading, requests
+from agent_eval_schema.schema import Message, RequestObject, Role
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, excerpt_names, key_name
+from agent_eval_schema.text.spelling import match_names
+
+KEYS = ("messages", "query", "history")
+
+_RULES: dict[tuple[str, str], Rule] = {
+    ("role", "choice"): requests.MESSAGE_ROLE,
+    ("role", "type"): requests.MESSAGE_ROLE,
+    ("role", "null"): requests.MESSAGE_ROLE,
+    ("content", "type"): requests.MESSAGE_CONTENT,
+}
+
+
+def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values:
+    """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable.
+    `plain` says of text cells which are known to hold what `is_plain_chat` accepts."""
+    if cells.json:
+        values: Values = [
+            None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
+            for row, text in enumerate(cells.texts)
+        ]
+    else:
+        values = _in_texts(cells, nests, log, plain)
+    if cells.nul:
+        for row, text in enumerate(cells.texts):
+            if text is not None and ("\0" in text or (cells.json and "\\u0000" in text)):
+                log.add(reading.CONTROL_CHARACTER, row, "request", "expected text without NUL, got one")
+    return values
+
+
+def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -> Values:
+    """The requests in cells that hold text. The texts themselves are only made if some cell is no plain chat."""
+    suspects, chats = cells.suspects(), dict[int, Messages]()
+    if cells.array is not None and suspects and not nests:
+        views = text_views(cells.array)
+        for row in suspects:
+            found = Chat(views[row]) if plain and plain[row] else _plain_chat(views[row])
+            if found is not None:
+                chats[row] = found
+        if len(chats) == len(views) - cells.array.null_count:
+            return [chats.get(row) for row in range(len(views))]
+    values: Values = list(cells.texts)
+    for row in suspects:
+        values[row] = chats[row] if row in chats else _text(values[row], row, nests, log)
+    return values
+
+
+class Chat(Sequence[dict[str, Any]]):
+    """The messages of a plain chat whose cell, `text`, is its normalised text already; read when they are needed."""
+
+    __slots__ = ("_messages", "text")
+
+    def __init__(self, text: Any) -> None:
+        self.text = text
+        self._messages: list[dict[str, Any]] | None = None
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        if self._messages is None:
+            self._messages = [{"role": m.role, "content": m.content} for m in _plain(self.text).messages]
+        return self._messages
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.messages[at]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list) and jsontext.encode({"messages": other}) == bytes(self.text):
+            return True  # most often, and without reading it
+        return self.messages == (other.messages if isinstance(other, Chat) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a list
+
+
+Messages = list[dict[str, Any]] | Chat
+
+
+class PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
+    """A message that has a role and a text and nothing else."""
+
+    role: Role
+    content: str
+
+
+class _PlainChat(Struct, forbid_unknown_fields=True, gc=False):
+    """The commonest request by far: one typed decode tells that there is nothing to say of it."""
+
+    messages: list[PlainMessage]
+
+
+_plain = msgspec.json.Decoder(_PlainChat).decode
+
+
+def has_nothing_odd(messages: list[PlainMessage]) -> bool:
+    """Whether no rule has anything to say of these messages."""
+    if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
+        return False
+    return messages[-2:-1] != messages[-1:] and not any([m.role == "tool" for m in messages])
+
+
+def is_plain_chat(cell: Any) -> bool:
+    """Whether the JSON text of a request is a chat of which no rule has anything to say."""
+    try:
+        return has_nothing_odd(_plain(cell).messages)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+
+
+def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
+    """The messages of a plain chat; None for all that must be looked at."""
+    if not is_plain_chat(cell):
+        return None
+    found: list[dict[str, Any]] = jsontext.decode(cell)["messages"]  # with their keys in the order of the cell
+    return found
+
+
+def canonical_request(value: Any) -> bytes:
+    """The JSON text of the normalised request: compact, keys in the order in which they came."""
+    if value.__class__ is Chat:
+        return bytes(value.text)
+    if value.__class__ is str:
+        return b'{"messages":[{"role":"user","content":' + jsontext.encode(value) + b"}]}"
+    return jsontext.encode({"messages": value})
+
+
+def request_key(value: Any) -> str:
+    """A text that is the same for the same request in whatever format: a lone user message is its text."""
+    if value.__class__ is str:
+        return str(value)
+    first = value[0]
+    if len(value) == 1 and len(first) == 2 and first.get("role") == "user" and isinstance(first.get("content"), str):
+        return str(first["content"])
+    return jsontext.encode(list(value)).decode()
+
+
+def last_user_text(value: Any) -> str | None:
+    """What the user asked last."""
+    if isinstance(value, str):
+        return value
+    asked = [m for m in value if m.get("role") == "user"]
+    text = chat.join_text(asked[-1].get("content")) if asked else None
+    return text if isinstance(text, str) else None
+
+
+def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
+    """A text cell: what the user typed, unless it is a request object written as JSON."""
+    stripped = text.strip()
+    if not stripped:
+        log.add(requests.BLANK_REQUEST, row, "request", f"expected a question, got {describe(text)}")
+        return FAILED
+    if stripped[0] not in "{[":
+        return text
+    value = jsontext.parse(stripped)
+    if isinstance(value, jsontext.Malformed):
+        if _begins_like_a_request(stripped):
+            log.add(value.rule, row, "request", value.message)
+            return FAILED
+        return text
+    if isinstance(value, dict) and (any(k in value for k in KEYS) or match_names(value, KEYS)):
+        if nests:
+            log.add(
+                requests.JSON_TEXT_REQUEST, row, "request", f"expected text or an object, got {describe(value)} as text"
+            )
+        return _value(value, row, nests, log)
+    if isinstance(value, list) and value and all(isinstance(m, dict) and "role" in m for m in value):
+        return _value(value, row, nests, log)
+    if isinstance(value, dict):
+        log.add(requests.LOOKS_LIKE_JSON, row, "request", f"taken as what the user typed: JSON of {describe(value)}")
+    return text
+
+
+def _begins_like_a_request(text: str) -> bool:
+    return text[1:].lstrip().startswith(tuple(f'"{k}"' for k in KEYS))
+
+
+def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
+    if isinstance(value, str):
+        return _text(value, row, nests, log)
+    if isinstance(value, jsontext.Malformed):
+        log.add(value.rule, row, "request", value.message)
+        return FAILED
+    if isinstance(value, dict):
+        return _object(value, row, log)
+    hint = ""
+    if isinstance(value, list):
+        hint = 'put the messages into an object: {"messages": [...]}'
+    message = f"expected text or an object, got {describe(value)}"
+    log.add(requests.REQUEST_TYPE, row, "request", message, hint=hint)
+    return FAILED
+
+
+def _means_history(value: dict[str, Any], unknown: list[str]) -> bool:
+    """Whether the chat before the query stands under a name that nobody reads."""
+    chats = (k for k in unknown if isinstance(value[k], list) and all(_has_role(m) for m in value[k]))
+    return "history" not in value and bool(match_names(chats, ["history"], 0.85))
+
+
+def _has_role(message: Any) -> bool:
+    return isinstance(message, dict) and "role" in message
+
+
+def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
+    """An object: exactly one of messages and query, in which every message is one."""
+    unknown = [k for k in value if k not in KEYS]
+    given = {k: v for k, v in value.items() if k in KEYS and v is not None}
+    if "messages" not in given and "query" not in given:
+        _no_request_in(value, row, log)
+        return FAILED
+    if unknown:
+        message = f"the request object's other keys are not read: {excerpt_names(unknown)}"
+        hint = "did you mean `history`?" if "query" in given and _means_history(value, unknown) else ""
+        log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
+    if "messages" in given and "query" in given:
+        message = "expected `messages` or `query`, got both"
+        log.add(requests.AMBIGUOUS_REQUEST, row, "request", message)
+        return FAILED
+    messages = _messages(given, row, log)
+    if messages is not FAILED:
+        _look_at_chat(messages, row, log)
+    return messages
+
+
+def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
+    meant = match_names((k for k in value if k not in KEYS), ("messages", "query"))
+    hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
+    path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
+    got = describe(value) if value else "an empty object"
+    log.add(requests.REQUEST_KEY, row, "request", f"expected `messages` or `query`, got {got}", path=path, hint=hint)
+
+
+def _messages(given: dict[str, Any], row: int, log: IssueLog) -> Any:
+    if not is_type(RequestObject, given):
+        for problem in diagnose(RequestObject, given, "request"):
+            _log_problem(problem, row, log)
+        return FAILED
+    if "messages" in given:
+        messages = [chat.without_nulls(m) for m in given["messages"]]
+        if not messages:
+            log.add(
+                requests.BLANK_REQUEST, row, "request", "expected messages, got an empty list", path="request.messages"
+            )
+            return FAILED
+        return messages if _check_contents(messages, "messages", row, log) else FAILED
+    if not given["query"].strip():
+        message = f"expected a question, got {describe(given['query'])}"
+        log.add(requests.BLANK_REQUEST, row, "request", message, path="request.query")
+        return FAILED
+    history = [chat.without_nulls(m) for m in given.get("history") or []]
+    return history + chat.user_message(given["query"]) if _check_contents(history, "history", row, log) else FAILED
+
+
+def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
+    rule = _RULES.get((problem.field, problem.kind), requests.MESSAGE_SHAPE)
+    if problem.field in KEYS:
+        rule = requests.REQUEST_TYPE
+    elif rule is requests.MESSAGE_SHAPE and ".content" in problem.path:
+        rule = requests.MESSAGE_CONTENT
+    log.add(rule, row, "request", problem.message, path=problem.path, hint=problem.hint)
+
+
+def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: IssueLog) -> bool:
+    """What the types cannot say: content is null only beside tool_calls, and a tool message names its call."""
+    good = True
+    for i, message in enumerate(messages):
+        if message.get("content") is None and not message.get("tool_calls") and not message.get("function_call"):
+            path = f"request.{key}[{i}].content"
+            got = "null" if "content" in message else "nothing"
+            log.add(requests.MESSAGE_CONTENT, row, "request", f"expected text or a list of parts, got {got}", path=path)
+            good = False
+        if message["role"] == "tool" and "tool_call_id" not in message:
+            path = f"request.{key}[{i}]"
+            log.add(requests.TOOL_MESSAGE_ID, row, "request", "expected `tool_call_id`, got none", path=path)
+    return good
+
+
+def _look_at_chat(messages: list[dict[str, Any]], row: int, log: IssueLog) -> None:
+    """The chat as a whole: who speaks last, whether the user speaks at all, or twice."""
+    last = len(messages) - 1
+    asked = [m for m in messages if m["role"] == "user"]
+    if asked and not any(_has_content(m) for m in asked):
+        log.add(requests.BLANK_REQUEST, row, "request", "expected a question, got only blank user messages")
+    elif messages[last]["role"] == "assistant":
+        path = f"request.messages[{last}].role"
+        log.add(
+            requests.ENDS_WITH_ASSISTANT, row, "request", "expected the user's message last, got assistant", path=path
+        )
+    elif not asked:
+        log.add(requests.NO_USER_MESSAGE, row, "request", "expected a message with the role user, got none")
+    if last > 0 and messages[last]["role"] == "user" and messages[last - 1] == messages[last]:
+        log.add(requests.REPEATED_USER_MESSAGE, row, "request", "the last user message stands twice in a row")
+
+
+def _has_content(message: dict[str, Any]) -> bool:
+    content = message.get("content")
+    return bool(content.strip()) if isinstance(content, str) else bool(content)
+
+
+__all__ = ["Message", "canonical_request", "decode_requests", "last_user_text"]

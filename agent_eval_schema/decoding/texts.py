@@ -1,0 +1,124 @@
+"""Columns of plain text: request_id, response, expected_response, error, session_id."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.arrow_columns import TextColumn
+from agent_eval_schema.decoding.columns import whole_number
+from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import columns, expectations, reading, requests
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+
+TEXT_COLUMNS: dict[str, Rule] = {
+    "request_id": columns.CELL_TYPE,
+    "expected_response": expectations.EXPECTED_RESPONSE_TYPE,
+    "error": columns.CELL_TYPE,
+    "session_id": columns.CELL_TYPE,
+}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# plain text
+def decode_text(name: str, cells: Cells, log: IssueLog) -> Values | TextColumn:
+    """The texts of a column of TEXT_COLUMNS."""
+    if plain := _plain(cells):
+        return plain
+    if not cells.json:
+        values: Values = list(cells.texts)
+    else:
+        values = [None if text is None else _text(name, text, row, log) for row, text in enumerate(cells.texts)]
+    if cells.nul:
+        note_nul(name, values, log)
+    if name == "expected_response":
+        _drop_blank(values, range(len(values)) if cells.json else cells.suspects(), log)
+    return values
+
+
+def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
+    value = jsontext.parse(text)
+    if isinstance(value, str):
+        return value
+    if name in ("request_id", "session_id") and isinstance(value, int | float) and not isinstance(value, bool):
+        if name == "request_id":
+            log.add(columns.REQUEST_ID_TYPE, row, name, f"expected text, got {describe(value)}")
+        return str(whole_number(value))
+    problem = value if isinstance(value, jsontext.Malformed) else None
+    rule = problem.rule if problem else TEXT_COLUMNS.get(name, columns.CELL_TYPE)
+    log.add(rule, row, name, problem.message if problem else f"expected text, got {describe(value)}")
+    return FAILED
+
+
+def _plain(cells: Cells) -> TextColumn | None:
+    """The column as it stands in Arrow, if nothing about it needs a closer look."""
+    return TextColumn(cells.array) if cells.array is not None and not cells.nul and not cells.suspects() else None
+
+
+def _drop_blank(values: Values, suspects: Iterable[int], log: IssueLog) -> None:
+    """Blank ground truth counts as none."""
+    for row in suspects:
+        value = values[row]
+        if isinstance(value, str) and not value.strip():
+            message = f"expected the ground truth, got {describe(value)}"
+            log.add(expectations.BLANK_EXPECTATION, row, "expected_response", message)
+            values[row] = None
+
+
+def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
+    """Say which texts hold a NUL character."""
+    for row, value in enumerate(values):
+        if isinstance(value, str) and "\0" in value:
+            where = value.index("\0")
+            log.add(reading.CONTROL_CHARACTER, row, name, f"expected text without NUL, got one at character {where}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# response
+def decode_response(cells: Cells, log: IssueLog) -> Values | TextColumn:
+    """The answers' texts. A chat object is accepted, as a value or as JSON text."""
+    if plain := _plain(cells):
+        return plain
+    values: Values = list(cells.texts)
+    if cells.json:
+        for row, text in enumerate(cells.texts):
+            if text is not None:
+                values[row] = _decoded_answer(jsontext.parse(text), row, log)
+    for row in range(len(values)) if cells.json else cells.suspects():
+        if isinstance(values[row], str):
+            values[row] = _answer_in_text(values[row], row, log)
+        if isinstance(values[row], str) and not values[row].strip():
+            message = f"expected the app's answer, got {describe(values[row])}"
+            log.add(requests.BLANK_RESPONSE, row, "response", message)
+    if cells.nul:
+        note_nul("response", values, log)
+    return values
+
+
+def _decoded_answer(value: Any, row: int, log: IssueLog) -> Any:
+    if isinstance(value, jsontext.Malformed):
+        log.add(value.rule, row, "response", value.message)
+        return FAILED
+    return value if isinstance(value, str) else _answer(value, row, log)
+
+
+def _answer_in_text(text: str, row: int, log: IssueLog) -> Any:
+    """Text stays text, even JSON that a model was asked to write, unless it is a chat object."""
+    if text[:1] == "{" and any(f'"{k}"' in text for k in ("choices", "messages", "output")):
+        value = jsontext.parse(text)
+        if chat.is_chat_object(value) and chat.read_answer(value)[0] is not None:
+            return _answer(value, row, log)
+    return text
+
+
+def _answer(value: Any, row: int, log: IssueLog) -> Any:
+    text, known = chat.read_answer(value)
+    if text is None:
+        got = f"{describe(value)}" + (" without an assistant's answer" if known else "")
+        log.add(requests.RESPONSE_TYPE, row, "response", f"expected text or a chat object with an answer, got {got}")
+        return FAILED
+    log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", f"the text was taken from {describe(value)}")
+    return text

@@ -1,0 +1,1 @@
+"""Two versions of an evaluation dataset, compared row by row."""

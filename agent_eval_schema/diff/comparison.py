@@ -1,0 +1,206 @@
+"""Two sides → every number of a comparison, from hashes alone; no cell is read here.
+
+Pairs (matching.py) ─┬─ fields      the pairs in which a column's hashes differ
+                     ├─ findings    the codes that a pair has on one side only
+                     └─ metrics     the pairs that support a metric on one side only
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from agent_eval_schema.cells.hashing import Array
+from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
+from agent_eval_schema.diff.matching import match, moved_rows
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Side
+from agent_eval_schema.issues import Severity
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.render.diff.summary import Counts, IssueChange, MetricChange
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.schema import COLUMNS
+
+CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
+"""The bits of a finding that say its code."""
+
+
+class Findings(NamedTuple):
+    """Findings of rows (see CODE_BITS), and those on the data set as a whole: (code, column)."""
+
+    rows: Array
+    overall: set[tuple[str, str | None]]
+
+    def by_code(self) -> Array:
+        """How many there are of each code, in the order of CODES."""
+        counts = np.bincount(self.rows & CODE_MASK, minlength=len(CODES))
+        for code, _ in self.overall:
+            counts[CODES.index(code)] += 1
+        return counts
+
+
+class Comparison:
+    """What differs between two sides. Rows that are on both are spoken of as pairs: places in `pairs`."""
+
+    def __init__(self, old: Side, new: Side) -> None:
+        self.old, self.new = old, new
+        self.pairs = match(old.keys(), new.keys())
+        self.fields = self._compare_fields()
+
+    # rows
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs, but perhaps the order of the rows."""
+        rows = self.counts.added + self.counts.removed + self.counts.changed
+        verdicts = bool(self.issues) or any(not metric.same for metric in self.metrics)
+        return not (rows or verdicts or self.columns_added or self.columns_dropped)
+
+    @property
+    def losses(self) -> bool:
+        """Whether a row is gone, became invalid, or lost a metric."""
+        return bool(self.counts.removed or self.counts.became_invalid or self.counts.lost_a_metric)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many rows there are of each kind."""
+        matched = len(self.pairs.old)
+        changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
+        gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
+        for metric in metrics_of("all"):
+            before, after = self.supported(metric)
+            gained |= after & ~before
+            lost |= before & ~after
+        return Counts(
+            old=self.old.row_count,
+            new=self.new.row_count,
+            matched=matched,
+            added=len(self.pairs.added),
+            removed=len(self.pairs.removed),
+            changed=changed,
+            unchanged=matched - changed,
+            moved=moved_rows(self.pairs),
+            became_invalid=len(self.became(valid=False)),
+            became_valid=len(self.became(valid=True)),
+            gained_a_metric=int(gained.sum()),
+            lost_a_metric=int(lost.sum()),
+        )
+
+    def became(self, *, valid: bool) -> Array:
+        """The pairs that became valid, or invalid."""
+        before, after = self.old.valid[self.pairs.old], self.new.valid[self.pairs.new]
+        return np.flatnonzero((before != after) & (after == valid))
+
+    # columns and fields
+
+    def _compare_fields(self) -> dict[str, Array]:
+        """For each field the pairs in which it differs."""
+        names = _in_order({*self.old.hashes, *self.new.hashes})
+        differing = {
+            name: np.flatnonzero(self.old.hash(name)[self.pairs.old] != self.new.hash(name)[self.pairs.new])
+            for name in names
+        }
+        return {name: pairs for name, pairs in differing.items() if len(pairs)}
+
+    @property
+    def columns_added(self) -> tuple[str, ...]:
+        """The columns that hold something in the new data only."""
+        return _in_order(self.new.hashes.keys() - self.old.hashes.keys() - {ORIGINAL_LINE})
+
+    @property
+    def columns_dropped(self) -> tuple[str, ...]:
+        """The columns that hold something in the old data only."""
+        return _in_order(self.old.hashes.keys() - self.new.hashes.keys() - {ORIGINAL_LINE})
+
+    # issues
+
+    @cached_property
+    def gained(self) -> Findings:
+        """The findings of the new side whose pair, or whose data set, did not have the code."""
+        return _only_in_first(self.new, self.pairs.new, self.old, self.pairs.old)
+
+    @cached_property
+    def lost(self) -> Findings:
+        """The findings of the old side whose pair, or whose data set, no longer has the code."""
+        return _only_in_first(self.old, self.pairs.old, self.new, self.pairs.new)
+
+    @cached_property
+    def issues(self) -> list[IssueChange]:
+        """A line a code that some row has on one side only, errors first."""
+        old = Findings(self.old.findings, self.old.overall).by_code()
+        new = Findings(self.new.findings, self.new.overall).by_code()
+        gained, lost = self.gained.by_code(), self.lost.by_code()
+        on_added = _on(self.new, self.pairs.added).by_code()
+        on_removed = _on(self.old, self.pairs.removed).by_code()
+        lines = [
+            IssueChange(
+                code,
+                RULES[code].name,
+                RULES[code].severity,
+                old=int(old[i]),
+                new=int(new[i]),
+                gained=int(gained[i]),
+                lost=int(lost[i]),
+                on_added=int(on_added[i]),
+                on_removed=int(on_removed[i]),
+            )
+            for i, code in enumerate(CODES)
+        ]
+        order = list(Severity)
+        differing = [line for line in lines if line.gained or line.lost or line.on_added or line.on_removed]
+        return sorted(differing, key=lambda line: (order.index(line.severity), line.code))
+
+    # metrics
+
+    def supported(self, metric: Metric) -> tuple[Array, Array]:
+        """For each pair whether it supported the metric, and whether it does."""
+        return self.old.supports(metric)[self.pairs.old], self.new.supports(metric)[self.pairs.new]
+
+    @cached_property
+    def metrics(self) -> list[MetricChange]:
+        """A line a metric of the catalogue."""
+        return [self._metric(metric) for metric in metrics_of("all")]
+
+    def _metric(self, metric: Metric) -> MetricChange:
+        old, new = self.old.supports(metric), self.new.supports(metric)
+        before, after = self.supported(metric)
+        return MetricChange(
+            metric.system,
+            metric.name,
+            old=int(old.sum()),
+            old_rows=len(old),
+            new=int(new.sum()),
+            new_rows=len(new),
+            gained=int((after & ~before).sum()),
+            lost=int((before & ~after).sum()),
+            on_added=int(new[self.pairs.added].sum()),
+            on_removed=int(old[self.pairs.removed].sum()),
+        )
+
+
+def _only_in_first(one: Side, ones: Array, other: Side, others: Array) -> Findings:
+    """The findings of one side whose pair does not have them on the other, and those on all of its data."""
+    found = np.setdiff1d(_of_pairs(one, ones), _of_pairs(other, others), assume_unique=True)
+    rows = ones[found >> CODE_BITS]
+    return Findings((rows << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
+
+
+def _of_pairs(side: Side, rows: Array) -> Array:
+    """The findings of the rows that are in pairs, with the number of the pair for the row."""
+    pair_of = np.full(side.row_count, -1)
+    pair_of[rows] = np.arange(len(rows))
+    pairs = pair_of[side.findings >> CODE_BITS]
+    found: Array = ((pairs << CODE_BITS) | (side.findings & CODE_MASK))[pairs >= 0]
+    return found
+
+
+def _on(side: Side, rows: Array) -> Findings:
+    """The findings of some rows."""
+    return Findings(side.findings[np.isin(side.findings >> CODE_BITS, rows)], set())
+
+
+def _in_order(names: set[str]) -> tuple[str, ...]:
+    """Our columns in the order of the schema, then the others by name."""
+    return (*(n for n in COLUMNS if n in names), *sorted(names.difference(COLUMNS)))

@@ -1,0 +1,204 @@
+"""A comparison and few rows of each side → the Review that renderers draw.
+
+Each side is read once more, and of it only the rows that are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.hashing import Array
+from agent_eval_schema.decoding.requests import last_user_text
+from agent_eval_schema.diff.comparison import CODE_MASK, Comparison, Findings
+from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Side
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, words
+from agent_eval_schema.render.diff.summary import (
+    EXAMPLES,
+    Change,
+    FieldChange,
+    IssueChange,
+    MetricChange,
+    MetricRow,
+    Place,
+    Review,
+    Summary,
+)
+from agent_eval_schema.text.edits import edits
+from agent_eval_schema.text.jsontext import encode
+from agent_eval_schema.validation.report import Report
+
+ASKS = 80
+"""Characters of a request by which a row is named."""
+
+NAMING = ("request_id", "request", ORIGINAL_LINE)
+"""What is read of a row in order to name it."""
+
+Values = dict[str, dict[int, Any]]
+
+
+def review_of(comparison: Comparison) -> Review:
+    """What there is to see, with at most 20 examples of a kind."""
+    return _Reviewer(comparison).review()
+
+
+def asked(values: Values, row: int) -> str | None:
+    """What a row asks, or what stands where it should; from the columns NAMING."""
+    request = values["request"][row]
+    if isinstance(request, dict) and isinstance(request.get("messages"), list):
+        messages = [m for m in request["messages"] if isinstance(m, dict)]
+        return last_user_text(messages) or encode(request).decode()
+    if request is None:
+        line: str | None = values[ORIGINAL_LINE][row]
+        return line
+    return request if isinstance(request, str) else encode(request).decode()
+
+
+def issues_among(side: Side, found: Findings) -> Iterator[Issue]:
+    """The issues of a side that belong to findings."""
+    wanted = set(found.rows.tolist())
+    if not wanted and not found.overall:
+        return
+    for issue in side.report.iter_issues():
+        if issue.row is None:
+            belongs = (issue.code, issue.column) in found.overall
+        else:
+            belongs = (issue.row << int(CODE_BITS)) | CODES.index(issue.code) in wanted
+        if belongs:
+            yield issue
+
+
+class _Reviewer:
+    def __init__(self, comparison: Comparison) -> None:
+        self._all = comparison
+        self._pairs = comparison.pairs
+        self._fields = {name: pairs[:EXAMPLES] for name, pairs in comparison.fields.items()}
+        self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES] for valid in (False, True))
+        self._support = {metric.name: self._support_pairs(metric) for metric in metrics_of("all")}
+        supporting = [pairs for both in self._support.values() for pairs in both]
+        pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
+        self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES])
+        self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES])
+
+    def _support_pairs(self, metric: Metric) -> tuple[Array, Array]:
+        """The first pairs that gained a metric, and those that lost it."""
+        before, after = self._all.supported(metric)
+        return np.flatnonzero(after & ~before)[:EXAMPLES], np.flatnonzero(before & ~after)[:EXAMPLES]
+
+    def _read(self, side: Side, rows: Array, pairs: Array, alone: Array) -> Values:
+        named = np.concatenate([rows[pairs], alone])
+        return side.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
+
+    def review(self) -> Review:
+        found = self._all
+        return Review(
+            same=found.same,
+            losses=found.losses,
+            old=_summary(found.old.report),
+            new=_summary(found.new.report),
+            rows=found.counts,
+            columns_added=found.columns_added,
+            columns_dropped=found.columns_dropped,
+            added=tuple(self._added(row) for row in self._pairs.added[:EXAMPLES].tolist()),
+            removed=tuple(self._removed(row) for row in self._pairs.removed[:EXAMPLES].tolist()),
+            became_invalid=tuple(map(self._place, self._invalid.tolist())),
+            became_valid=tuple(map(self._place, self._valid.tolist())),
+            fields=tuple(map(self._field, self._fields)),
+            issues=tuple(self._issues()),
+            metrics=tuple(map(self._metric, found.metrics)),
+        )
+
+    # rows
+
+    def _place(self, pair: int) -> Place:
+        old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
+        name = self._after["request_id"][new]
+        asks = _excerpt(asked(self._after, new)) or _excerpt(asked(self._before, old))
+        errors = self._all.new.errors(new)
+        return Place(old, new, self._before["request_id"][old] if name is None else name, asks, errors)
+
+    def _added(self, row: int) -> Place:
+        name, asks = self._after["request_id"][row], _excerpt(asked(self._after, row))
+        return Place(None, row, name, asks, self._all.new.errors(row))
+
+    def _removed(self, row: int) -> Place:
+        name, asks = self._before["request_id"][row], _excerpt(asked(self._before, row))
+        return Place(row, None, name, asks, self._all.old.errors(row))
+
+    # fields
+
+    def _field(self, name: str) -> FieldChange:
+        examples = tuple(self._change(name, pair) for pair in self._fields[name].tolist())
+        return FieldChange(name, len(self._all.fields[name]), examples)
+
+    def _change(self, name: str, pair: int) -> Change:
+        old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
+        return Change(self._place(pair), *edits(name, self._before[name][old], self._after[name][new]))
+
+    # issues
+
+    def _issues(self) -> Iterator[IssueChange]:
+        gained, lost = _first_issues(self._all.new, self._all.gained), _first_issues(self._all.old, self._all.lost)
+        for line in self._all.issues:
+            examples = {"gained_examples": gained.get(line.code, ()), "lost_examples": lost.get(line.code, ())}
+            yield replace(line, **examples)
+
+    # metrics
+
+    def _metric(self, line: MetricChange) -> MetricChange:
+        metric = find_metric(line.metric)
+        gained, lost = self._support[line.metric]
+        return replace(
+            line,
+            gained_examples=tuple(MetricRow(self._place(p), self._why_gained(metric, p)) for p in gained.tolist()),
+            lost_examples=tuple(MetricRow(self._place(p), self._why_lost(metric, p)) for p in lost.tolist()),
+        )
+
+    def _why_gained(self, metric: Metric, pair: int) -> str:
+        lacked = _lacks(self._all.old, metric, int(self._pairs.old[pair]))
+        return f"has {lacked}" if lacked else "is valid now"
+
+    def _why_lost(self, metric: Metric, pair: int) -> str:
+        lacks = _lacks(self._all.new, metric, int(self._pairs.new[pair]))
+        return f"lacks {lacks}" if lacks else "is invalid now"
+
+
+def _lacks(side: Side, metric: Metric, row: int) -> str:
+    """What a valid row lacks for a metric; an invalid one lacks nothing, it is to be mended."""
+    missing = missing_needs(metric, int(side.masks[row]), side.report.outputs) if side.valid[row] else ()
+    return ", and ".join(words(need) for need in missing)
+
+
+def _excerpt(text: str | None) -> str:
+    text = text or ""
+    return text if len(text) <= ASKS else f"{text[: ASKS - 1]}…"
+
+
+def _first_issues(side: Side, found: Findings) -> dict[str, tuple[Issue, ...]]:
+    """The first issues of each code among findings, one a row (or column, for the data set as a whole)."""
+    codes = found.rows & CODE_MASK
+    first = [found.rows[codes == code][:EXAMPLES] for code in np.unique(codes).tolist()]
+    places: dict[str, dict[int | str | None, Issue]] = {}
+    for issue in issues_among(side, Findings(np.concatenate([found.rows[:0], *first]), found.overall)):
+        of_code = places.setdefault(issue.code, {})
+        if len(of_code) < EXAMPLES:
+            of_code.setdefault(issue.column if issue.row is None else issue.row, issue)
+    return {code: tuple(of_code.values()) for code, of_code in places.items()}
+
+
+def _summary(report: Report) -> Summary:
+    return Summary(
+        report.name,
+        report.format,
+        report.format_reason,
+        report.outputs,
+        report.row_count,
+        report.valid_count,
+        report.invalid_count,
+    )

@@ -1,0 +1,200 @@
+"""One side of a comparison: its report, and what is kept of each row to compare it: hashes, never cells.
+
+The rows are checked once for both. A value that is to be shown is read again when it is known which are (`read`).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.cells import native
+from agent_eval_schema.cells.hashing import Array
+from agent_eval_schema.cells.notes import original_lines
+from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, fingerprints, mixed, name_hash
+from agent_eval_schema.diff.matching import row_keys
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.io.source import rows_where
+from agent_eval_schema.issues import Severity
+from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.support import supports
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.kernel import check_stream
+from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report_builder import Fold
+
+CODES = tuple(RULES)
+CODE_BITS = np.int64(16)
+"""A finding as one number: the row, and in the last bits the place of its code in CODES."""
+
+ERRORS = tuple(rule.code for rule in RULES.values() if rule.severity is Severity.ERROR)
+
+
+class Side:
+    """A data set that is compared with another one.
+
+    `hashes` has one hash a row for each column that holds anything (0 where a cell is absent), `findings` the codes
+    that each row has (see CODE_BITS), sorted.
+    """
+
+    def __init__(self, data: Any, format: str, outputs: str) -> None:
+        source = open_source(data)
+        plan = make_plan(source, format, outputs)
+        self._source = find_format(plan.format).prepare(source)
+        self._plan = replace(plan, columns=True)
+        self._fold = Fold(plan.codes, plan.outputs, self._source)
+        parts: dict[str, list[tuple[int, Array]]] = {}
+        findings = [np.zeros(0, np.int64)]
+        for given, checked in self._checked(self._source.batches()):
+            start = self._fold.row_count
+            for name, hashes in fingerprints(rows_of(checked), given, _unread(given, checked)).items():
+                parts.setdefault(name, []).append((start, hashes))
+            findings.append(_findings(checked, start))
+            self._fold.add(checked)
+        self.report = Report(self._source, plan, self._fold)
+        self.hashes = {name: self._joined(parts.pop(name)) for name in list(parts)}
+        self.findings = np.unique(np.concatenate([*findings, self._compared()]))
+
+    def _checked(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Each batch as its format reads it, and checked."""
+        read = find_format(self._plan.format).read
+        waiting: deque[pa.RecordBatch] = deque()  # those that were read ahead
+
+        def kept() -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                waiting.append(batch)
+                yield batch
+
+        for checked in check_stream(kept(), self._plan):
+            yield read(waiting.popleft()), checked
+
+    def _joined(self, parts: list[tuple[int, Array]]) -> Array:
+        whole = np.zeros(self._fold.row_count, np.uint64)
+        for start, hashes in parts:
+            whole[start : start + len(hashes)] = hashes
+        return whole
+
+    def _compared(self) -> Array:
+        """What the rules that compare rows found."""
+        rows = np.array(self._fold.compared_rows, np.int64)
+        return (rows << CODE_BITS) | np.array([CODES.index(c) for c in self._fold.compared_codes], np.int64)
+
+    # what a row holds
+
+    @property
+    def row_count(self) -> int:
+        return self._fold.row_count
+
+    @cached_property
+    def valid(self) -> Array:
+        return self._fold.valid
+
+    @cached_property
+    def masks(self) -> Array:
+        return self._fold.masks
+
+    def supports(self, metric: Metric) -> Array:
+        """For each row whether it supports the metric; the rows of a CES file are none to be evaluated."""
+        if not self.report.has_metrics:
+            return np.zeros(self.row_count, bool)
+        return supports(metric, self.masks, self.valid, self.report.outputs)
+
+    def hash(self, name: str) -> Array:
+        """The hashes of a column, 0 throughout if there is nothing in it."""
+        found = self.hashes.get(name)
+        return np.zeros(self.row_count, np.uint64) if found is None else found
+
+    def keys(self) -> list[Array]:
+        """What each row may be recognised by, the surest first."""
+        contents = np.zeros(self.row_count, np.uint64)
+        for name, hashes in self.hashes.items():
+            if name != "request_id":
+                contents += np.where(hashes, mixed(hashes ^ name_hash(name)), 0)
+        return row_keys(self.hash("request_id"), self.hash("request"), mixed(contents + np.uint64(1)))
+
+    def errors(self, row: int) -> tuple[str, ...]:
+        """The codes for which a row is invalid."""
+        first, end = np.searchsorted(self.findings, np.array([row, row + 1]) << CODE_BITS)
+        codes = (CODES[i] for i in (self.findings[first:end] & ((1 << CODE_BITS) - 1)).tolist())
+        return tuple(code for code in codes if code in ERRORS)
+
+    @property
+    def overall(self) -> set[tuple[str, str | None]]:
+        """The findings on the data set as a whole: code and column."""
+        return {(issue.code, issue.column) for issue in self._fold.overall}
+
+    # values
+
+    def read(self, wanted: Mapping[str, Array]) -> dict[str, dict[int, Any]]:
+        """The values of some rows, {column: {row: value}}: normalised, or as given where they could not be read."""
+        found: dict[str, dict[int, Any]] = {name: {} for name in wanted}
+        rows = np.unique(np.concatenate([np.zeros(0, np.int64), *wanted.values()]))
+        mask = np.zeros(self.row_count, bool)
+        mask[rows] = True
+        start = 0
+        for given, checked in self._checked(rows_where(self._source.batches(), mask)):
+            here = rows[start : start + given.num_rows]
+            start += given.num_rows
+            unread = _unread(given, checked)
+            for name in wanted:
+                places = np.flatnonzero(np.isin(here, wanted[name]))
+                values = _values(name, given, checked, unread.get(name, []), places)
+                found[name].update(zip(here[places].tolist(), values, strict=True))
+        return found
+
+
+def _findings(checked: pa.RecordBatch, start: int) -> Array:
+    lists = verdict(checked, "issues")
+    codes = pc.index_in(lists.flatten().field("code"), value_set=pa.array(CODES))
+    rows = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+    return np.unique((rows << CODE_BITS) | np.asarray(codes).astype(np.int64))
+
+
+def _unread(given: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:
+    """For each column the rows of which the cell is there but could not be read, so that it has no normalised value."""
+    lists = verdict(checked, "issues")
+    notes = lists.flatten()
+    wrong = np.asarray(pc.is_in(notes.field("code"), value_set=pa.array(ERRORS)))
+    if not wrong.any():
+        return {}
+    rows = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+    columns, normal = notes.field("column"), rows_of(checked)
+    found = {}
+    for name in set(columns.filter(pa.array(wrong)).unique().to_pylist()).intersection(COLUMNS, given.schema.names):
+        at = np.unique(rows[wrong & np.asarray(pc.equal(columns, name).fill_null(False))])
+        absent = np.asarray(normal.column(normal.schema.get_field_index(name)).is_null())
+        found[name] = at[absent[at]].tolist()
+    return {name: at for name, at in found.items() if at}
+
+
+def _values(name: str, given: pa.RecordBatch, checked: pa.RecordBatch, unread: list[int], places: Array) -> list[Any]:
+    """The values of a column at some places of a batch."""
+    if name == ORIGINAL_LINE:
+        lines = original_lines(given)
+        return [None] * len(places) if lines is None else [lines[at].as_py() for at in places.tolist()]
+    rows = rows_of(checked)
+    at = rows.schema.get_field_index(name)
+    if at < 0:
+        return [None] * len(places)
+    wanted = filtered(rows.select([at]), np.isin(np.arange(rows.num_rows), places))
+    values = canonical_values(wanted.column(0), rows.schema.field(at))
+    for i in np.flatnonzero(np.isin(places, unread)).tolist():
+        values[i] = _original(name, given, int(places[i]))
+    return values
+
+
+def _original(name: str, given: pa.RecordBatch, place: int) -> Any:
+    return native(given.slice(place, 1), given.schema.get_field_index(name))[0]

@@ -1,0 +1,174 @@
+"""The rows of a data set as metrics read them: checked, under the names that metrics know, a batch at a time.
+
+    batch ──check──▶ canonical columns ──those that the metrics read──▶ Given (values, trajectories, what is wrong)
+          └────────▶ the cells as they came ────────────────────────────┘ (frame)
+
+What columns are called where: `prompt` or the canonical request; `reference` or expected_response; response,
+predicted_trajectory, reference_trajectory, retrieved_context, expected_retrieved_context as they are. Data in memory is
+one part, with the frame in which it came; a file is never held as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.evaluation.custom import CustomMetric
+from agent_eval_schema.evaluation.judges import PointwiseMetric
+from agent_eval_schema.evaluation.metrics import Metric
+from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.registry import column_at, find_format
+from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
+from agent_eval_schema.rules.conversion import LEFT_OUT
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.validate import check_source
+
+READ = (PREDICTED, REFERENCE, "response", "retrieved_context", "expected_retrieved_context", "prompt", "reference")
+"""The columns that metrics read, under the names that they have there."""
+
+_CANONICAL = {"prompt": "request", "reference": "expected_response"}
+"""Where a column of READ stands in canonical rows, if it has another name there."""
+
+_CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
+"""Whether a request is there and well formed is not asked here: a prompt may stand in its place."""
+
+
+class Given(Struct):
+    """Some rows: their cells as they came, the columns that metrics read (None where absent), both trajectories as
+    Arrow has them, and what is wrong with the cells that are read."""
+
+    frame: pd.DataFrame
+    values: dict[str, list[Any]]
+    trajectories: pa.RecordBatch
+    log: IssueLog
+
+
+def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
+    """The source of evaluation rows, their form, and what was left out: of files of CES, whose rows are none, the turns
+    of their valid evaluations; of all else the source itself."""
+    plan = make_plan(source, format, "generated")
+    if find_format(plan.format).is_rows:
+        return source, plan.format, []
+    from agent_eval_schema.validation.ces_turns import evaluations_of
+
+    given = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
+    turns = open_source([row for evaluation in given if evaluation.valid for row in evaluation.rows()])
+    return replace(turns, name=source.name), "databricks", [_left_out(e.row) for e in given if not e.valid]
+
+
+def _left_out(row: int) -> Issue:
+    message = f"the evaluation on row {row} was left out: it is not valid"
+    return Issue(None, None, None, None, LEFT_OUT.code, LEFT_OUT.name, LEFT_OUT.severity, message, LEFT_OUT.hint)
+
+
+def columns_read(metrics: Iterable[Metric]) -> frozenset[str]:
+    """The columns of READ whose values these metrics want; those that compare trajectories take them from Arrow."""
+    found: set[str] = set()
+    for metric in metrics:
+        if isinstance(metric, CustomMetric | PointwiseMetric):
+            return frozenset(READ)
+        found.update(ROW_METRICS[metric].reads if isinstance(metric, str) and metric in ROW_METRICS else ())
+    return frozenset(found)
+
+
+def given_parts(
+    source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
+) -> Iterator[Given]:
+    """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
+    run (`ran`), its trajectories take the place of those in the data. `trajectories` says that some are compared."""
+    plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
+    plan = replace(plan, columns=True)
+    judged = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
+    judged -= {PREDICTED} if ran else set()
+    parts = (_read(batch, plan, reads, judged) for batch in source.batches())
+    if source.name is not None:
+        yield from (_given(frame_of([batch]), values, calls, log) for batch, values, calls, log in parts)
+        return
+    kept = [(values, calls, log) for _, values, calls, log in parts]
+    yield _joined(kept, source, reads)
+
+
+_Part = tuple[pa.RecordBatch, dict[str, list[Any]], pa.RecordBatch, IssueLog]
+
+
+def _read(batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str]) -> _Part:
+    checked = check_batch(batch, plan)
+    rows = rows_of(checked)
+    values = {name: _cells(rows, _CANONICAL.get(name, name)) for name in READ if name in reads}
+    return batch, values, rows.select([PREDICTED, REFERENCE]), _wrong(checked, plan, judged)
+
+
+def _cells(rows: pa.RecordBatch, name: str) -> list[Any]:
+    values = canonical_values(rows.column(name), rows.schema.field(name))
+    return list(map(_prompt, values)) if name == "request" else values
+
+
+def _prompt(request: Any) -> Any:
+    """A request as what an agent is asked: the text of a lone user message, else all the messages."""
+    if request is None:
+        return None
+    messages = request.get("messages") or []
+    alone = messages[0] if len(messages) == 1 else {}
+    return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
+
+
+def _wrong(checked: pa.RecordBatch, plan: Plan, judged: Collection[str]) -> IssueLog:
+    """What is wrong with rows as a whole, with traces, and with the columns that are judged."""
+    log = IssueLog(checked.num_rows)
+    told = {None, "trace", *judged, *(_CANONICAL[name] for name in judged if name in _CANONICAL)}
+    origins = find_format(plan.format).origins
+    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
+        for note in notes or ():
+            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
+            if column in told:
+                log.rows.append(row)
+                log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
+    return log
+
+
+def _given(frame: pd.DataFrame, values: dict[str, list[Any]], calls: pa.RecordBatch, log: IssueLog) -> Given:
+    """A column that the data itself calls prompt, or reference, comes before the canonical one."""
+    for name in _CANONICAL:
+        if name in values and name in frame.columns:
+            values[name] = [None if is_absent(v) else v for v in frame[name].tolist()]
+    return Given(frame, values, calls, log)
+
+
+def _joined(
+    parts: list[tuple[dict[str, list[Any]], pa.RecordBatch, IssueLog]], source: Source, reads: Collection[str]
+) -> Given:
+    log, values = IssueLog(0), {name: list[Any]() for name in READ if name in reads}
+    for columns, _, found in parts:
+        for name, column in columns.items():
+            values[name].extend(column)
+        log.rows.extend(log.size + row for row in found.rows)
+        log.notes.extend(found.notes)
+        log.size += found.size
+    calls = pa.Table.from_batches([calls for _, calls, _ in parts]).combine_chunks().to_batches() if parts else []
+    none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
+    return _given(whole_frame(source, log.size), values, calls[0] if calls else none, log)
+
+
+def whole_frame(source: Source, rows: int) -> pd.DataFrame:
+    """All rows of a source as a frame, with the cells in which they came."""
+    given = source.take(np.ones(rows, bool))
+    if isinstance(given, pd.DataFrame):
+        return given.reset_index(drop=True)
+    if isinstance(given, pa.Table | pa.RecordBatch):
+        return frame_of(given.to_batches() if isinstance(given, pa.Table) else [given])
+    return frame_of(source.batches())

@@ -1,0 +1,54 @@
+"""The rows that metrics are computed on, and the outcome of one metric on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+from msgspec import Struct
+
+from agent_eval_schema.io.records import is_absent
+
+Row = dict[str, Any]
+
+
+class Table(Struct):
+    """What there is to measure: the rows as they will stand in the result, and the columns that metrics read, as plain
+    values (None where absent). Of rows on which the agent `failed` there are no outputs."""
+
+    frame: pd.DataFrame
+    values: dict[str, list[Any]]
+    failed: frozenset[int] = frozenset()
+
+    @property
+    def size(self) -> int:
+        return len(self.frame)
+
+    def why_lacking(self, row: int, column: str) -> str:
+        """Why a metric that reads the column has no score on a row that does not have it."""
+        return FAILED_CALL if row in self.failed and column in OUTPUTS else f"the row lacks {column}"
+
+    def rows(self) -> Iterable[Row]:
+        """The rows as dicts: the table's cells, absent ones None, and what metrics read under its own name."""
+        columns = [str(c) for c in self.frame.columns]
+        extra = {n: v for n, v in self.values.items() if n not in columns}
+        cells = [[None if is_absent(v) else v for v in self.frame.iloc[:, i].tolist()] for i in range(len(columns))]
+        for line in zip(*cells, *extra.values(), strict=True) if cells or extra else ((),) * self.size:
+            yield dict(zip((*columns, *extra), line, strict=True))
+
+
+OUTPUTS = ("response", "predicted_trajectory")
+"""The columns that an agent fills."""
+
+
+class Measured(Struct):
+    """What a metric gave: columns by their part after the slash (`score`, `explanation`), reasons for no score."""
+
+    columns: dict[str, list[Any]]
+    unscored: Counter[str]
+
+
+FAILED_CALL = "the call failed"
+"""Why a row on which an agent failed has no score of what the agent did."""

@@ -1,0 +1,1 @@
+"""Fixes that are safe without asking, and the search for the ones that help."""

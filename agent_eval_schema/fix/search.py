@@ -1,0 +1,247 @@
+"""The rows of a batch → the repairs of their cells that help.
+
+    rows with a repairable issue ──▶ try: a cell with all its repairs, else with fewer
+                 ▲                                     │
+                 └── kept, and looked at anew ◀── check the row again ──▶ given up
+
+Kept is what is better: some errors are gone and no other one came; or the errors are the same, and so for the warnings.
+So a repair that does not help, or that uncovers an error which it cannot mend as well, leaves the cell as it came, and
+a row never has more errors than before. What is decided for a row depends on that row alone, not on the batch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.edit import with_cells
+from agent_eval_schema.cells.notes import filled_rows
+from agent_eval_schema.fix.catalog import REPAIRABLE, REPAIRS, REPAIRS_OF, json_text
+from agent_eval_schema.io.arrow import one_batch
+from agent_eval_schema.issues import Severity
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan
+from agent_eval_schema.validation.rows import misspelt_columns
+
+
+class Place(NamedTuple):
+    """Where two values differ, and what they are there."""
+
+    path: str
+    before: Any
+    after: Any
+
+
+class Change(Struct, frozen=True):
+    """One repaired cell: the row (0-based) and its id, the column, what was done, the value before and after."""
+
+    row: int
+    request_id: str | None
+    column: str
+    what: str
+    before: Any
+    after: Any
+
+    @property
+    def places(self) -> list[Place]:
+        """The smallest parts of the cell that differ, each with its path."""
+        return list(_places(self.column, self.before, self.after))
+
+
+def _places(path: str, before: Any, after: Any) -> Iterator[Place]:
+    if isinstance(before, dict) and isinstance(after, dict) and list(before) == list(after):
+        parts = [(f"{path}.{k}", before[k], after[k]) for k in before]
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        parts = [(f"{path}[{i}]", b, a) for i, (b, a) in enumerate(zip(before, after, strict=True))]
+    else:
+        yield Place(path, before, after)
+        return
+    for where, old, new in parts:
+        if old is not new and old != new:
+            yield from _places(where, old, new)
+
+
+class _Verdict(NamedTuple):
+    """What a check says of a row: its errors and warnings by code, its other issues that have a repair, and the codes
+    in each column."""
+
+    errors: Counter[str]
+    warnings: Counter[str]
+    others: int
+    codes: dict[str, set[str]]
+
+    def better_than(self, other: _Verdict) -> bool:
+        if self.errors != other.errors:
+            return self.errors <= other.errors
+        if self.warnings != other.warnings:
+            return self.warnings <= other.warnings
+        return self.others < other.others
+
+
+_CLEAN = _Verdict(Counter(), Counter(), 0, {})
+
+
+class _Try(NamedTuple):
+    """A value that a cell may get, and the repairs that lead to it."""
+
+    column: str
+    value: Any
+    what: tuple[str, ...]
+
+
+class _Row:
+    """A row under repair: what its repairable cells hold now, and what is yet to be tried."""
+
+    def __init__(self, at: int, verdict: _Verdict) -> None:
+        self.at = at
+        self.verdict = verdict
+        self.given: dict[str, Any] = {}
+        self.cells: dict[str, Any] = {}
+        self.what: dict[str, tuple[str, ...]] = {}
+        self.tries: list[_Try] = []
+
+    def read(self, column: str, value: Any) -> None:
+        self.given[column] = self.cells[column] = value
+
+    def look(self, codes: frozenset[str]) -> None:
+        """Find what to try next: for each cell with a repairable issue all its repairs, then ever fewer."""
+        self.tries = [
+            attempt
+            for column, value in self.cells.items()
+            if self.verdict.codes.get(column, set()) & codes & _CODES_OF[column]
+            for attempt in reversed(_tries(column, value))
+        ]
+
+    def accept(self, attempt: _Try, verdict: _Verdict) -> None:
+        self.verdict = verdict
+        self.cells[attempt.column] = attempt.value
+        self.what[attempt.column] = (*self.what.get(attempt.column, ()), *attempt.what)
+
+
+_CODES_OF = {name: frozenset(c for r in repairs for c in r.codes) for name, repairs in REPAIRS_OF.items()}
+
+
+def _tries(column: str, value: Any) -> list[_Try]:
+    """The cell after its first repair, after the second one, …"""
+    found: list[_Try] = []
+    what: tuple[str, ...] = ()
+    for entry in REPAIRS_OF[column]:
+        mended = entry.mend(value)
+        if mended is not value and _can_be_written(mended):
+            value, what = mended, (*what, entry.what)
+            found.append(_Try(column, value, what))
+    return found
+
+
+def _can_be_written(value: Any) -> bool:
+    try:
+        jsontext.write_exactly(value)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def changes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[Change]:
+    """The repairs of a batch that help, in the order of the rows."""
+    checked = check_batch(batch, plan)
+    ids = verdict(checked, "id")
+    rows = _rows_to_mend(batch, checked, plan, codes)
+    _mend(batch, rows, plan, codes)
+    for row in rows:
+        for column in (c for c in COLUMNS if c in row.what):
+            what = "; ".join(dict.fromkeys(row.what[column]))
+            request_id = ids[row.at].as_py()
+            yield Change(start + row.at, request_id, column, what, row.given[column], row.cells[column])
+
+
+def _rows_to_mend(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
+    read: dict[str, Cells | None] = {}
+    twins = {right: filled_rows(batch, wrong) for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
+    rows = []
+    for row in (_Row(at, found) for at, found in enumerate(_verdicts(checked)) if found.codes):
+        for column, found in row.verdict.codes.items():
+            if column in twins and twins[column][row.at]:
+                continue  # the cell may stand in the other column, which was not renamed
+            if found & codes & _CODES_OF.get(column, frozenset()):
+                cells = read[column] if column in read else read.setdefault(column, read_cells(batch, column))
+                _read_cell(row, column, cells, plan.nests)
+        if row.cells:
+            rows.append(row)
+    return rows
+
+
+def _read_cell(row: _Row, column: str, cells: Cells | None, nests: bool) -> None:
+    """A cell that is text because its column cannot hold an object is read as the object that it says."""
+    text = cells.texts[row.at] if cells is not None else None
+    if cells is None or text is None:
+        return
+    value = jsontext.parse_exactly(text) if cells.json else text
+    if not cells.json and not nests and column in _OPENED:
+        value = json_text(value)
+    if not isinstance(value, jsontext.Malformed):
+        row.read(column, value)
+
+
+_OPENED = frozenset(name for r in REPAIRS if r.mend is json_text for name in r.columns)
+
+
+def _verdicts(checked: pa.RecordBatch) -> list[_Verdict]:
+    found = []
+    for notes in verdict(checked, "issues").to_pylist():
+        if not notes:
+            found.append(_CLEAN)
+            continue
+        codes: dict[str, set[str]] = {}
+        for note in notes:
+            codes.setdefault(note["column"], set()).add(note["code"])
+        errors, warnings = (
+            Counter(n["code"] for n in notes if RULES[n["code"]].severity is severity)
+            for severity in (Severity.ERROR, Severity.WARNING)
+        )
+        others = sum(RULES[n["code"]].severity is Severity.INFO and n["code"] in REPAIRABLE for n in notes)
+        found.append(_Verdict(errors, warnings, others, codes))
+    return found
+
+
+def _mend(batch: pa.RecordBatch, rows: list[_Row], plan: Plan, codes: frozenset[str]) -> None:
+    """Try and check again, one cell of each row at a time, until no row has anything left to try. After a repair that
+    helped, all is tried anew: so a second run finds nothing more."""
+    for row in rows:
+        row.look(codes)
+    while rows := [row for row in rows if row.tries]:
+        tries = [row.tries.pop(0) for row in rows]
+        for row, attempt, found in zip(rows, tries, _verdicts(_checked(batch, rows, tries, plan)), strict=True):
+            if found.better_than(row.verdict):
+                row.accept(attempt, found)
+                row.look(codes)
+
+
+def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[_Try], plan: Plan) -> pa.RecordBatch:
+    """The verdict on these rows, were the cells what is tried."""
+    trial = _taken(batch, [row.at for row in rows])
+    cells: dict[str, dict[int, Any]] = {}
+    for i, (row, attempt) in enumerate(zip(rows, tries, strict=True)):
+        for column in row.what:
+            cells.setdefault(column, {})[i] = row.cells[column]
+        cells.setdefault(attempt.column, {})[i] = attempt.value
+    for column, values in cells.items():
+        trial = with_cells(trial, column, values, plan.nests)
+    return check_batch(trial, plan)
+
+
+def _taken(batch: pa.RecordBatch, rows: list[int]) -> pa.RecordBatch:
+    mask = np.zeros(batch.num_rows, bool)
+    mask[rows] = True
+    taken = filtered(batch, mask)
+    return one_batch(taken) if isinstance(taken, pa.Table) else taken

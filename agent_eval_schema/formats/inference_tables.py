@@ -1,0 +1,290 @@
+"""FAMILIES: the tables in which endpoints log their calls, known by their columns, and which column holds what.
+
+    legacy payload · AI Gateway payload · Unity AI Gateway · derived request logs · assessment logs
+    search_traces frames · archived trace views · and any other log with a mapping (`request=body.input`)
+
+Sources: the table families of inference_tables.md. Families are tolerant: only the signs must be there; a column that
+a table lacks is absent in all its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+
+from msgspec import Struct
+
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.spelling import match_names
+
+TARGETS: dict[str, str] = {
+    "request_id": "id of the logged call",
+    "client_request_id": "id that the caller gave",
+    "time": "when the call was logged: timestamp, ISO text, or seconds, ms, us, ns since 1970",
+    "status_code": "HTTP status",
+    "latency_ms": "how long the call took, in milliseconds",
+    "latency_seconds": "how long the call took, in seconds",
+    "request": "what was asked: the payload, or text",
+    "response": "what was answered: the payload, or text",
+    "request_text": "the user's last question as text, where the payload is absent",
+    "response_text": "the answer as text, where the payload is absent",
+    "logging_error_codes": "what went wrong with logging",
+    "served_entity": "which model or agent answered",
+    "requester": "who asked",
+    "request_metadata": "endpoint_name, model_name, model_version of a legacy table",
+    "session_id": "the conversation",
+    "trace": "the trace of the call",
+    "assessments": "the trace's assessments",
+    "source": "of an assessment: who",
+    "step_id": "of an assessment: the judged step",
+    "text_assessment": "of an assessment: the judgement of the answer",
+    "retrieval_assessment": "of an assessment: the judgement of a document",
+}
+"""What a table can say of a call. `map` takes these names."""
+
+TRACE_PARTS = (
+    *("trace_id", "client_request_id", "request_time", "state", "execution_duration_ms", "trace_location"),
+    *("trace_metadata", "tags", "assessments", "spans"),
+)
+"""The columns of an archived view from which a trace is put together; previews are not among them."""
+
+
+class Family(Struct, frozen=True):
+    """A kind of table. `signs` are groups of columns, and the table has at least one of each; `columns` says for each
+    target which columns may hold it, the first that exists counts.
+
+    `payloads` says that request and response are HTTP bodies: text that is no JSON is then broken, not a question.
+    `own_trace` says that the row is its trace, which then cannot be another call's.
+    """
+
+    name: str
+    summary: str
+    signs: tuple[tuple[str, ...], ...]
+    columns: dict[str, tuple[str, ...]]
+    payloads: bool = True
+    own_trace: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every column that a table of the family may have, as far as it is read."""
+        return frozenset({*chain.from_iterable(self.signs), *chain.from_iterable(self.columns.values())})
+
+
+_PAYLOAD = {
+    "request_id": ("databricks_request_id",),
+    "client_request_id": ("client_request_id",),
+    "status_code": ("status_code",),
+    "request": ("request",),
+    "response": ("response",),
+    "requester": ("requester",),
+    "logging_error_codes": ("logging_error_codes",),
+    "request_metadata": ("request_metadata",),
+    "trace": ("trace",),
+}
+_LEGACY = {
+    **_PAYLOAD,
+    "time": ("timestamp_ms", "timestamp", "date"),
+    "latency_ms": ("execution_time_ms",),
+    "served_entity": ("served_entity_id",),
+}
+_TRACES = {
+    "request_id": ("client_request_id", "trace_id", "request_id"),
+    "time": ("request_time", "timestamp_ms"),
+    "latency_ms": ("execution_duration", "execution_duration_ms", "execution_time_ms"),
+    "trace": ("trace",),
+    "assessments": ("assessments",),
+}
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        "assessment_logs",
+        "a derived table of judgements (<prefix>_payload_assessment_logs)",
+        (("request_id",), ("text_assessment", "retrieval_assessment")),
+        {
+            "request_id": ("request_id",),
+            "time": ("timestamp",),
+            "source": ("source",),
+            "step_id": ("step_id",),
+            "text_assessment": ("text_assessment",),
+            "retrieval_assessment": ("retrieval_assessment",),
+        },
+    ),
+    Family(
+        "request_logs",
+        "a derived table of calls (<prefix>_payload_request_logs)",
+        (("databricks_request_id",), ("request_raw", "response_raw")),
+        {
+            **_LEGACY,
+            "time": ("timestamp_ms", "timestamp", "date"),
+            "request": ("request_raw",),
+            "response": ("response_raw",),
+            "request_text": ("request",),
+            "response_text": ("response",),
+            "session_id": ("conversation_id",),
+        },
+    ),
+    Family(
+        "ai_gateway",
+        "a payload table of the AI Gateway (<prefix>_payload)",
+        (
+            ("databricks_request_id",),
+            ("request", "response"),
+            ("request_time", "execution_duration_ms", "logging_error_codes", "served_entity_id", "request_date"),
+        ),
+        {
+            **_PAYLOAD,
+            "time": ("request_time", "request_date"),
+            "latency_ms": ("execution_duration_ms",),
+            "served_entity": ("served_entity_id",),
+        },
+    ),
+    Family(
+        "legacy",
+        "a payload table of an endpoint's older inference table (<prefix>_payload)",
+        (
+            ("databricks_request_id",),
+            ("request", "response"),
+            ("timestamp_ms", "execution_time_ms", "date", "request_metadata"),
+        ),
+        _LEGACY,
+    ),
+    Family(
+        "unity_ai_gateway",
+        "a payload table of the Unity AI Gateway",
+        (("request", "response"), ("invocation_id", "event_time", "destination_model")),
+        {
+            **_PAYLOAD,
+            "request_id": ("invocation_id", "databricks_request_id", "request_id"),
+            "time": ("event_time", "request_time"),
+            "latency_ms": ("latency_ms", "execution_duration_ms"),
+            "served_entity": ("destination_model", "served_entity_id"),
+        },
+    ),
+    Family(
+        "search_traces",
+        "a frame of mlflow.search_traces()",
+        (("trace",), ("trace_id", "request_id"), ("trace_metadata", "spans", "state", "request_time", "status")),
+        _TRACES,
+        own_trace=True,
+    ),
+    Family(
+        "archived_traces",
+        "an archived view of traces (one trace a row, its parts in columns)",
+        (("trace_id",), ("spans",), ("state", "request_time", "trace_metadata", "trace_location")),
+        _TRACES,
+        own_trace=True,
+    ),
+)
+"""In the order in which they are tried."""
+
+MAPPED = Family("mapped", "a table whose columns you name (map)", (), {}, payloads=False)
+"""Bedrock, Vertex, SageMaker, LiteLLM and other logs: readable with a mapping, no more."""
+
+Aliases = tuple[tuple[str, str], ...]
+
+_OF_EVALUATION = frozenset(
+    {
+        *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "retrieved_context"),
+        *("expectations", "predicted_trajectory", "reference_trajectory"),
+    }
+)
+"""Columns that no endpoint logs: a table with one of them is an evaluation set, whatever it carries along."""
+
+
+def find_family(name: str) -> Family:
+    """The family of that name. Raises EvalSetError if there is none."""
+    for family in (*FAMILIES, MAPPED):
+        if family.name == name:
+            return family
+    raise EvalSetError(f"no family {name!r}: use one of {names(f.name for f in (*FAMILIES, MAPPED))}, auto")
+
+
+def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family, str]:
+    """The family that a table with these columns is of, and the reason in words.
+
+    Raises EvalSetError if there is none and the mapping names no request, response or trace either.
+    """
+    known = set(columns)
+    for family in FAMILIES:
+        found = [next((n for n in group if n in known), None) for group in family.signs]
+        if None not in found and not (family.own_trace and _is_written_here(known)):
+            return family, f"the columns {names(dict.fromkeys(found))}"
+    if any(target in ("request", "response", "trace") for target, _ in aliases):
+        return MAPPED, f"no known family; the mapping names {names(t for t, _ in aliases)}"
+    if known & _OF_EVALUATION:
+        raise EvalSetError(
+            f"this is an evaluation set already, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
+            "check it with `agent-eval-schema validate`, or name the family if it is a log of calls"
+        )
+    got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
+    raise EvalSetError(
+        f"no known family of production tables has these columns: {got}; "
+        "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
+        if columns
+        else "the table has no rows, and so no columns that could tell what it is: check the export or its filter"
+    )
+
+
+def _is_written_here(columns: set[str]) -> bool:
+    """Whether these are the columns of canonical rows, which may have a trace, its id and its time, too."""
+    return columns >= set(COLUMNS)
+
+
+@lru_cache(maxsize=16)
+def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
+    """The family of logs that is mistaken for an evaluation set, as it has a column `request` too, and the reason in
+    words; None if the table is no such log, or has whole traces, which are read where they are. `event_time`, a sign
+    of the Unity AI Gateway, may be anybody's."""
+    known = set(columns) - {"event_time"}
+    if known & _OF_EVALUATION:
+        return None
+    for family in FAMILIES:
+        signs = [[n for n in group if n in known] for group in family.signs]
+        if all(signs) and not (family.own_trace and "trace" in known):
+            return family, f"the columns {names(group[0] for group in signs)}"
+    return None
+
+
+def parse_aliases(texts: Iterable[str]) -> Aliases:
+    """`["request=body.input", ...]` → `(("request", "body.input"), ...)`. Raises EvalSetError for an unknown target."""
+    aliases = []
+    for text in texts:
+        target, equals, path = (part.strip() for part in text.partition("="))
+        if target not in TARGETS:
+            close = match_names([target], TARGETS).get(target)
+            hint = f"did you mean {close}?" if close else f"use one of {names(TARGETS)}"
+            raise EvalSetError(f"cannot map {target!r}: {hint}")
+        if not equals or not path:
+            raise EvalSetError(f"expected target=column or target=column.key, got {text!r}")
+        aliases.append((target, path))
+    return tuple(aliases)
+
+
+def place_of(
+    target: str, family: Family, aliases: Aliases, columns: Sequence[str]
+) -> tuple[str, tuple[str, ...]] | None:
+    """Which column holds the target, and the path inside its JSON; None if no column of the table does.
+
+    A column whose name is the whole path, dots and all, wins over a path into a column.
+    """
+    path = dict(aliases).get(target)
+    if path is None:
+        column = next((n for n in family.columns.get(target, ()) if n in columns), None)
+        return None if column is None else (column, ())
+    keys = path.split(".")
+    for end in range(len(keys), 0, -1):
+        if (column := ".".join(keys[:end])) in columns:
+            return column, tuple(keys[end:])
+    return None
+
+
+def columns_read(family: Family, aliases: Aliases, columns: Sequence[str]) -> list[str]:
+    """The columns of a table that the conversion reads: what need not be loaded can stay where it is."""
+    places = [place_of(target, family, aliases, columns) for target in TARGETS]
+    wanted = {place[0] for place in places if place is not None}
+    if family.own_trace and "trace" not in columns:
+        wanted.update(TRACE_PARTS)
+    return [n for n in columns if n in wanted]

@@ -1,0 +1,72 @@
+"""Frames of MLflow traces, and rows that evaluate reads beside a trace."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from agent_eval_schema.cells.batch import JSON_CELLS
+from agent_eval_schema.cells.cells import row_texts
+from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.formats.mlflow import detect_mlflow, read_mlflow
+
+
+def detect_traces(names: Sequence[str]) -> str | None:
+    if {"info", "data"} <= set(names) and "request" not in names:
+        return "each row is a trace: the columns info and data"
+    return None
+
+
+def read_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row is a trace: put its columns back together into one JSON text."""
+    texts = row_texts(batch)
+    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
+    arrays = [pa.array(texts, pa.string()), *(batch.column(i) for i in hidden)]
+    fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+# search_traces of MLflow 3, then what MLflow 2 called otherwise
+_SEARCH_TRACES_SIGNS = (
+    *("trace_metadata", "spans", "state", "request_time"),
+    *("request_metadata", "status", "timestamp_ms"),
+)
+SEARCH_TRACES_COLUMNS = frozenset(_SEARCH_TRACES_SIGNS) | {
+    *("trace_id", "trace", "client_request_id", "execution_duration", "execution_time_ms", "assessments"),
+    *("experiment_id", "trace_location", "request_preview", "response_preview"),
+}
+
+_COPIES = frozenset({"request_id", "request", "response", "tags"})
+"""What a frame of search_traces repeats of its traces: the root span's inputs and outputs, ids, mlflow's own tags."""
+
+
+def _trace_signs(names: Sequence[str]) -> list[str]:
+    """The columns by which a frame of search_traces is known; none of another table."""
+    signs = [n for n in names if n in _SEARCH_TRACES_SIGNS]
+    is_frame = "trace" in names and ("trace_id" in names or "request_id" in names) and len(signs) >= 2
+    return signs if is_frame else []
+
+
+def _without_copies(names: Sequence[str]) -> list[int]:
+    """Which columns are read: of a frame of search_traces not the copies, but ground truth that somebody added."""
+    copies = _COPIES if _trace_signs(names) else ()
+    return [i for i, n in enumerate(names) if n not in copies]
+
+
+def read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(_without_copies(batch.schema.names))
+
+
+def detect_search_traces(names: Sequence[str]) -> str | None:
+    signs = _trace_signs(names)
+    if signs and detect_mlflow(names) is None:
+        return f"a frame of mlflow.search_traces: the columns trace, {', '.join(signs[:3])}"
+    return None
+
+
+def detect_beside_traces(names: Sequence[str]) -> str | None:
+    return detect_mlflow([names[i] for i in _without_copies(names)])
+
+
+def read_beside_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """mlflow too reads inputs, outputs and expectations that were added to a frame of search_traces, not its copies."""
+    return read_mlflow(read_search_traces(batch))

@@ -1,0 +1,1 @@
+"""Logged calls → an evaluation dataset."""

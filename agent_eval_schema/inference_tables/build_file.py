@@ -1,0 +1,176 @@
+"""`from-inference-table TABLE OUT`: a build whose rows go into a file, with its manifest, and that can be resumed.
+
+OUT                  the rows: Parquet, JSONL, or a new Delta table (a name without ending)
+OUT.manifest.json    inputs, versions, options, seed and counts: what it takes to build the same set again
+.OUT.work            the work folder; it goes when the set is there, and stays if the run is killed (--resume)
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.build import build_set, input_of, require_out
+from agent_eval_schema.inference_tables.options import FEEDBACK
+from agent_eval_schema.inference_tables.summary import Summary
+from agent_eval_schema.inference_tables.work_folder import Work
+from agent_eval_schema.io.atomic import require_apart, require_place, write_text
+from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.funnel.draw import as_plain
+from agent_eval_schema.runtime.progress import Screen
+from agent_eval_schema.runtime.version import __version__
+
+MANIFEST_VERSION = 1
+
+FLAGS = {
+    "sample": "--sample",
+    "seed": "--seed",
+    "stratify": "--stratify",
+    "dedupe": "--dedupe",
+    "labels": "--labels",
+    "redact": "--redact",
+    "traces": "--traces",
+    "since": "--since",
+    "until": "--until",
+    "where": "--where",
+    "family": "--family",
+    "map": "--map",
+    "keep": "--keep",
+}
+"""The options of a build and the words of the command line for them."""
+
+
+def build_file(
+    table: str,
+    out: str,
+    options: Mapping[str, Any],
+    *,
+    set_aside: str | None = None,
+    html: str | None = None,
+    resume: bool = False,
+    jobs: int = 0,
+    screen: Screen | None = None,
+) -> Summary:
+    """Build into a file, with its manifest; the options are those of `eval_set_from_inference_table` that are not their
+    defaults. What could not be written is told before the work. Raises EvalSetError if it cannot run."""
+    for path in (out, set_aside):
+        if path:
+            require_out(path)
+    for path in (html, manifest_of(out)):
+        if path:
+            require_place(path)
+    require_apart(_read(table, options), {"OUT": out, "--set-aside": set_aside, "--html": html})
+    # What is read is what the manifest tells, however the tables beside change in the meantime.
+    options = {
+        **options,
+        **{n: _version_of(t) for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK},
+    }
+    work = Work(work_of(out))
+    try:
+        build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+    except EvalSetError:
+        if not work.places():  # nothing was done that a second run could go on with
+            work.remove()
+        raise
+    if set_aside:
+        build.write_set_aside(set_aside)
+    if html:
+        build.save(html)
+    write_text(manifest_of(out), manifest(table, out, options, build.summary))
+    work.remove()
+    return build.summary
+
+
+def build_on_spark(
+    table: str, out: str, options: Mapping[str, Any], *, set_aside: str | None = None, html: str | None = None
+) -> Summary:
+    """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalogue, and `out`
+    is a new folder of Parquet files, or a Delta table if it has no ending. Raises EvalSetError if it cannot run."""
+    from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session, write_table
+
+    require_apart(_read(table, options), {"OUT": out, "--set-aside": set_aside, "--html": html})
+    for path in (out, set_aside):
+        if path:
+            require_new(path)
+    for path in (html, manifest_of(out)):
+        if path:
+            require_place(path)
+    from agent_eval_schema.inference_tables.spark import spark_from_inference_table
+
+    spark = spark_session()
+    tables = {n: read_table(spark, t) for n in ("traces", "labels") if (t := options.get(n)) and t != FEEDBACK}
+    with spark_from_inference_table(read_table(spark, table), **{**options, **tables}) as build:
+        write_table(build.rows, out)
+        if set_aside:
+            write_table(build.set_aside, set_aside)
+        if html:
+            write_text(html, build.to_html())
+        summary: Summary = build.summary
+    write_text(manifest_of(out), manifest(table, out, options, summary, more=("--engine", "spark")))
+    return summary
+
+
+def _read(table: str, options: Mapping[str, Any]) -> dict[str, str | None]:
+    """The files that a build reads, by their names on the command line."""
+    beside = {f"--{name}": str(options.get(name)) for name in ("traces", "labels")}
+    return {"TABLE": table, **{name: path for name, path in beside.items() if os.path.exists(path)}}
+
+
+def work_of(out: str) -> Path:
+    """The work folder of a build that writes `out`."""
+    place = Path(os.path.abspath(out))
+    return place.with_name(f".{place.name}.work")
+
+
+def manifest_of(out: str) -> str:
+    return f"{out.rstrip(os.sep)}.manifest.json"
+
+
+def manifest(table: str, out: str, options: Mapping[str, Any], summary: Summary, more: tuple[str, ...] = ()) -> str:
+    """What a set was made of and how, so that it can be made again: as JSON."""
+    given = [summary.table or table, *(t for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK)]
+    body = {
+        "version": MANIFEST_VERSION,
+        "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
+        "inputs": [input_of(path) for path in given],
+        "options": {**options, "seed": summary.seed},
+        "command": command(given[0], out, options, more),
+        "output": out,
+        "summary": {k: v for k, v in as_plain(summary).items() if k != "seconds"},
+    }
+    return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+
+
+def _version_of(path: str) -> str:
+    """The name of a file, or of a Delta folder at the version that it has now."""
+    return open_source(path).name or path if is_delta(path) else path
+
+
+def _versions(*packages: str) -> dict[str, str]:
+    found = {}
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def command(table: str, out: str, options: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:
+    """The command line that builds the set again (of a Delta folder, from the same version)."""
+    words = ["agent-eval-schema", "from-inference-table", table, out]
+    for name, value in options.items():
+        if name in FLAGS:
+            for one in value if isinstance(value, list | tuple) else [value]:
+                words += [FLAGS[name], "none" if one is None else str(one)]
+        elif name == "values" and value is False:
+            words.append("--no-values")
+    return shlex.join([*words, *more])

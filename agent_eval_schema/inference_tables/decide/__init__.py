@@ -1,0 +1,1 @@
+"""Which records stay, as SQL that DuckDB and Spark read alike."""

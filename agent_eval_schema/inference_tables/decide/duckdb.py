@@ -1,0 +1,179 @@
+"""DuckDB, for what needs the whole table: the decisions (production/decide.py) over index files that exceed memory, and
+the user's SQL over the columns of a raw batch.
+
+    index files (Parquet) ──STEPS──▶ decisions file (Parquet, in the order of the rows) · tallies
+
+Nothing is loaded by it from anywhere: files go in by name, its memory is limited, and what exceeds that is spilled to a
+folder of ours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import simplified
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, Step
+from agent_eval_schema.io.arrow import as_text
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.privacy import error_text
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+MEMORY = "256MB"
+"""What DuckDB may use before it spills (AGENT_EVAL_SCHEMA_DUCKDB_MEMORY sets another limit)."""
+
+
+def require_duckdb() -> None:
+    """Raise EvalSetError, in one line, if DuckDB is not installed."""
+    try:
+        import duckdb  # noqa: F401
+    except ImportError as error:
+        raise missing("production", "duckdb 1.0", error) from error
+
+
+def _connected(folder: Path | None, **more: Any) -> duckdb.DuckDBPyConnection:
+    require_duckdb()
+    import duckdb
+
+    config: dict[str, Any] = {"memory_limit": os.environ.get("AGENT_EVAL_SCHEMA_DUCKDB_MEMORY", MEMORY), **more}
+    if folder is not None:
+        config["temp_directory"] = str(folder)
+    return duckdb.connect(":memory:", config=config)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# decisions
+def decide(
+    tables: Mapping[str, Sequence[str]],
+    schemas: Mapping[str, pa.Schema],
+    steps: Sequence[Step],
+    results: Mapping[str, str],
+    decided: Path,
+    folder: Path,
+    joined: Path | None = None,
+) -> dict[str, list[tuple[Any, ...]]]:
+    """Run the steps over the Parquet files of each table; write a line a converted row to `decided` and give back the
+    rows of the small `results` ({name: SELECT}).
+
+    `decided` (Parquet) has part, place, reason and entries (the feedback that belongs to the row, or null), in the
+    order of part and place. `joined` has part, place and trace of the rows that get theirs from the table `traces`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with closing(_connected(folder, threads=max(1, min(4, os.cpu_count() or 1)))) as connection:
+        try:
+            for name, files in tables.items():
+                connection.execute(f"CREATE VIEW {name} AS {_reading(files, schemas[name])}")
+            for step in steps:
+                connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
+            _copy(connection, _IN_ORDER, decided)
+            if joined is not None:
+                _copy(connection, f"SELECT part, place, trace FROM ({JOINED_TRACES}) j ORDER BY part, place", joined)
+            return {name: connection.execute(select).fetchall() for name, select in results.items()}
+        except _errors() as error:
+            raise EvalSetError(f"DuckDB could not decide about the rows: {error_text(error)}") from error
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path) -> None:
+    connection.execute(f"COPY ({select}) TO {_literal(str(path))} (FORMAT PARQUET, COMPRESSION LZ4)")
+
+
+def _errors() -> type[Exception]:
+    import duckdb
+
+    found: type[Exception] = duckdb.Error
+    return found
+
+
+def _reading(files: Sequence[str], schema: pa.Schema) -> str:
+    if files:
+        return f"SELECT * FROM read_parquet([{', '.join(map(_literal, files))}])"
+    columns = ", ".join(f"CAST(NULL AS {_SQL_TYPES[f.type]}) AS {f.name}" for f in schema)
+    return f"SELECT {columns} WHERE FALSE"
+
+
+_SQL_TYPES = {
+    pa.string(): "VARCHAR",
+    pa.int32(): "INTEGER",
+    pa.int64(): "BIGINT",
+    pa.bool_(): "BOOLEAN",
+    pa.timestamp("us", "UTC"): "TIMESTAMPTZ",
+}
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+_FIELDS = ", ".join(f"{name} := {name}" for name in ENTRY)
+_BY = ", ".join(f"{name} ASC NULLS FIRST" for name in ("time", *(n for n in ENTRY if n != "time")))
+
+_IN_ORDER = f"""
+    SELECT d.part, d.place, d.reason, l.entries
+    FROM decisions d LEFT JOIN (
+        SELECT part, place, list(struct_pack({_FIELDS}) ORDER BY {_BY}) AS entries FROM attached GROUP BY part, place
+    ) l ON d.part = l.part AND d.place = l.place
+    ORDER BY d.part, d.place
+"""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the user's SQL
+class Expressions:
+    """SQL expressions of the user over the columns of a table, computed batch by batch."""
+
+    def __init__(self, expressions: Mapping[str, tuple[str, str]], columns: Sequence[str] = ()) -> None:
+        """`expressions`: {name: (SQL, type)}, where the type is that of what comes out (BOOLEAN, VARCHAR). `columns`
+        of the table that a batch lacks are null in all its rows."""
+        self._expressions, self._columns = dict(expressions), columns
+        # The expression is the user's own, but it has no business with files.
+        self._connection = _connected(None, threads=1, enable_external_access=False) if expressions else None
+
+    def over(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        """One array an expression, a value a row. Raises EvalSetError for SQL that cannot be computed."""
+        if self._connection is None:
+            return {}
+        wanted = ", ".join(f"CAST(({sql}) AS {kind}) AS {name}" for name, (sql, kind) in self._expressions.items())
+        self._connection.register("logged", self._readable(batch))
+        try:
+            found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
+        except _errors() as error:
+            given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
+            # The rest of DuckDB's text is about our own query, in which only the columns that are mentioned stand.
+            said = error_text(error).partition("\n")[0]
+            columns = names(dict.fromkeys([*(f.name for f in batch.schema if not is_hidden(f)), *self._columns]))
+            message = f"the SQL cannot be computed on this table ({given}): {said}; its columns are {columns}"
+            raise EvalSetError(message) from error
+        finally:
+            self._connection.unregister("logged")
+        return {name: _array(found[name], batch.num_rows, sql) for name, (sql, _) in self._expressions.items()}
+
+    def _readable(self, batch: pa.RecordBatch) -> pa.Table:
+        """The columns that the expressions may mention, text as text: a cell of a JSON file is JSON."""
+        said = " ".join(sql for sql, _ in self._expressions.values()).lower()
+        kept = [i for i, n in enumerate(batch.schema.names) if n.lower() in said]
+        absent = {n: pa.nulls(batch.num_rows) for n in self._columns if n not in batch.schema.names}
+        if not kept:
+            return pa.table({"__row__": np.arange(batch.num_rows), **absent})
+        arrays = [simplified(batch.column(i)) for i in kept]
+        texts = [as_text(a) if is_json_column(batch.schema.field(i)) else a for i, a in zip(kept, arrays, strict=True)]
+        return pa.table({**dict(zip([batch.schema.names[i] for i in kept], texts, strict=True)), **absent})
+
+
+def _array(found: Any, rows: int, sql: str) -> pa.Array:
+    if len(found) != rows:
+        raise EvalSetError(f"the SQL must give one value a row: {sql}")
+    mask = np.ma.getmaskarray(found) if isinstance(found, np.ma.MaskedArray) else None
+    return pa.array(np.ma.getdata(found), mask=mask, from_pandas=True)

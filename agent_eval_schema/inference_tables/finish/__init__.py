@@ -1,0 +1,1 @@
+"""Records that stay → labelled, redacted, validated rows; excluded records with their reason."""

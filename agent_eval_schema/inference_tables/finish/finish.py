@@ -1,0 +1,184 @@
+"""Converted rows that stay → rows of the evaluation set: labelled, redacted, normalised, judged.
+
+    CONVERTED + entries ─labels─▶ expected_* ─redact─▶ ─check_batch─▶ VERDICT + canonical columns + CARRIED + TALLY
+
+Pure and picklable, like `convert_batch`: the embedded engine and Spark's mapInArrow run the same function.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.cells.notes import NOTE, with_plain_requests
+from agent_eval_schema.inference_tables.finish.labels import label
+from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.issues import Severity
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.production import LOGGING_ERROR
+from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.text.privacy import quoting
+from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan
+
+CARRIED = pa.schema(
+    [("request_time", pa.timestamp("us", "UTC")), ("status_code", pa.int32()), ("served_entity", pa.string())]
+)
+"""What an evaluation row keeps of the logged call beside the canonical columns."""
+
+TALLY = pa.schema([("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string()))])
+"""What was done to a row: how much of each kind was replaced, and which labels it was given."""
+
+ENTRIES = pa.list_(FEEDBACK)
+"""The column `entries` that comes with the converted rows: the latest feedback on each, or null."""
+
+ROWS = pa.schema([*ROW_SCHEMA, *CARRIED])
+"""The columns of an evaluation set that is made of a table."""
+
+
+def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
+    """Finish the rows of a batch: as many rows come out, each with its verdict, then the columns of ROWS and TALLY.
+
+    `batch` has the columns of CONVERTED and `entries` (ENTRIES). `hook` is the redaction, if it is a function that has
+    no name by which the plan could call it.
+    """
+    with quoting(plan.values):
+        labelled = label(batch, plan)
+    columns, redactor = labelled.columns, hook or plan.redact
+    counts = _redact(columns, Redactor(redactor)) if redactor else {}
+    given = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    plain = _plain_requests(batch, columns["request"] if redactor else None)
+    checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
+    checked = _with_notes(checked, [batch.column("notes"), labelled.notes])
+    carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
+    tallies = [_maps(counts, batch.num_rows), labelled.names]
+    return _joined(checked, [*carried, *tallies])
+
+
+def _plain_requests(batch: pa.RecordBatch, redacted: pa.Array | None) -> pa.Array:
+    """Which requests are the plain chats that `convert_batch` wrote; what a redaction wrote must be looked at again."""
+    plain = batch.column("plain_request")
+    return plain if redacted is None else pc.and_(plain, pc.equal(redacted, batch.column("request")))
+
+
+_REASON = "the canonical columns, made of logged calls"
+
+
+@lru_cache(maxsize=8)
+def finish_plan(plan: BuildPlan) -> Plan:
+    """How the finished rows are checked."""
+    return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=_REASON, values=plan.values)
+
+
+def _joined(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
+    """The checked batch with the further columns; what it says of its columns stays."""
+    size = len(VERDICT) + len(COLUMNS)  # the other columns that a check carries along are not for the evaluation set
+    arrays = [*checked.columns[:size], *more]
+    fields = [*(checked.schema.field(i) for i in range(size)), *CARRIED, *TALLY]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=checked.schema.metadata))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# redaction
+_TEXTS = ("request", "response", "trace", "expected_response", "session_id", "custom_expected", "error")
+_CONTEXTS = ("retrieved_context", "expected_retrieved_context")
+
+
+def _redact(columns: dict[str, pa.Array], redactor: Redactor) -> dict[int, Counter[str]]:
+    """Redact the columns in place; gives the counts of each row."""
+    for name in columns.keys() & set(_TEXTS):
+        columns[name] = redactor.column(columns[name])
+    for name in columns.keys() & set(_CONTEXTS):
+        columns[name] = _redacted_documents(columns[name], redactor)
+    if "tags" in columns:
+        columns["tags"] = _redacted_tags(columns["tags"], redactor)
+    return redactor.rows
+
+
+def _redacted_documents(lists: pa.Array, redactor: Redactor) -> pa.Array:
+    documents, of = lists.flatten(), np.asarray(pc.list_parent_indices(lists))
+    parts = [redactor.column(documents.field(f.name), of) for f in documents.type]
+    if all(new is old for new, old in zip(parts, documents.flatten(), strict=True)):
+        return lists
+    values = pa.StructArray.from_arrays(parts, fields=list(documents.type), mask=documents.is_null())
+    return _lists(lists, values)
+
+
+def _redacted_tags(maps: pa.Array, redactor: Redactor) -> pa.Array:
+    pairs = maps.to_pylist()
+    flat = pa.array([v for row in pairs for _, v in row or ()], pa.string())
+    of = np.array([i for i, row in enumerate(pairs) for _ in row or ()], np.int64)
+    values = iter(redactor.column(flat, of).to_pylist())
+    return pa.array([None if row is None else [(k, next(values)) for k, _ in row] for row in pairs], maps.type)
+
+
+def _lists(like: pa.Array, values: pa.Array) -> pa.Array:
+    """The values as lists of the same lengths, and with the same nulls, as those of another array."""
+    lengths = np.asarray(pc.list_value_length(like).fill_null(0))
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    mask = like.is_null() if like.null_count else None
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
+
+
+def _maps(counts: dict[int, Counter[str]], size: int) -> pa.Array:
+    cells = [sorted(counts[i].items()) or None if i in counts else None for i in range(size)]
+    return pa.array(cells, TALLY.field("redacted").type)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# notes
+def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array]) -> pa.RecordBatch:
+    """The checked batch with further notes of its rows, after those of the check. They are warnings and infos."""
+    lists = [verdict(checked, "issues"), *(m.cast(pa.list_(NOTE)) for m in more if len(m.flatten()))]
+    if len(lists) == 1:
+        return checked
+    of = np.concatenate([np.asarray(pc.list_parent_indices(each)) for each in lists])
+    notes = pa.concat_arrays([each.flatten() for each in lists]).take(pa.array(np.argsort(of, kind="stable")))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=checked.num_rows))])
+    at = VERDICT.get_field_index("issues")
+    arrays = list(checked.columns)
+    arrays[at] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), notes)
+    return pa.RecordBatch.from_arrays(arrays, schema=checked.schema)
+
+
+def errors_of(finished: pa.RecordBatch) -> list[str]:
+    """What makes each row invalid, in words: the errors of its cells, and what went wrong with logging it."""
+    return [
+        "; ".join(f"{n['code']} {n['message']}" for n in notes if _tells_why(n["code"]))
+        for notes in verdict(finished, "issues").to_pylist()
+    ]
+
+
+def _tells_why(code: str) -> bool:
+    return RULES[code].severity is Severity.ERROR or code == LOGGING_ERROR.code
+
+
+def tally(finished: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of TALLY."""
+    return finished.column(len(VERDICT) + len(ROWS) + TALLY.get_field_index(name))
+
+
+def evaluation_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of ROWS."""
+    return rows_of(finished).select(list(range(len(ROWS))))
+
+
+def redacted_counts(finished: pa.RecordBatch) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for pairs in tally(finished, "redacted").drop_null().to_pylist():
+        counts.update(dict(pairs))
+    return counts
+
+
+def label_counts(finished: pa.RecordBatch) -> Counter[str]:
+    found: list[dict[str, Any]] = tally(finished, "labels").flatten().value_counts().to_pylist()
+    return Counter({entry["values"]: entry["counts"] for entry in found})

@@ -1,0 +1,56 @@
+"""What is set aside: rows of a table that are none of the evaluation set, each with the reason and its payload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.inference_tables.finish.finish import errors_of, evaluation_rows
+from agent_eval_schema.inference_tables.finish.redact import Redactor
+from agent_eval_schema.rules.set_aside import find_reason
+
+SET_ASIDE = pa.schema(
+    [
+        ("request_id", pa.string()),
+        ("reason", pa.string()),
+        ("message", pa.string()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("status_code", pa.int32()),
+        ("request", pa.string()),
+        ("response", pa.string()),
+    ]
+)
+"""The columns of what is set aside: which row, why (reasons.py) and the message that says more, and the payload."""
+
+
+def rows_set_aside(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
+    """Converted rows as they are set aside: the reason, and in words what it means or what exactly was found."""
+    columns = {n: rows.column(n) for n in rows.schema.names}
+    sentences = pa.array([find_reason(r).sentence for r in reasons.to_pylist()], pa.string())
+    own = pc.equal(columns["reason"], reasons).fill_null(False)
+    columns["message"] = pc.if_else(own, pc.coalesce(columns["detail"], sentences), sentences)
+    columns["reason"] = reasons
+    return _fitted(columns, rows.num_rows)
+
+
+def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
+    """Finished rows as they are set aside because the check found errors in them."""
+    rows = evaluation_rows(finished)
+    columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
+    columns["reason"] = pa.array(["invalid"] * finished.num_rows)
+    columns["message"] = pa.array(errors_of(finished), pa.string())
+    return _fitted(columns, finished.num_rows)
+
+
+def redacted(batch: pa.RecordBatch, redactor: Redactor) -> pa.RecordBatch:
+    """Rows that are set aside, with what they hold replaced as in the rows that stay."""
+    names = ("message", "request", "response")
+    arrays = [redactor.column(a) if n in names else a for n, a in zip(SET_ASIDE.names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SET_ASIDE)
+
+
+def _fitted(columns: Mapping[str, pa.Array], size: int) -> pa.RecordBatch:
+    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in SET_ASIDE]
+    return pa.RecordBatch.from_arrays(arrays, schema=SET_ASIDE)

@@ -1,0 +1,198 @@
+"""What a user may ask of a build → a BuildPlan; a wrong option is told before anything is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta, timezone
+from typing import Any
+
+import pandas as pd
+
+from agent_eval_schema.formats.inference_tables import (
+    Aliases,
+    Family,
+    detect_family,
+    find_family,
+    parse_aliases,
+    place_of,
+)
+from agent_eval_schema.inference_tables.decide.sampling import sample_of, seed_of
+from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook, find_hook
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.rules.set_aside import REASONS
+from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.visible import visible
+
+FEEDBACK = "feedback"
+"""The labels that the table itself holds."""
+
+THUMBS = "thumbs"
+STRATA = ("day", "served_entity", "failed")
+"""Columns of converted rows that `stratify` may name, if the table has no column of that name."""
+
+KEEPABLE = tuple(r.name for r in REASONS if r.switchable and r.name not in ("filtered", "not_sampled", "feedback"))
+"""The reasons that `keep` may name: their steps can be switched off (the others have options of their own)."""
+
+
+def plan_of(
+    columns: list[str],
+    *,
+    sample: Any = None,
+    seed: Any = 0,
+    stratify: str | None = None,
+    dedupe: str | None = "id",
+    labels: Any = FEEDBACK,
+    redact: str | Hook | None = None,
+    since: Any = None,
+    until: Any = None,
+    where: str | None = None,
+    family: str = "auto",
+    map: Mapping[str, str] | Iterable[str] | None = None,
+    keep: Iterable[str] = (),
+    joins_traces: bool = False,
+    now: int | None = None,
+    values: bool = True,
+) -> tuple[BuildPlan, str]:
+    """The plan for a table with these columns, and why it was taken for its family. Raises EvalSetError for an option
+    that has no meaning."""
+    aliases = aliases_of(map)
+    found, reason = detect_family(columns, aliases) if family == "auto" else (find_family(family), "as asked")
+    _require_places(aliases, found, columns)
+    window = instant_of(since, "since"), instant_of(until, "until")
+    if None not in window and window[0] >= window[1]:  # type: ignore[operator]
+        raise EvalSetError("since must be before until: there is nothing between them")
+    by_question, kept = _dedupe(dedupe)
+    strata = strata_of(stratify, columns)
+    sql = f"{where or ''} {strata.get('stratum_sql', '')}".lower()
+    plan = BuildPlan(
+        family=found.name,
+        map=aliases,
+        kept=kept | _keep(keep),
+        since=window[0],
+        until=window[1],
+        now=now,
+        seed=seed_of(seed),
+        joins_traces=joins_traces,
+        values=values,
+        where=_sql(where, "where"),
+        sql_columns=tuple(n for n in columns if n.lower() in sql),
+        by_question=by_question,
+        sample=sample_of(sample),
+        labelled=labels is not None,
+        trace_feedback=isinstance(labels, str) and labels == FEEDBACK,
+        redact=redaction_of(redact),
+        **strata,
+    )
+    return plan, reason
+
+
+def aliases_of(given: Mapping[str, str] | Iterable[str] | None) -> Aliases:
+    """`{"request": "body.input"}` or `["request=body.input"]` as pairs."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        given = [given]
+    return parse_aliases([f"{k}={v}" for k, v in given.items()] if isinstance(given, Mapping) else given)
+
+
+def _require_places(aliases: Aliases, family: Family, columns: list[str]) -> None:
+    """A mapping that leads nowhere would set every row aside."""
+    for target, path in aliases:
+        if place_of(target, family, aliases, columns) is None:
+            raise EvalSetError(
+                f"map: the table has no column for {_said(path)} ({target}); it has {names(columns[:30])}"
+            )
+
+
+def _dedupe(given: str | None) -> tuple[bool, frozenset[str]]:
+    """Whether one row per question stays, and whether repeated ids do."""
+    meanings = {
+        "id": (False, frozenset[str]()),
+        "question": (True, frozenset[str]()),
+        None: (False, frozenset({"repeated"})),
+    }
+    if given not in meanings:
+        raise EvalSetError(f"dedupe: expected id, question or None, got {_said(given)}")
+    return meanings[given]
+
+
+def _keep(given: Iterable[str]) -> frozenset[str]:
+    found = frozenset((given,) if isinstance(given, str) else given)
+    for name in sorted(found - set(KEEPABLE)):
+        raise EvalSetError(f"keep: expected some of {', '.join(KEEPABLE)}, got {_said(name)}")
+    return found
+
+
+def strata_of(given: str | None, columns: list[str]) -> dict[str, Any]:
+    """What `stratify` means for a table: a column of it, one of ours, the feedback, or SQL over its columns."""
+    if given is None:
+        return {}
+    if not isinstance(given, str) or not given.strip():
+        raise EvalSetError(f"stratify: expected a column or an SQL expression, got {_said(given)}")
+    if given in columns:
+        from agent_eval_schema.inference_tables.read.plan import carried_column
+
+        return {"carried": (given,), "stratum_column": carried_column(given)}
+    if given == THUMBS:
+        return {"by_thumbs": True}
+    if given in STRATA:
+        return {"stratum_column": given}
+    if re.fullmatch(r"\w+", given):
+        known = ", ".join((*STRATA, THUMBS))
+        raise EvalSetError(f"stratify: the table has no column {_said(given)}; beside its columns there are {known}")
+    return {"stratum_sql": given}
+
+
+def _sql(given: str | None, name: str) -> str | None:
+    if given is None or (isinstance(given, str) and given.strip()):
+        return given
+    raise EvalSetError(f"{name}: expected an SQL expression, got {_said(given)}")
+
+
+def redaction_of(given: str | Hook | None) -> str | None:
+    """The name by which every process finds the redaction; None for a function that has none (or no redaction)."""
+    if given is None or given == "none" or (callable(given) and not isinstance(given, str)):
+        return None
+    if not isinstance(given, str):
+        raise EvalSetError(f"redact: expected default, None, MODULE:FUNCTION or a function, got {_said(given)}")
+    if given != DEFAULT:
+        find_hook(given)
+    return given
+
+
+def instant_of(given: Any, name: str) -> int | None:
+    """A point in time in microseconds since 1970 UTC: ISO text, a date (its first moment) or a datetime; what has no
+    zone is in UTC."""
+    if given is None:
+        return None
+    try:
+        found = _datetime(given)
+    except (ValueError, TypeError, OverflowError) as error:
+        expected = "a date or time such as 2025-11-03 or 2025-11-03T09:00:00Z"
+        raise EvalSetError(f"{name}: expected {expected}, got {_said(given)}") from error
+    zoned = found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
+    return (zoned - _EPOCH) // timedelta(microseconds=1)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FRACTION = re.compile(r"\.(\d+)")
+
+
+def _datetime(given: Any) -> datetime:
+    if isinstance(given, str):
+        # Python 3.10 reads no Z, and exactly 3 or 6 digits of a second
+        text = re.sub(r"[zZ]$", "+00:00", given.strip())
+        return datetime.fromisoformat(_FRACTION.sub(lambda m: f".{m.group(1)[:6]:0<6}", text))
+    if given is pd.NaT:
+        raise ValueError("no time")
+    if isinstance(given, datetime):
+        return given.to_pydatetime(warn=False) if isinstance(given, pd.Timestamp) else given
+    if isinstance(given, date):
+        return datetime(given.year, given.month, given.day)
+    raise TypeError(f"a {type(given).__name__} is no time")
+
+
+def _said(given: Any) -> str:
+    return visible(repr(given))[:80]

@@ -1,0 +1,1 @@
+"""A logged row → its records."""

@@ -1,0 +1,372 @@
+"""A batch of any family → the same facts about each logged call.
+
+Facts that only pass through (time, status, who) are read a column at a time; payloads stay the bytes that they are.
+Types differ between tables and between the files of one table: a status is a number or text, metadata a map or text, a
+request text or an object. What a column says is read whatever type it has.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+from agent_eval_schema.cells.arrow import is_text, is_valid_text, simplified, text_views
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.notes import original_lines, reading_problems
+from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, place_of
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.read.times import micros_of_number, micros_of_text
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import production as rules
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+
+Bytes = list[bytes | None]
+Found = dict[int, list[tuple[Rule, str, str]]]
+"""Per row the rule, column and message of what a reader of facts has to say."""
+
+
+class Logged(Struct):
+    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text.
+    `unreadable` says what is wrong with a payload, `no_rows` with a line of a file that is no row: its text then stands
+    for the request."""
+
+    size: int
+    family: Family
+    ids: Bytes
+    client_ids: Bytes
+    requests: Bytes
+    responses: Bytes
+    request_texts: Bytes
+    response_texts: Bytes
+    traces: Bytes
+    assessments: Bytes
+    sessions: Bytes
+    errors: Bytes
+    judgements: dict[str, Bytes]
+    statuses: list[int | None]
+    times: list[int | None]
+    facts: dict[str, pa.Array]
+    found: Found
+    unreadable: dict[int, str]
+    no_rows: dict[int, str]
+
+
+def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
+    """The facts of a batch. Columns that the table lacks are absent in every row."""
+    family = find_family(plan.family)
+    columns = _Columns(batch, plan, family)
+    requests, no_rows = _with_lines(batch, columns.texts("request"), plan)
+    found: Found = {}
+    status = _numbers(columns, "status_code", found)
+    time = _times(columns, found)
+    latency = _latency(columns)
+    facts = {
+        "time": time,
+        "day": time.cast(pa.date32()),
+        "status_code": status,
+        "latency_seconds": latency,
+        "served_entity": _served_entity(columns),
+        "requester": columns.array("requester"),
+    }
+    return Logged(
+        size=batch.num_rows,
+        family=family,
+        ids=columns.first_of("request_id"),
+        client_ids=columns.texts("client_request_id"),
+        requests=requests,
+        responses=columns.texts("response"),
+        request_texts=columns.texts("request_text"),
+        response_texts=columns.texts("response_text"),
+        traces=columns.traces(),
+        assessments=columns.texts("assessments"),
+        sessions=columns.texts("session_id"),
+        errors=columns.errors(),
+        judgements={n: columns.texts(n) for n in ("source", "step_id", "text_assessment", "retrieval_assessment")}
+        if family.name == "assessment_logs"
+        else {},
+        statuses=status.to_pylist(),
+        times=time.cast(pa.int64()).to_pylist(),
+        facts=facts,
+        found=found,
+        unreadable=columns.unreadable,
+        no_rows=no_rows,
+    )
+
+
+def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
+    """The requests, with the texts of lines that are no rows; and what is wrong with these."""
+    lines = original_lines(batch)
+    if lines is None:
+        return requests, {}
+    problems, said = reading_problems(batch), {}
+    for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
+        requests[row] = lines[row].as_py().encode()
+        messages = [message for _, _, message in problems[row]] if plan.values else []
+        said[row] = "; ".join(["the line is no row", *messages])
+    return requests, said
+
+
+def carried(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of the table as text: what is not text is its JSON text."""
+    return pa.array(_cells(batch, name, {}), pa.string())
+
+
+class _Columns:
+    """The columns of a batch by what they hold. `unreadable` says which rows are not UTF-8, and why."""
+
+    def __init__(self, batch: pa.RecordBatch, plan: BuildPlan, family: Family) -> None:
+        self.batch, self.plan, self.family = batch, plan, family
+        self.unreadable: dict[int, str] = {}
+
+    def place(self, target: str) -> tuple[str, tuple[str, ...]] | None:
+        return place_of(target, self.family, self.plan.map, self.batch.schema.names)
+
+    def texts(self, target: str) -> Bytes:
+        place = self.place(target)
+        if place is None:
+            return [None] * self.batch.num_rows
+        problems: dict[int, str] = {}
+        texts = _cells(self.batch, place[0], problems)
+        if target in ("request", "response"):
+            self.unreadable.update({row: f"{target}: {message}" for row, message in problems.items()})
+        return [None if t is None else _inside(t, place[1]) for t in texts] if place[1] else texts
+
+    def array(self, target: str) -> pa.Array:
+        """The texts of a target as an array: the column itself, if it is one of texts."""
+        place = self.place(target)
+        if place is not None and not place[1]:
+            at = self.batch.schema.get_field_index(place[0])
+            column = simplified(self.batch.column(at))
+            if is_valid_text(column) and not is_json_column(self.batch.schema.field(at)):
+                return column.cast(pa.string())
+        return pa.array(self.texts(target), pa.string())
+
+    def native(self, target: str) -> pa.Array | None:
+        """The column in the type that it has in Arrow, if it is a whole column of numbers or times."""
+        place = self.place(target)
+        if place is None or place[1]:
+            return None
+        at = self.batch.schema.get_field_index(place[0])
+        array = simplified(self.batch.column(at))
+        return None if is_text(array.type) or is_json_column(self.batch.schema.field(at)) else array
+
+    def first_of(self, target: str) -> Bytes:
+        """The texts of a target; where they are absent, those of the next column that may hold it."""
+        texts = self.texts(target)
+        if target in dict(self.plan.map) or None not in texts:
+            return texts
+        for name in self.family.columns.get(target, ()):
+            if name in self.batch.schema.names:
+                others = _cells(self.batch, name, {})
+                texts = [o if t is None else t for t, o in zip(texts, others, strict=True)]
+        return texts
+
+    def errors(self) -> Bytes:
+        """The logging error codes as JSON text, None where there are none: nearly everywhere."""
+        array = self.native("logging_error_codes")
+        is_list = array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type))
+        if is_list and not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
+            return [None] * self.batch.num_rows
+        return [None if t in (b"[]", b"", b"null") else t for t in self.texts("logging_error_codes")]
+
+    def traces(self) -> Bytes:
+        """The trace column; an archived view has its parts in columns."""
+        if self.place("trace") is not None or not self.family.own_trace:
+            return [None if t in (b"", b"null") else t for t in self.texts("trace")]
+        parts = {n: _values(self.batch, n) for n in TRACE_PARTS if n in self.batch.schema.names}
+        spans = parts.pop("spans", None)
+        if spans is None:
+            return [None] * self.batch.num_rows
+        return [
+            _object(info=_object(**{n: v[i] for n, v in parts.items()}), data=_object(spans=s))
+            for i, s in enumerate(spans)
+        ]
+
+
+def _object(**parts: bytes | None) -> bytes:
+    """The JSON text of an object whose values are JSON texts; absent ones are left out."""
+    given = [jsontext.encode(k) + b":" + v for k, v in parts.items() if v is not None]
+    return b"{" + b",".join(given) + b"}"
+
+
+def _values(batch: pa.RecordBatch, name: str) -> Bytes:
+    """The cells of a column as JSON texts: text that is a JSON object or list is taken for one."""
+    at = batch.schema.get_field_index(name)
+    cells = read_cells(batch, name)
+    assert cells is not None
+    if cells.json or is_json_column(batch.schema.field(at)):
+        return [None if t is None else _object_in_text(t.encode()) for t in cells.texts]
+    return [None if t is None else t.encode() if t[:1] in ("{", "[") else jsontext.encode(t) for t in cells.texts]
+
+
+def _object_in_text(text: bytes) -> bytes:
+    inside = _unquoted(text)
+    return inside if text[:1] == b'"' and inside[:1] in (b"{", b"[") else text
+
+
+def _cells(batch: pa.RecordBatch, name: str, problems: dict[int, str]) -> Bytes:
+    """The cells of a column as bytes: text as it is, anything else as its JSON text."""
+    at = batch.schema.get_field_index(name)
+    if at < 0:
+        return [None] * batch.num_rows
+    array = simplified(batch.column(at))
+    if is_valid_text(array) and not is_json_column(batch.schema.field(at)):
+        return _pieces(array)
+    cells = read_cells(batch, name)
+    assert cells is not None
+    return _bytes_of(cells, array, problems)
+
+
+def _bytes_of(cells: Cells, array: pa.Array, problems: dict[int, str]) -> Bytes:
+    problems.update(cells.unreadable)
+    texts: Bytes = [None if t is None else t.encode() for t in cells.texts]
+    if cells.unreadable:
+        raw = _pieces(array)
+        for row in cells.unreadable:
+            texts[row] = (raw[row] or b"").decode("utf-8", "replace").encode()
+    return [None if t is None else _unquoted(t) for t in texts] if cells.json else texts
+
+
+def _pieces(array: pa.Array) -> Bytes:
+    return [None if v is None else v.tobytes() for v in text_views(array)]
+
+
+def _unquoted(text: bytes) -> bytes:
+    """What a JSON string says; other JSON texts, and null, as they are."""
+    if text[:1] != b'"':
+        return text
+    value = jsontext.parse_leniently(text.decode("utf-8", "replace"))
+    return value.encode() if isinstance(value, str) else text
+
+
+def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
+    """What stands at a path inside a JSON text: a text as it is, else JSON text; None if there is nothing."""
+    value: Any = jsontext.parse_leniently(text.decode("utf-8", "replace"))
+    for key in path:
+        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):  # JSON in JSON
+            value = jsontext.parse_leniently(value)
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    if value is None:
+        return None
+    return value.encode() if isinstance(value, str) else jsontext.encode(value)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# status, latency, who
+def _numbers(columns: _Columns, target: str, found: Found) -> pa.Array:
+    array = columns.native(target)
+    if (
+        array is not None
+        and pa.types.is_integer(array.type)
+        and array.type.bit_width <= 32
+        and array.type != pa.uint32()
+    ):
+        return array.cast(pa.int32())
+    values: list[int | None] = []
+    for row, text in enumerate(columns.texts(target)):
+        number = None if text is None else _whole_number(text)
+        if text is not None and number is None and text.strip() not in (b"", b"null"):
+            message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
+            found.setdefault(row, []).append((rules.ODD_STATUS, target, message))
+        values.append(number)
+    return pa.array(values, pa.int32())
+
+
+_WHOLE = re.compile(rb"\s*(\d{1,9})(\.0*)?\s*$")
+
+
+def _whole_number(text: bytes) -> int | None:
+    match = _WHOLE.match(text)
+    return int(match.group(1)) if match else None
+
+
+def _latency(columns: _Columns) -> pa.Array:
+    seconds = _floats(columns, "latency_seconds")
+    milliseconds = pc.divide(_floats(columns, "latency_ms"), 1000.0)
+    return pc.coalesce(seconds, milliseconds)
+
+
+def _floats(columns: _Columns, target: str) -> pa.Array:
+    array = columns.native(target)
+    if array is not None and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        values = array.cast(pa.float64(), safe=False)
+    elif array is not None and pa.types.is_duration(array.type):
+        values = pc.divide(array.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64()), 1000.0)
+    else:
+        values = pa.array([None if t is None else _float(t) for t in columns.texts(target)], pa.float64())
+    return pc.if_else(
+        pc.and_(pc.is_finite(values), pc.greater_equal(values, 0.0)), values, pa.scalar(None, pa.float64())
+    )
+
+
+def _float(text: bytes) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _served_entity(columns: _Columns) -> pa.Array:
+    """The served entity; a legacy table says it in its metadata, which is a map or text."""
+    served = columns.array("served_entity")
+    if columns.place("request_metadata") is None or not served.null_count:
+        return served
+    seen: dict[bytes | None, str | None] = {None: None}
+    names = []
+    for text in columns.texts("request_metadata"):
+        if text not in seen:
+            seen[text] = _model_name(text)
+        names.append(seen[text])
+    return pc.coalesce(served, pa.array(names, pa.string()))
+
+
+def _model_name(text: bytes | None) -> str | None:
+    """`<model_name>/<model_version>`, else the endpoint's name."""
+    value = jsontext.parse_leniently((text or b"").decode("utf-8", "replace"))
+    if not isinstance(value, dict):
+        return None
+    name, version = value.get("model_name"), value.get("model_version")
+    if isinstance(name, str) and name:
+        return f"{name}/{version}" if isinstance(version, str | int) and str(version) else name
+    endpoint = value.get("endpoint_name")
+    return endpoint if isinstance(endpoint, str) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# time
+def _times(columns: _Columns, found: Found) -> pa.Array:
+    """The times in microseconds UTC; a time without a zone is UTC, a number's unit is told by its size."""
+    array = columns.native("time")
+    micros = pa.timestamp("us", "UTC")
+    if array is not None and (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
+        try:
+            naive = array.cast(
+                pa.timestamp("us", array.type.tz if pa.types.is_timestamp(array.type) else None), safe=False
+            )
+            return naive.cast(pa.int64()).cast(micros) if len(naive) else pa.array([], micros)
+        except pa.ArrowException:
+            pass  # out of the range of microseconds: cell by cell
+    if array is not None and pa.types.is_integer(array.type):
+        numbers: list[int | None] = array.to_pylist()
+        values = [None if n is None else micros_of_number(n) for n in numbers]
+        texts: list[Any] = numbers
+    else:
+        texts = columns.texts("time")
+        values = [None if t is None else micros_of_text(t) for t in texts]
+    for row, (given, value) in enumerate(zip(texts, values, strict=True)):
+        if value is None and given not in (None, b"", b"null"):
+            got = describe(given.decode("utf-8", "replace") if isinstance(given, bytes) else given)
+            found.setdefault(row, []).append((rules.ODD_TIME, "time", f"expected a time, got {got}"))
+    return pa.array(values, pa.int64()).cast(micros)

@@ -1,0 +1,196 @@
+"""`convert_batch`: rows as they were logged → one row a record, in one schema whatever the table was.
+
+    RecordBatch ─logged.py─▶ facts and payload bytes ─calls.py─▶ records ─▶ RecordBatch (CONVERTED)
+
+Pure and picklable: the same function runs in this process, in worker processes and in Spark's `mapInArrow`. Whatever a
+cell holds, it ends in a row or in a reason; nothing is raised.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import text_array
+from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
+from agent_eval_schema.cells.notes import NOTE
+from agent_eval_schema.inference_tables.read.calls import Record, convert_call
+from agent_eval_schema.inference_tables.read.columns import Bytes, Logged, carried, read_logged
+from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
+from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.schema import TOOL_CALL
+from agent_eval_schema.text.privacy import quoting
+
+FEEDBACK = pa.struct(
+    [
+        ("request_id", pa.string()),
+        ("source", pa.string()),
+        ("step_id", pa.string()),
+        ("position", pa.int32()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("kind", pa.string()),
+        ("value", pa.bool_()),
+        ("suggested_output", pa.string()),
+        ("rationale", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
+"""One judgement: the Arrow form of `feedback.Feedback`."""
+
+CONVERTED = pa.schema(
+    [
+        ("logged_id", pa.string()),  # id of the logged row
+        ("record", pa.int32()),  # of a call with a batch of records; null for a plain call
+        ("request_id", pa.string()),  # logged_id, or <logged_id>#<record>
+        ("label_id", pa.string()),  # what feedback calls name: request_id, but logged_id if the call has one record
+        ("reason", pa.string()),  # why the row is set aside (REASONS), known from the row alone
+        ("detail", pa.string()),
+        ("notes", pa.list_(NOTE)),  # AE7 warnings and infos
+        ("time", pa.timestamp("us", "UTC")),
+        ("content_hash", pa.int64()),  # of the logged cells: a tie-break among repeated ids
+        ("question_hash", pa.int64()),  # of the canonical request
+        ("sample_hash", pa.int64()),  # hash(seed, request_id)
+        ("day", pa.date32()),
+        ("served_entity", pa.string()),
+        ("requester", pa.string()),
+        ("status_code", pa.int32()),
+        ("failed", pa.bool_()),  # status >= 400, an error for an answer, or a failed span in the trace
+        ("latency_seconds", pa.float64()),
+        ("request", pa.string()),  # as given to validation; of rows that are set aside: the logged cell
+        ("plain_request", pa.bool_()),  # whether the check has nothing to say of the request
+        ("response", pa.string()),
+        ("trace", pa.string()),
+        ("predicted_trajectory", pa.list_(TOOL_CALL)),  # tool calls of the response, where there is no trace
+        ("session_id", pa.string()),
+        ("tags", pa.map_(pa.string(), pa.string())),
+        ("input_token_count", pa.int64()),
+        ("output_token_count", pa.int64()),
+        ("total_token_count", pa.int64()),
+        ("feedback", pa.list_(FEEDBACK)),  # of feedback calls and of a trace's assessments
+    ]
+)
+"""One row a record: a logged call, or one record of a batch call. Columns that the plan carries come after these."""
+
+
+def converted_schema(plan: BuildPlan) -> pa.Schema:
+    """CONVERTED and the columns that the plan carries along (text; JSON text of what is not)."""
+    return pa.schema([*CONVERTED, *(pa.field(carried_column(n), pa.string()) for n in plan.carried)])
+
+
+def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
+    """The records of a batch of logged rows, in their order, in the schema `converted_schema(plan)`.
+
+    Rows of a call with a batch of records come one after the other. A row that is set aside has a `reason` and its
+    logged cells; how rows are cut into batches changes nothing. Never raises for what a cell holds.
+    """
+    with quoting(plan.values), without_collector():
+        return _converted(batch, plan)
+
+
+def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
+    logged = read_logged(batch, plan)
+    records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
+    parents = np.array([r.row for r in records], np.int64)
+    columns = _columns(logged, records, parents, plan)
+    extra = [carried(batch, name) for name in plan.carried]
+    plain = len(records) == logged.size
+    columns += [array if plain else array.take(pa.array(parents)) for array in extra]
+    return pa.RecordBatch.from_arrays(columns, schema=converted_schema(plan))
+
+
+def _columns(logged: Logged, records: list[Record], parents: np.ndarray[Any, Any], plan: BuildPlan) -> list[pa.Array]:
+    """The columns of CONVERTED, in its order."""
+    ids = [r.request_id for r in records]
+    tokens = [r.tokens or (None, None, None) for r in records]
+    content, question = _content_hashes(logged)[parents], _question_hashes(records)
+    given: dict[str, Any] = {
+        "logged_id": [r.logged_id for r in records],
+        "record": [r.record for r in records],
+        "request_id": ids,
+        "label_id": [r.label_id or r.request_id for r in records],
+        "reason": [r.reason for r in records],
+        "detail": [r.detail for r in records],
+        "notes": _notes(records),
+        "content_hash": content,
+        "question_hash": question,
+        "sample_hash": seeded_hashes(ids, plan.seed),
+        "failed": [r.failed for r in records],
+        "request": [r.request for r in records],
+        "plain_request": [r.plain for r in records],
+        "response": [r.response for r in records],
+        "trace": [r.trace for r in records],
+        "predicted_trajectory": [r.calls for r in records],
+        "session_id": [r.session_id for r in records],
+        "tags": [None if r.tags is None else list(r.tags.items()) for r in records],
+        "input_token_count": [t[0] for t in tokens],
+        "output_token_count": [t[1] for t in tokens],
+        "total_token_count": [t[2] for t in tokens],
+        "feedback": _feedback(records),
+    }
+    plain = len(records) == logged.size
+    facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
+    whole = [r.shared for r in records]
+    if any(whole):
+        facts["latency_seconds"] = _without(facts["latency_seconds"], whole)
+    return [facts[f.name] if f.name in facts else _array(f.name, given[f.name], f.type) for f in CONVERTED]
+
+
+def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
+    if isinstance(values, pa.Array):
+        return values
+    if name in ("request", "response", "trace"):
+        return text_array(values)
+    return pa.array(values, kind) if any(v is not None for v in values) else pa.nulls(len(values), kind)
+
+
+def _without(array: pa.Array, mask: list[bool]) -> pa.Array:
+    return pa.compute.if_else(pa.array(mask), pa.scalar(None, array.type), array)
+
+
+def _content_hashes(logged: Logged) -> np.ndarray[Any, Any]:
+    """64 bits of each row's logged cells: they only have to tell deliveries of one id apart."""
+    found = np.zeros(logged.size, np.uint64)
+    crc = zlib.crc32
+    columns: list[tuple[Bytes, Bytes]] = [
+        (logged.requests, logged.responses),
+        (logged.traces, logged.request_texts),
+        (logged.assessments, logged.response_texts),
+    ]
+    for factor, (high, low) in zip(_FACTORS, columns, strict=True):
+        if any(high) or any(low):
+            pairs = [(crc(a) << 32 if a else 0) | (crc(b) if b else 0) for a, b in zip(high, low, strict=True)]
+            found += np.array(pairs, np.uint64) * np.uint64(factor)
+    return found.view(np.int64)
+
+
+_FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+"""Odd numbers that spread bits: the same text in another column is another content."""
+
+
+def _question_hashes(records: list[Record]) -> pa.Array:
+    hashes, absent = hash_texts([r.question for r in records])
+    return pa.array(hashes.view(np.int64), mask=absent)
+
+
+def _notes(records: list[Record]) -> pa.Array:
+    """A list<NOTE> array; null where there is nothing to say."""
+    lengths = [len(r.remarks) for r in records]
+    flat = [(rule.code, column, path, message, rule.hint) for r in records for rule, column, path, message in r.remarks]
+    columns = list(zip(*flat, strict=True)) if flat else [()] * 5
+    values = pa.StructArray.from_arrays([pa.array(c, pa.string()) for c in columns], fields=list(NOTE))
+    return _lists(lengths, [n == 0 for n in lengths], values)
+
+
+def _feedback(records: list[Record]) -> pa.Array:
+    entries = [r.feedback for r in records]
+    flat = [{n: getattr(f, n) for n in FEEDBACK.names} for e in entries for f in e or ()]
+    values = pa.array(flat, FEEDBACK)
+    return _lists([len(e or ()) for e in entries], [e is None for e in entries], values)
+
+
+def _lists(lengths: list[int], absent: list[bool], values: pa.Array) -> pa.Array:
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(absent, pa.bool_()))

@@ -1,0 +1,502 @@
+"""Logged payloads → what was asked, and what was answered.
+
+    request    {messages} · {input} · {query, history} · "text"             → messages
+               {dataframe_records | dataframe_split | inputs | instances}    → one record a row of them
+    response   {choices} · {messages} · {output: [items]} · {predictions} · "text" · [{content}]  → text
+               a stream (streams.py) · {databricks_output: {trace}}          → the trace's JSON text, as it came
+
+Two speeds: the commonest bodies are decoded straight into the Structs below, which keep only what is needed; whatever
+does not fit is decoded generically and read by chat.py. Shapes: inference_tables.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.diagnose import is_type
+from agent_eval_schema.decoding.requests import PlainMessage, has_nothing_odd, is_plain_chat
+from agent_eval_schema.inference_tables.read import streams
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import production as rules
+from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, excerpt
+from agent_eval_schema.traces.derive import Tokens, Usage, counts_of, usage_of
+
+Remark = tuple[Rule, str, str, str]
+"""A rule, the column, the path and the message."""
+
+WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
+"""Keys under which a model server takes records."""
+
+_NONE = Raw()
+
+
+class Broken(Struct, frozen=True):
+    """A payload that cannot be read, or not be split into records: the reason it is set aside for, and why."""
+
+    reason: str
+    detail: str
+
+
+class Asked(Struct, gc=False):
+    """What was asked: the canonical request, and what stands beside it. `question` is the same for the same request
+    in whatever form; `plain` says that the check will have nothing to say of it. `records` are the calls of a batch,
+    which has no request of its own."""
+
+    request: bytes | None = None
+    question: bytes | None = None
+    plain: bool = False
+    session_id: str | None = None
+    tags: dict[str, str] | None = None
+    remarks: list[Remark] = field(default_factory=list)
+    records: list[Any] | None = None
+
+
+class Answer(Struct, gc=False):
+    """What was answered. `trace` is the text inside databricks_output; `predictions` what a wrapped call got;
+    `partial` and `error` say why a stream broke off, and what was answered instead."""
+
+    text: str | None = None
+    trace: bytes | None = None
+    tokens: Tokens | None = None
+    calls: list[tuple[str, dict[str, Any] | None]] | None = None
+    request_id: str | None = None
+    partial: str | None = None
+    error: str | None = None
+    value: Any = None
+    remarks: list[Remark] = field(default_factory=list)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# requests
+class _Where(Struct, gc=False):
+    conversation_id: str | int | None = None
+    session_id: str | int | None = None
+    thread_id: str | int | None = None
+    user_id: str | int | None = None
+
+
+class _Beside(Struct, gc=False, kw_only=True):
+    """What a request says of who asks, and in which conversation."""
+
+    context: _Where | None = None
+    databricks_options: _Where | None = None
+    extra_params: _Where | None = None
+    custom_inputs: dict[str, Any] | None = None
+    conversation_id: str | int | None = None
+    session_id: str | int | None = None
+    user: str | int | None = None
+
+
+class _Body(_Beside, gc=False, kw_only=True):
+    """A chat request."""
+
+    messages: list[PlainMessage]
+
+
+_body = msgspec.json.Decoder(_Body).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def read_chat(text: bytes) -> Asked | None:
+    """What a logged chat asks, if its messages hold a role and a text and nothing else."""
+    try:
+        body = _body(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    if not body.messages:
+        return None
+    request = b'{"messages":' + _encode(body.messages) + b"}"
+    asked = Asked(request, request, has_nothing_odd(body.messages))
+    _note_beside(asked, body)
+    return asked
+
+
+def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
+    """What a logged request asks that is no such chat."""
+    if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
+        return asked_of(text.decode("utf-8", "replace"))
+    value, remarks, why = _parse(text, "request")
+    if why:
+        if is_payload or text.lstrip().startswith((b"{", b"[")):
+            return Broken("malformed", f"request: {why}")
+        return asked_of(text.decode("utf-8", "replace"))
+    asked = read_body(value)
+    if isinstance(asked, Asked):
+        asked.remarks[:0] = remarks
+    return asked
+
+
+def read_body(value: Any) -> Asked | Broken:
+    """What a request body asks: a chat, or the records of a wrapper."""
+    wrapper = next((k for k in WRAPPERS if isinstance(value, dict) and value.get(k) is not None), None)
+    if wrapper is None or "messages" in value:
+        asked = asked_of(value)
+    else:
+        records = _records(wrapper, value[wrapper])
+        if isinstance(records, Broken):
+            return records
+        if not records:
+            return Broken("no_request", f"expected records, got none in `{wrapper}`")
+        asked = Asked(records=records)
+    if isinstance(asked, Asked) and isinstance(value, dict):
+        _note_beside(asked, _beside_of(value))
+    return asked
+
+
+def asked_of(value: Any) -> Asked | Broken:
+    """What one record or body asks, as the canonical request."""
+    messages = chat.read_messages(value)
+    if messages:
+        request = b'{"messages":' + _encode(messages) + b"}"
+        return Asked(request, _question(messages), is_plain_chat(request))
+    if messages == [] and isinstance(value, dict):
+        return Broken("no_request", "expected messages, got an empty list")
+    if value is None or value in ({}, []) or messages == []:
+        return Broken("no_request", f"expected a request, got {describe(value)}")
+    if isinstance(value, dict):
+        known = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
+        if "messages" in known or "query" in known:  # of a form that the check explains
+            text = _encode(known)
+            return Asked(text, text) if any(known.values()) else Broken("no_request", "expected messages, got none")
+    text = _encode(chat.user_message(_encode(value).decode()))
+    asked = Asked(b'{"messages":' + text + b"}", b'{"messages":' + text + b"}")
+    message = f"got {describe(value)}; its JSON text is taken"
+    asked.remarks.append((rules.ODD_REQUEST, "request", "request", message))
+    return asked
+
+
+def _question(messages: chat.Messages) -> bytes:
+    """The same bytes for the same messages, in whatever order their keys stand."""
+    return b'{"messages":' + _encode([_ordered(m) for m in messages]) + b"}"
+
+
+def _ordered(message: dict[str, Any]) -> dict[str, Any]:
+    first = {k: message[k] for k in ("role", "content") if message.get(k) is not None}
+    return {**first, **{k: message[k] for k in sorted(message) if k not in first and message[k] is not None}}
+
+
+def _beside_of(value: dict[str, Any]) -> _Beside:
+    """The same of a body that was decoded generically; what does not fit is left out."""
+    kept = {}
+    for key in _Beside.__struct_fields__:
+        given = value.get(key)
+        given = (
+            {k: v for k, v in given.items() if _is_id(v)}
+            if isinstance(given, dict) and key != "custom_inputs"
+            else given
+        )
+        if is_type(_Beside, {key: given}):
+            kept[key] = given
+    return msgspec.convert(kept, _Beside)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _note_beside(asked: Asked, body: _Beside) -> None:
+    """Session, user and custom inputs, as session_id and tags."""
+    context, options, custom, extra = body.context, body.databricks_options, body.custom_inputs, body.extra_params
+    found = (
+        (context and context.conversation_id)
+        or (options and options.conversation_id)
+        or (custom and _own_session(custom))
+        or (extra and (extra.session_id or extra.conversation_id))
+        or body.conversation_id
+        or body.session_id
+    )
+    user = (context and context.user_id) or body.user
+    asked.session_id = str(found) if found else None
+    if user or custom:
+        tags = {"user_id": str(user)} if user else {}
+        for key, entry in (custom or {}).items():
+            if entry is not None:
+                tags[f"custom_inputs.{key}"] = entry if isinstance(entry, str) else _encode(entry).decode()
+        asked.tags = tags or None
+
+
+def _own_session(custom: dict[str, Any]) -> str | None:
+    """The conversation among the custom inputs, under any of the names that agents give it."""
+    given = (custom.get(k) for k in ("session_id", "conversation_id", "thread_id"))
+    return next((str(v) for v in given if v and isinstance(v, str | int) and v is not True), None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# wrappers: one body, several records
+def _records(wrapper: str, value: Any) -> list[Any] | Broken:
+    """The records of a wrapper, each what a plain request would be."""
+    if wrapper == "dataframe_split":
+        return _split_records(value)
+    if isinstance(value, list):
+        return [value] if _is_chat(value) else value
+    if wrapper == "dataframe_records":
+        return Broken("malformed", f"request.{wrapper}: expected a list of records, got {describe(value)}")
+    return _column_records(wrapper, value) if isinstance(value, dict) else [value]
+
+
+def _is_chat(items: list[Any]) -> bool:
+    return bool(items) and all([isinstance(m, dict) and "role" in m for m in items])
+
+
+def _split_records(value: Any) -> list[Any] | Broken:
+    """`{columns: [...], data: [[...], ...]}`, as pandas writes with orient="split"."""
+    path = "request.dataframe_split"
+    columns, data = (value.get(k) if isinstance(value, dict) else None for k in ("columns", "data"))
+    if not isinstance(columns, list) or not isinstance(data, list):
+        return Broken("malformed", f"{path}: expected `columns` and `data`, got {describe(value)}")
+    for i, row in enumerate(data):
+        if not isinstance(row, list) or len(row) != len(columns):
+            return Broken("malformed", f"{path}.data[{i}]: expected a list of {len(columns)}, got {describe(row)}")
+    return [dict(zip(map(str, columns), row, strict=True)) for row in data]
+
+
+def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
+    """`{column: [cell, ...]}`: a record a cell; an object that is a request, or whose values are no lists, is one."""
+    lists = [v for v in value.values() if isinstance(v, list)]
+    if chat.read_messages(value) or not lists or len(lists) < len(value):
+        return [value]
+    sizes = {len(v) for v in lists}
+    if len(sizes) > 1:
+        counts = ", ".join(map(str, sorted(sizes)))
+        return Broken("batch_mismatch", f"request.{wrapper}: expected columns of one length, got {counts}")
+    return [dict(zip(value, cells, strict=True)) for cells in zip(*value.values(), strict=True)]
+
+
+def predictions_of(answer: Answer, count: int) -> list[Any] | Broken:
+    """The answer of each of `count` records. A count that differs is told; nothing is guessed."""
+    given = answer.value
+    if isinstance(given, dict) and "predictions" in given:
+        given = given["predictions"]
+    if given is None:
+        return [None] * count
+    if isinstance(given, list) and len(given) == count:
+        return given
+    if count == 1 and not isinstance(given, list):
+        return [given]
+    columns = list(given.values()) if isinstance(given, dict) else []
+    if columns and all([isinstance(c, list) and len(c) == count for c in columns]):
+        return [dict(zip(given, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    got = f"{len(given):,}" if isinstance(given, list) else describe(given)
+    return Broken("batch_mismatch", f"expected {count:,} predictions for {count:,} records, got {got}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# responses
+class _Part(Struct, gc=False):
+    text: str
+
+
+class _Said(Struct, gc=False):
+    """A message of a chat, or an item of the Responses API."""
+
+    role: str | None = None
+    content: str | list[_Part] | None = None
+    type: str | None = None
+    tool_calls: Raw = _NONE
+
+
+class _Choice(Struct, gc=False):
+    message: _Said
+
+
+class _Output(Struct, gc=False):
+    trace: Raw = _NONE
+    databricks_request_id: str | None = None
+
+
+class _Reply(Struct, gc=False):
+    """The response body of a chat, agent or Responses endpoint."""
+
+    choices: list[_Choice] | None = None
+    messages: list[_Said] | None = None
+    output: list[_Said] | None = None
+    usage: Usage | None = None
+    databricks_output: _Output | None = None
+
+
+class _Sliced(Struct, gc=False):
+    databricks_output: _Output | None = None
+
+
+_reply = msgspec.json.Decoder(_Reply).decode
+_sliced = msgspec.json.Decoder(_Sliced).decode
+_usage = msgspec.json.Decoder(Usage).decode
+
+
+def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answer | Broken:
+    """What a logged response answers; the value itself as well where the call is `wrapped`."""
+    if wrapped:
+        return _other_response(text, is_payload, wrapped)
+    try:
+        reply = _reply(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _other_response(text, is_payload, wrapped)
+    said = _said(reply)
+    output = reply.databricks_output
+    trace = _trace_text(output.trace) if output else None
+    if said is None or (trace is None and _has_calls(reply)):
+        return _other_response(text, is_payload, wrapped)
+    tokens = _storable(counts_of(reply.usage)) if reply.usage else None
+    return Answer(said, trace, tokens, request_id=output.databricks_request_id if output else None)
+
+
+def _said(reply: _Reply) -> str | None:
+    """The answer of the commonest bodies, as chat.read_answer reads it; None where that has to look."""
+    if reply.choices is not None:
+        content = reply.choices[0].message.content if reply.choices else None
+        return content if content.__class__ is str else None
+    items = reply.messages if reply.messages is not None else reply.output
+    for item in reversed(items or ()):
+        if item.role == "assistant":
+            content = item.content
+            joined = content if content.__class__ is str else "".join([p.text for p in content or ()])  # type: ignore[union-attr]
+            if joined:
+                return joined
+        elif item.role is None and item.type in chat.LANGCHAIN_ROLES:
+            return None
+    return None
+
+
+def _has_calls(reply: _Reply) -> bool:
+    if reply.choices is not None:
+        return any([c.message.tool_calls is not _NONE for c in reply.choices])
+    items = reply.messages if reply.messages is not None else reply.output or ()
+    return any([m.tool_calls is not _NONE or m.type == "function_call" for m in items])
+
+
+def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answer | Broken:
+    if not text.strip():
+        return Answer()
+    if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')) and not streams.is_stream(text):
+        return Answer(text.decode("utf-8", "replace"))
+    stream = streams.read_stream(text)
+    if stream is not None:
+        return _streamed(stream, wrapped)
+    value, remarks, why = _parse(text, "response")
+    if why:
+        if text.lstrip().startswith((b"{", b"[", b'"')):
+            return Broken("malformed", f"response: {why}")
+        plain = text.decode("utf-8", "replace")
+        remarks = [(rules.ODD_RESPONSE, "response", "response", "expected JSON, got text; the text is taken")]
+        return Answer(plain, remarks=remarks, value=plain)
+    answer = answer_of(value, wrapped)
+    answer.remarks[:0] = remarks
+    _note_output(answer, text, value)
+    return answer
+
+
+def _streamed(stream: streams.Stream, wrapped: bool) -> Answer:
+    answer = answer_of(stream.value, wrapped)
+    answer.partial = stream.partial
+    answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
+    if answer.trace is not None:
+        answer.calls = None
+    message = f"put together from {stream.events:,} pieces"
+    answer.remarks.append((rules.JOINED_STREAM, "response", "response", message))
+    return answer
+
+
+def answer_of(value: Any, wrapped: bool = False) -> Answer:
+    """What a response body, or one prediction, answers."""
+    answer = Answer(value=value)
+    if isinstance(value, dict):
+        answer.error = _error_in(value)
+        answer.tokens = read_usage(value.get("usage"))
+    if answer.error:
+        answer.text = jsontext.encode(value).decode()
+    if wrapped or answer.error:
+        return answer
+    inner = value["predictions"] if isinstance(value, dict) and "predictions" in value else value
+    text, known = chat.read_answer(inner)
+    if not known and inner not in ({}, []):
+        text = jsontext.encode(inner).decode()
+        message = f"got {describe(inner)}; its JSON text is taken"
+        answer.remarks.append((rules.ODD_RESPONSE, "response", "response", message))
+    answer.text = text
+    answer.calls = chat.read_tool_calls(inner) or None
+    return answer
+
+
+_ANSWERS = ("choices", "messages", "output", "predictions", "content")
+
+
+def _error_in(value: dict[str, Any]) -> str | None:
+    """What went wrong, if the body is an error and no answer: {error_code, message} of a guardrail, {error: …}."""
+    if any([value.get(k) is not None for k in _ANSWERS]):
+        return None
+    code, error = value.get("error_code"), value.get("error")
+    if code is None and error in (None, "", {}, False):
+        return None
+    said = value.get("message")
+    if isinstance(error, dict):
+        code, said = code or error.get("code") or error.get("type"), said or error.get("message")
+    elif isinstance(error, str):
+        said = said or error
+    parts = [excerpt(str(p), 200) for p in (code, said) if p not in (None, "")]
+    return ": ".join(parts) or "an error"
+
+
+def error_in(text: bytes | None) -> str | None:
+    """The error that the body of a failed call holds, if it can be read."""
+    value = jsontext.parse(text) if text and text.lstrip().startswith(b"{") else None
+    return _error_in(value) if isinstance(value, dict) else None
+
+
+def _note_output(answer: Answer, text: bytes, value: Any) -> None:
+    """The trace in databricks_output: cut out of the text; written anew where the text had to be mended."""
+    output = value.get("databricks_output") if isinstance(value, dict) else None
+    if not isinstance(output, dict):
+        return
+    named = output.get("databricks_request_id")
+    answer.request_id = named if isinstance(named, str) else None
+    if output.get("trace") is not None:
+        try:
+            sliced = _sliced(text).databricks_output
+            trace = sliced.trace if sliced else _NONE
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            trace = Raw(jsontext.encode(output["trace"]))
+        answer.trace = _trace_text(trace)
+    if answer.trace is not None:
+        answer.calls = None  # the trace tells the trajectory
+
+
+def _trace_text(raw: Raw) -> bytes | None:
+    """The text of a trace; None for null, and what a JSON string holds where it was encoded twice."""
+    text = bytes(raw)
+    if text[:1] == b'"':
+        inner = jsontext.parse_leniently(text.decode("utf-8", "replace"))
+        return inner.encode() if isinstance(inner, str) and inner.strip() else None
+    return None if text in (b"", b"null") else text
+
+
+def read_usage(usage: Any) -> Tokens | None:
+    """Input, output and total tokens of a usage object in either vocabulary."""
+    return _storable(usage_of(usage))
+
+
+def _storable(tokens: Tokens | None) -> Tokens | None:
+    """The counts that fit a column: not below zero, in 64 bits."""
+    if tokens is None:
+        return None
+    given, made, total = [n if n is not None and 0 <= n < 1 << 63 else None for n in tokens]
+    return None if given is made is total is None else (given, made, total)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# JSON that is nearly JSON
+def _parse(text: bytes, column: str) -> tuple[Any, list[Remark], str]:
+    """The value of a payload; what was mended in it; why it cannot be read."""
+    value = jsontext.parse(text)
+    if not isinstance(value, jsontext.Malformed):
+        return value, [], ""
+    if value.rule in (NAN_LITERAL, LONE_SURROGATE):
+        mended = jsontext.parse_leniently(text.decode("utf-8", "replace"))
+        if not isinstance(mended, str) or text.lstrip().startswith(b'"'):
+            return mended, [(rules.MENDED_JSON, column, column, value.message)], ""
+    return None, [], value.message

@@ -1,0 +1,309 @@
+"""Streamed responses → the response that the same call would have given in one piece.
+
+    SSE     data: {...}\\n\\ndata: {...}\\n\\ndata: [DONE]        NDJSON  {...}\\n{...}        array   [{...}, {...}]
+
+No source shows how streams are stored, so all three are read. Three kinds of pieces: chunks of chat completions (deltas
+by choice), chunks of chat agents (deltas by message id), events of the Responses API (deltas by item id). A final piece
+that repeats the text replaces its deltas. A stream that ends in an error, or without an end, is partial.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, excerpt
+
+_NONE = Raw()
+
+
+class Stream(Struct):
+    """A joined stream: the response as one value, the text of the trace in its pieces, and why it is partial."""
+
+    value: Any
+    events: int
+    trace: Raw | None = None
+    partial: str | None = None
+
+
+class _Output(Struct, gc=False):
+    trace: Raw = _NONE
+
+
+class _Holder(Struct, gc=False):
+    databricks_output: _Output | None = None
+
+
+class _Event(Struct, gc=False):
+    databricks_output: _Output | None = None
+    response: _Holder | None = None
+
+
+_event = msgspec.json.Decoder(_Event).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
+
+
+def is_stream(text: bytes) -> bool:
+    """Whether a text begins like an event stream."""
+    return text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(_FIELDS)
+
+
+def read_stream(text: bytes) -> Stream | None:
+    """The stream that a text holds, joined; None if it is none. Never raises."""
+    if is_stream(text):
+        return _join(*_events_of_sse(text))
+    start = text.lstrip()[:1]
+    if start == b"[":
+        return _of_array(text)
+    if start == b"{":
+        return _of_lines(text)
+    return None
+
+
+def _events_of_sse(text: bytes) -> tuple[list[bytes], bool]:
+    """The data of each event, and whether [DONE] came."""
+    events: list[bytes] = []
+    data: list[bytes] = []
+    for line in [*text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"), b""]:
+        if line.startswith(b"data:"):
+            piece = line[5:].removeprefix(b" ")
+            if len(data) == 1 and _is_value(data[0]):  # some logs lose the blank lines between events
+                events.append(data.pop())
+            data.append(piece)
+        elif not line.strip() and data:
+            events.append(b"\n".join(data))
+            data = []
+    kept = [e for e in events if e.strip()]
+    pieces = [e for e in kept if e.strip() != b"[DONE]"]
+    return pieces, len(pieces) < len(kept)
+
+
+def _is_value(text: bytes) -> bool:
+    try:
+        jsontext.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return text.strip() == b"[DONE]"
+    return True
+
+
+def _of_lines(text: bytes) -> Stream | None:
+    """NDJSON: every line is an object; the last may be cut off."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if not all([_is_value(line) for line in lines[:1]]):  # one object, on several lines
+        return None
+    values = [jsontext.parse(line) for line in lines[:-1] or lines]
+    return _join(lines, False) if _are_pieces(values) else None
+
+
+def _of_array(text: bytes) -> Stream | None:
+    try:
+        items = _items(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    lines = [bytes(item) for item in items]
+    values = [jsontext.parse(line) for line in lines]
+    return _join(lines, False) if values and _are_pieces(values) else None
+
+
+def _are_pieces(values: list[Any]) -> bool:
+    """Whether values are pieces of a response, and not a list of answers."""
+    return any([_is_piece(v) for v in values]) and all([isinstance(v, dict) for v in values])
+
+
+def _is_piece(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    if value.get("object") == "chat.completion.chunk" or isinstance(value.get("delta"), dict):
+        return True
+    if isinstance(value.get("type"), str) and value["type"].startswith("response."):
+        return True
+    choices = value.get("choices")
+    return isinstance(choices, list) and any([isinstance(c, dict) and "delta" in c for c in choices])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# joining
+class _Joined:
+    """What the pieces that were read so far make up."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, dict[str, Any]] = {}  # chat agents: messages by id
+        self.items: dict[str, dict[str, Any]] = {}  # Responses: items by id
+        self.whole: dict[str, Any] | None = None
+        self.choice: dict[str, Any] = {"role": "assistant", "content": None}
+        self.calls: dict[int, dict[str, Any]] = {}
+        self.usage: Any = None
+        self.trace: Raw | None = None
+        self.pieces = 0  # of the text of the choice
+        self.kind = ""
+        self.ended = False
+        self.error: str | None = None
+
+    def value(self) -> Any:
+        """The response in one piece."""
+        found: dict[str, Any] = {"usage": self.usage} if self.usage is not None else {}
+        if self.whole is not None:
+            return {**found, **self.whole}
+        if self.kind == "responses":
+            return {**found, "output": list(self.items.values())}
+        if self.kind == "agent":
+            return {**found, "messages": list(self.texts.values())}
+        message = {**self.choice, **({"tool_calls": [self.calls[i] for i in sorted(self.calls)]} if self.calls else {})}
+        return {**found, "choices": [{"index": 0, "message": message}]}
+
+
+def _join(lines: list[bytes], done: bool) -> Stream:
+    joined, broken = _Joined(), ""
+    for i, line in enumerate(lines):
+        event = jsontext.parse(line)
+        if isinstance(event, jsontext.Malformed):
+            broken = broken or f"piece {i + 1:,} of {len(lines):,}: {event.message}"
+            continue
+        if not isinstance(event, dict):
+            broken = broken or f"piece {i + 1:,} of {len(lines):,}: expected an object, got {describe(event)}"
+            continue
+        _take(joined, event)
+        if b'"databricks_output"' in line:
+            joined.trace = _trace_in(line, event) or joined.trace
+    return Stream(joined.value(), len(lines), joined.trace, joined.error or broken or _without_end(joined, done))
+
+
+def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
+    """The text of the trace in a piece; written anew if the rest of the piece is odd."""
+    try:
+        found = _event(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        outputs = [h.get("databricks_output") for h in (event, event.get("response")) if isinstance(h, dict)]
+        traces = [o["trace"] for o in outputs if isinstance(o, dict) and o.get("trace") is not None]
+        return Raw(jsontext.encode(traces[0])) if traces else None
+    homes = (found.databricks_output, found.response.databricks_output if found.response else None)
+    return next((h.trace for h in homes if h is not None and h.trace not in (_NONE, Raw(b"null"))), None)
+
+
+def _without_end(joined: _Joined, done: bool) -> str | None:
+    """Chat completions end with a finish_reason, Responses with a finished item or response; agents just stop."""
+    if done or joined.ended or joined.kind == "agent":
+        return None
+    return "the stream has no end" if joined.kind else "the stream holds no piece of an answer"
+
+
+def _take(joined: _Joined, event: dict[str, Any]) -> None:
+    """Add a piece."""
+    kind = event.get("type")
+    if event.get("error") not in (None, "", {}, False) or kind == "error" or "error_code" in event:
+        joined.error = f"the stream ends in an error: {_error(event)}"
+        return
+    if event.get("usage") is not None:
+        joined.usage = event["usage"]
+    if isinstance(kind, str) and kind.startswith("response."):
+        _take_response_event(joined, kind, event)
+    elif isinstance(event.get("choices"), list):
+        for choice in event["choices"]:
+            if isinstance(choice, dict) and choice.get("index") in (0, None):
+                _take_choice(joined, choice)
+    elif isinstance(event.get("delta"), dict):
+        joined.kind = "agent"
+        _take_agent_delta(joined, event["delta"])
+        joined.ended |= event.get("finish_reason") is not None
+    elif any([isinstance(event.get(k), list) for k in ("messages", "output")]):
+        joined.whole, joined.ended = event, True
+
+
+def _error(event: dict[str, Any]) -> str:
+    error = event.get("error")
+    said = error.get("message") if isinstance(error, dict) else error
+    said = said or event.get("message") or event.get("error_code")
+    return excerpt(said, 200) if isinstance(said, str) else describe(said)
+
+
+def _take_choice(joined: _Joined, choice: dict[str, Any]) -> None:
+    joined.kind = joined.kind or "chat"
+    joined.ended |= choice.get("finish_reason") is not None
+    message = choice.get("message")
+    if isinstance(message, dict):  # the final piece repeats the whole
+        joined.choice, joined.calls, joined.ended = message, {}, True
+        return
+    delta = choice.get("delta")
+    if not isinstance(delta, dict):
+        if isinstance(choice.get("text"), str):
+            joined.choice["content"] = (joined.choice["content"] or "") + choice["text"]
+        return
+    piece = _text_of(delta.get("content"))
+    if piece is not None:
+        whole = joined.choice.get("content") or ""
+        repeats = choice.get("finish_reason") is not None and joined.pieces > 1 and piece == whole
+        joined.choice["content"] = whole if repeats else whole + piece
+        joined.pieces += bool(piece)
+    entries = delta.get("tool_calls")
+    for entry in entries if isinstance(entries, list) else ():
+        _take_call(joined.calls, entry)
+
+
+def _text_of(content: Any) -> str | None:
+    """A delta's text; some models send parts."""
+    if isinstance(content, list):
+        return "".join([p["text"] for p in content if isinstance(p, dict) and isinstance(p.get("text"), str)])
+    return content if isinstance(content, str) else None
+
+
+def _take_call(calls: dict[int, dict[str, Any]], entry: Any) -> None:
+    """A piece of a tool call: the name comes first, the arguments in pieces."""
+    if not isinstance(entry, dict):
+        return
+    index = entry.get("index")
+    call = calls.setdefault(index if isinstance(index, int) else len(calls), {"type": "function", "function": {}})
+    if isinstance(entry.get("id"), str):
+        call["id"] = entry["id"]
+    given = entry.get("function")
+    function = given if isinstance(given, dict) else {}
+    for key in ("name", "arguments"):
+        if isinstance(function.get(key), str):
+            call["function"][key] = call["function"].get(key, "") + function[key]
+
+
+def _take_agent_delta(joined: _Joined, delta: dict[str, Any]) -> None:
+    """A piece of a chat agent's message; pieces of one id make up one message."""
+    key = str(delta.get("id") or "")
+    joined.pieces = joined.pieces + 1 if key in joined.texts else 1
+    message = joined.texts.setdefault(key, {**delta, "content": None, "tool_calls": None})
+    piece, whole = _text_of(delta.get("content")), message["content"] or ""
+    if piece is not None:
+        message["content"] = whole if joined.pieces > 2 and piece == whole else whole + piece
+    if isinstance(delta.get("tool_calls"), list):
+        message["tool_calls"] = [*(message["tool_calls"] or []), *delta["tool_calls"]]
+
+
+def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> None:
+    """An event of the Responses API."""
+    joined.kind = "responses"
+    response = event.get("response")
+    if isinstance(response, dict) and response.get("usage") is not None:
+        joined.usage = response["usage"]
+    if kind == "response.output_text.delta":
+        _take_text_delta(joined, event)
+    elif kind == "response.output_item.done" and isinstance(event.get("item"), dict):
+        item = event["item"]
+        joined.items[str(item.get("id") or event.get("item_id") or f"#{len(joined.items)}")] = item
+        joined.ended = True
+    elif kind in ("response.completed", "response.done"):
+        joined.ended = True
+        if isinstance(response, dict) and response.get("output"):
+            joined.whole = {k: v for k, v in response.items() if k != "databricks_output"}
+    elif kind in ("response.failed", "response.incomplete", "response.error"):
+        details = response if isinstance(response, dict) else {}
+        said = details.get("error") or details.get("incomplete_details") or event.get("message")
+        joined.error = f"the stream ends with {kind}" + (f": {_error({'error': said})}" if said else "")
+
+
+def _take_text_delta(joined: _Joined, event: dict[str, Any]) -> None:
+    joined.ended = False
+    key = str(event.get("item_id") or "#0")
+    empty = {"type": "message", "id": key, "role": "assistant", "content": [{"type": "output_text", "text": ""}]}
+    item = joined.items.setdefault(key, empty)
+    content = item.get("content")
+    if isinstance(event.get("delta"), str) and isinstance(content, list) and content and isinstance(content[-1], dict):
+        content[-1]["text"] = str(content[-1].get("text") or "") + event["delta"]

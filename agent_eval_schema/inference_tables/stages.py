@@ -1,0 +1,260 @@
+"""The stages of a build, each a stream over parts; between them everything is in the work folder.
+
+    convert    source ──▶ parts            by units of the source; what is committed already is not done again
+    decide     indexes ──▶ decided.parquet one process: DuckDB
+    finish     parts + decided ──▶ finished batches, in the order of the table
+
+Of a file, the first and the last are done by several processes, each on its share; of data in memory by this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
+from agent_eval_schema.inference_tables.decide.sql import Step, steps
+from agent_eval_schema.inference_tables.finish.finish import ENTRIES as ENTRY_LISTS
+from agent_eval_schema.inference_tables.finish.finish import finish_batch
+from agent_eval_schema.inference_tables.finish.redact import Hook
+from agent_eval_schema.inference_tables.read.convert import convert_batch
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.work_folder import (
+    ENTRIES,
+    INDEX,
+    TRACES,
+    Place,
+    Work,
+    decisions_by_part,
+    traces_by_part,
+)
+from agent_eval_schema.io.parquet import parquet_places
+from agent_eval_schema.io.source import Share, Source
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.processes import Worker, in_order
+
+FILTERED = "filtered"
+"""The reason of rows that the user's SQL does not choose (reasons.py)."""
+
+
+class Job(Struct, frozen=True):
+    """What every process of a build is told: names and options only."""
+
+    path: str
+    folder: str
+    plan: BuildPlan
+    worker: int = 0
+    workers: int = 1
+
+    @property
+    def share(self) -> Share:
+        return Share(self.worker, self.workers, 0)
+
+    def has(self, number: int) -> bool:
+        """Whether the unit of that number in the order of the table belongs to the share."""
+        return number % self.workers == self.worker
+
+
+def _shares(job: Job) -> list[Job]:
+    return [msgspec.structs.replace(job, worker=k) for k in range(job.workers)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# convert
+def convert(source: Source, job: Job) -> Iterator[int]:
+    """Convert the whole source into committed parts; gives the number of logged rows of each, as they are done."""
+    work = Work(job.folder)
+    done = work.read_json("converted.json")
+    if done is not None:
+        yield from done
+        return
+    counts = []
+    for logged in _converted(source, job):
+        counts.append(logged)
+        yield logged
+    work.commit_json("converted.json", counts)
+
+
+def _converted(source: Source, job: Job) -> Iterator[int]:
+    if job.workers == 1:
+        yield from (logged for _, logged in _convert_share(source, job))
+        return
+    workers = [Worker(f"{__name__}:convert_share", msgspec.msgpack.encode(share)) for share in _shares(job)]
+    try:
+        counts = [((unit, int(said)) for unit, said in worker.messages()) for worker in workers]
+        yield from (logged for _, logged in in_order(counts))
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
+    """In a worker: its share of the table."""
+    told = msgspec.msgpack.decode(job, type=Job)
+    for unit, logged in _convert_share(open_source(told.path), told):
+        yield unit, str(logged).encode()
+
+
+def _convert_share(source: Source, job: Job) -> Iterator[tuple[int, int]]:
+    work, columns = Work(job.folder), Expressions(_expressions(job.plan), job.plan.sql_columns)
+    for place, batch in _places(source, job):
+        if not work.has(place):
+            rows, stratum = convert_logged(batch, job.plan, columns.over(batch))
+            work.commit(place, rows, stratum)
+        yield place.unit, batch.num_rows
+
+
+def _places(source: Source, job: Job) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The batches of the share with their places, which are the same however many workers there are."""
+    if source.kind == "parquet" and source.name is not None:
+        return ((Place(unit, n), batch) for unit, n, batch in parquet_places(source.name, job.share))
+    return ((Place(unit, 0), batch) for unit, batch in enumerate(source.batches()) if job.has(unit))
+
+
+def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
+    found = {"selected": (plan.where, "BOOLEAN"), "stratum": (plan.stratum_sql, "VARCHAR")}
+    return {name: (sql, kind) for name, (sql, kind) in found.items() if sql}
+
+
+def convert_logged(
+    batch: pa.RecordBatch, plan: BuildPlan, found: Mapping[str, pa.Array]
+) -> tuple[pa.RecordBatch, pa.Array | None]:
+    """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the
+    stratum of each, if there are strata. `found` is what that SQL says of each logged row: `selected`, `stratum`."""
+    rows = convert_batch(batch, plan)
+    logged = logged_rows(rows)
+    if found and (logged[-1] + 1 if len(logged) else 0) != batch.num_rows:
+        raise EvalSetError("internal: the converted rows do not belong to the logged ones")
+    if "selected" in found:
+        selected = np.asarray(found["selected"].fill_null(False)).astype(bool)[logged]
+        rows = _without(rows, ~selected)
+    if plan.stratum_column:
+        return rows, rows.column(plan.stratum_column).cast(pa.string())
+    return rows, found["stratum"].take(pa.array(logged)).cast(pa.string()) if "stratum" in found else None
+
+
+def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
+    """Of which logged row of the batch each converted row was made: a record that is not the first one of its call goes
+    on with the row before."""
+    record = rows.column("record")
+    starts = np.asarray(record.is_null()) | (np.asarray(record.fill_null(0)) == 0)
+    return np.cumsum(starts) - 1
+
+
+def _without(rows: pa.RecordBatch, gone: np.ndarray[Any, Any]) -> pa.RecordBatch:
+    """The rows with those that were not chosen set aside. Feedback stays feedback: it belongs to calls."""
+    reasons = rows.column("reason").to_pylist()
+    new = [FILTERED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
+    at = rows.schema.get_field_index("reason")
+    return rows.set_column(at, rows.schema.field(at), pa.array(new, pa.string()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# decide
+def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
+    """Decide about the rows of all parts, unless that has been done. Gives the small results: how many rows have which
+    reason, what became of the feedback, the strata."""
+    found: dict[str, Any] | None = work.read_json("decided.json")
+    if found is not None:
+        return found
+    entries = work.tables("labels") or (work.files("entries") if plan.labelled else [])
+    tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
+    schemas = {"calls": INDEX, "entries": ENTRIES, "traces": TRACES}
+    results = {
+        "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
+        "feedback": "SELECT what, rows_of FROM tallies",
+        "strata": "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum",
+    }
+    new = work.folder / "new" / "decided.parquet"
+    joined = work.folder / "traced.parquet" if tables["traces"] else None
+    answers = decide(tables, schemas, steps_of(plan), results, new, work.folder / "spill", joined)
+    new.rename(work.folder / "decided.parquet")
+    rows = pq.read_metadata(joined).num_rows if joined else 0
+    work.commit_json("decided.json", {**answers, "joined": rows})
+    return decided(work, plan)
+
+
+def steps_of(plan: BuildPlan) -> list[Step]:
+    """The SQL for a plan."""
+    return steps(
+        sample=plan.sample,
+        keep_repeated=plan.keeps("repeated"),
+        by_question=plan.by_question,
+        stratified=bool(plan.stratum_column or plan.stratum_sql),
+        by_thumbs=plan.by_thumbs,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# finish
+def finish(job: Job, hook: Hook | None = None) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The finished rows of all parts that have any, in the order of the table."""
+    if job.workers == 1 or hook is not None:  # a function that has no name stays in this process
+        yield from _finish_share(msgspec.structs.replace(job, worker=0, workers=1), hook)
+        return
+    # Their batches are large: few may wait.
+    workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2) for share in _shares(job)]
+    work = Work(job.folder)
+    try:
+        for number, _ in in_order([worker.messages() for worker in workers]):
+            yield Place.of(number), work.take_finished(Place.of(number))
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
+    """In a worker: its share of the parts. A file is handed over, not its bytes: that saves copying them through a
+    pipe."""
+    told = msgspec.msgpack.decode(job, type=Job)
+    work = Work(told.folder)
+    for place, batch in _finish_share(told, None):
+        work.hand_over_finished(place, batch)
+        yield place.number, b""
+
+
+def _finish_share(job: Job, hook: Hook | None) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    work = Work(job.folder)
+    traces, given = _Joined(work), [0] * job.workers
+    for place, decisions in decisions_by_part(work.folder / "decided.parquet"):
+        stays = np.asarray(decisions.column("reason").is_null())
+        # Parts differ in size (the last one of a row group is small): each goes to who has had the fewest rows.
+        worker = given.index(min(given))
+        given[worker] += int(stays.sum())
+        if worker == job.worker and stays.any():
+            batch = with_entries(traces.filled(place, work.rows(place)), decisions)
+            yield place, finish_batch(filtered(batch, stays), job.plan, hook)
+
+
+def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBatch:
+    """The converted rows of a part, each with its feedback."""
+    return rows.append_column("entries", decisions.column("entries").cast(ENTRY_LISTS))
+
+
+class _Joined:
+    """The traces that belong to rows which came without one, read on beside the parts."""
+
+    def __init__(self, work: Work) -> None:
+        path = work.folder / "traced.parquet"
+        self._parts = traces_by_part(path) if path.exists() else iter(())
+        self._next = next(self._parts, None)
+
+    def filled(self, place: Place, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a part, with the joined traces; parts are asked for in order."""
+        while self._next is not None and self._next[0] < place:
+            self._next = next(self._parts, None)
+        if self._next is None or self._next[0] != place:
+            return rows
+        texts = rows.column("trace").to_pylist()
+        for row, trace in zip(*(self._next[1].column(n).to_pylist() for n in ("place", "trace")), strict=True):
+            texts[row] = trace
+        at = rows.schema.get_field_index("trace")
+        return rows.set_column(at, rows.schema.field(at), pa.array(texts, rows.schema.field(at).type))

@@ -1,0 +1,331 @@
+"""The work folder of a build: converted rows in parts, each committed by one rename, so that a killed run can go on.
+
+    work.json                     what is being built: another job's folder is never taken for this one's
+    parts/00000003-000001/        the second batch of the fourth unit (of Parquet: row group) of the table
+        rows.arrow                    the converted rows (lz4, unless there is ample room)
+        index.parquet                 what the decisions need: ids, hashes, time, reason, stratum
+        entries.parquet               the feedback in it, if there is any
+    converted.json                how many logged rows each part had: the table need not be read again
+    traces/000000.parquet         (key, trace) of the traces that are joined, if there are any
+    labels/000000.parquet         the feedback of an assessment log, if there is one
+    decided.parquet, decided.json what DuckDB decided, part by part
+    finished/00000003-000001.arrow  a finished part on its way from one process to another
+    invalid/00000003-000001.arrow what the check of the finished rows set aside
+    rows.arrow                    the evaluation set, if it is not written elsewhere
+
+A part that is not there under its own name does not exist. Memory never holds more than a few parts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from agent_eval_schema.inference_tables.decide.sql import ENTRY
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK
+from agent_eval_schema.issues import EvalSetError
+
+STRATUM = "stratum"
+"""The column of a converted batch's index that the sample is shared over."""
+
+INDEX = pa.schema(
+    [
+        ("part", pa.int64()),
+        ("place", pa.int64()),
+        ("logged_id", pa.string()),
+        ("request_id", pa.string()),
+        ("label_id", pa.string()),
+        ("record", pa.int32()),
+        ("reason", pa.string()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("content_hash", pa.int64()),
+        ("question_hash", pa.int64()),
+        ("sample_hash", pa.int64()),
+        (STRATUM, pa.string()),
+        ("without_trace", pa.bool_()),
+    ]
+)
+
+ENTRIES = pa.schema([("part", pa.int64()), ("place", pa.int64()), *((n, FEEDBACK.field(n).type) for n in ENTRY)])
+
+TRACES = pa.schema([("key", pa.string()), ("trace", pa.string())])
+
+
+class Place(NamedTuple):
+    """Which batch of the table a part was made of: the unit, and the number of the batch in it."""
+
+    unit: int
+    batch: int
+
+    @property
+    def number(self) -> int:
+        """One number for both, in the order of the table."""
+        return self.unit << 24 | self.batch
+
+    @property
+    def name(self) -> str:
+        return f"{self.unit:08d}-{self.batch:06d}"
+
+    @staticmethod
+    def of(number: int) -> Place:
+        return Place(number >> 24, number & 0xFFFFFF)
+
+
+class Work:
+    """A work folder. Everything in it is written beside its name and renamed: it is there whole or not at all."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    # the folder
+
+    def start(self, job: dict[str, Any], *, resume: bool) -> int:
+        """Make the folder ready for a job, and give the time when it was begun (us since 1970). What another run of the
+        same job has left is kept if `resume`, else dropped.
+
+        Raises EvalSetError if the folder belongs to another job, or cannot be written.
+        """
+        try:
+            began = self._begun(job) if resume else None
+            if began is None:
+                shutil.rmtree(self.folder, ignore_errors=True)
+                began = time.time_ns() // 1000
+            for name in _FOLDERS:
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            self.commit_json("work.json", {"job": job, "began": began})
+            return began
+        except (OSError, ValueError) as error:
+            raise EvalSetError(f"{self.folder}: the work folder cannot be used: {error}") from error
+
+    def _begun(self, job: dict[str, Any]) -> int | None:
+        """When a run of the same job was begun here, if there was one."""
+        told = self.read_json("work.json")
+        if told is None:
+            return None
+        if told["job"] != json.loads(json.dumps(job)):
+            raise EvalSetError(
+                f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
+                "run it again without --resume"
+            )
+        shutil.rmtree(self.folder / "new", ignore_errors=True)  # what was not committed
+        return int(told["began"])
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises EvalSetError if something cannot be written here: a full disk is no defect."""
+        try:
+            yield
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else error
+            message = f"{self.folder}: the work folder cannot be written: {why}"
+            raise EvalSetError(f"{message}; with room for it, --resume (resume=True) goes on from here") from error
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def read_json(self, name: str) -> Any:
+        """What stands in a file of the folder, or None if there is no such file."""
+        path = self.folder / name
+        return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+    def commit_json(self, name: str, value: Any) -> None:
+        with self._writing():
+            new = self._new()
+            new.write_text(json.dumps(value), "utf-8")
+            os.replace(new, self.folder / name)
+
+    def _new(self) -> Path:
+        """A name that is nobody's yet."""
+        handle, name = tempfile.mkstemp(dir=self.folder / "new")
+        os.close(handle)
+        return Path(name)
+
+    # parts
+
+    def commit(self, place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
+        """Commit the converted rows of a batch."""
+        index, entries = _index(place, rows, stratum), _entries(place, rows)
+        with self._writing():
+            new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
+            self._write(new / "rows.arrow", rows)
+            pq.write_table(index, new / "index.parquet", compression="lz4")
+            if len(entries):
+                pq.write_table(entries, new / "entries.parquet", compression="lz4")
+        try:
+            new.rename(self.folder / "parts" / place.name)
+        except OSError:  # another run has been here before: what it made is the same
+            shutil.rmtree(new)
+
+    def _write(self, path: Path, rows: pa.RecordBatch) -> None:
+        with pa.ipc.new_file(path, rows.schema, options=self._packing()) as writer:
+            writer.write_batch(rows)
+
+    def _packing(self) -> pa.ipc.IpcWriteOptions:
+        """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
+        unpack them would take a tenth of the time of a build."""
+        return _PLAIN if shutil.disk_usage(self.folder).free > AMPLE else _LZ4
+
+    def has(self, place: Place) -> bool:
+        return (self.folder / "parts" / place.name).is_dir()
+
+    def places(self) -> list[Place]:
+        """The committed parts, in the order of the table."""
+        return [Place(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").glob("*"))]
+
+    def rows(self, place: Place) -> pa.RecordBatch:
+        """The converted rows of a part."""
+        return _mapped(self.folder / "parts" / place.name / "rows.arrow")
+
+    def hand_over_finished(self, place: Place, rows: pa.RecordBatch) -> None:
+        """Leave the finished rows of a part to another process, which takes them."""
+        with self._writing():
+            self._write(self.folder / "finished" / f"{place.name}.arrow", rows)
+
+    def take_finished(self, place: Place) -> pa.RecordBatch:
+        """What another process has left; it is gone then."""
+        path = self.folder / "finished" / f"{place.name}.arrow"
+        rows = _mapped(path)
+        with suppress(PermissionError):  # where what is mapped cannot be removed, it goes with the folder
+            path.unlink()
+        return rows
+
+    def files(self, name: str) -> list[str]:
+        """The index or entries files of all parts."""
+        return sorted(map(str, (self.folder / "parts").glob(f"*/{name}.parquet")))
+
+    # tables beside
+
+    def commit_traces(self, number: int, pairs: pa.Table) -> None:
+        self._commit_table(pairs, f"traces/{number:06d}.parquet")
+
+    def commit_labels(self, number: int, rows: pa.RecordBatch) -> None:
+        """The feedback of the converted rows of a batch of an assessment log."""
+        self._commit_table(_entries(Place(0, number), rows), f"labels/{number:06d}.parquet")
+
+    def _commit_table(self, table: pa.Table, name: str) -> None:
+        with self._writing():
+            new = self._new()
+            pq.write_table(table, new, compression="lz4")
+            os.replace(new, self.folder / name)
+
+    def tables(self, name: str) -> list[str]:
+        """The files of `traces` or `labels`."""
+        return sorted(map(str, (self.folder / name).glob("*.parquet")))
+
+    # results
+
+    def commit_invalid(self, place: Place, batch: pa.RecordBatch) -> None:
+        """What the check set aside of a part."""
+        self._commit_batches([batch], f"invalid/{place.name}.arrow")
+
+    def invalid(self, place: Place) -> list[pa.RecordBatch]:
+        path = f"invalid/{place.name}.arrow"
+        return list(self.read_rows(path)) if (self.folder / path).exists() else []
+
+    def write_rows(self, batches: Iterable[pa.RecordBatch]) -> str:
+        """The rows of the evaluation set, as they come; gives the name by which they are read again."""
+        return self._commit_batches(batches, "rows.arrow")
+
+    def read_rows(self, name: str) -> Iterator[pa.RecordBatch]:
+        path = self.folder / name
+        if path.exists():
+            with pa.memory_map(str(path)) as file:
+                yield from pa.ipc.open_stream(file)
+
+    def _commit_batches(self, batches: Iterable[pa.RecordBatch], name: str) -> str:
+        with self._writing(), ExitStack() as stack:
+            new, writer = self._new(), None
+            for batch in batches:
+                if writer is None:
+                    writer = stack.enter_context(pa.ipc.new_stream(str(new), batch.schema, options=_LZ4))
+                writer.write_batch(batch)
+        if writer is not None:  # else there is nothing that could be read
+            os.replace(new, self.folder / name)
+        return name
+
+
+def _mapped(path: Path) -> pa.RecordBatch:
+    with pa.memory_map(str(path)) as file:
+        return pa.ipc.open_file(file).get_batch(0)
+
+
+_FOLDERS = ("parts", "traces", "labels", "finished", "invalid", "spill", "new")
+
+AMPLE = 32 << 30
+"""With less free disk than this, in bytes, the parts are compressed."""
+
+_PLAIN = pa.ipc.IpcWriteOptions()
+_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+
+
+def _index(place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> pa.Table:
+    size = rows.num_rows
+    made = {
+        "part": pa.array(np.full(size, place.number)),
+        "place": pa.array(np.arange(size)),
+        STRATUM: pa.nulls(size, pa.string()) if stratum is None else stratum,
+        "without_trace": rows.column("trace").is_null(),
+    }
+    return pa.table([made[f.name] if f.name in made else rows.column(f.name) for f in INDEX], schema=INDEX)
+
+
+def _entries(place: Place, rows: pa.RecordBatch) -> pa.Table:
+    """The feedback of all rows, an entry a line."""
+    lists = rows.column("feedback")
+    entries = lists.flatten()
+    of = np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
+    columns = [pa.array(np.full(len(of), place.number)), pa.array(of), *(entries.field(n) for n in ENTRY)]
+    return pa.table(columns, schema=ENTRIES)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# decisions
+def decisions_by_part(path: Path) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The decisions (place, reason, entries) of each part that has rows, in the order of the table."""
+    return _by_part(path, ["part", "place", "reason", "entries"])
+
+
+def traces_by_part(path: Path) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """The joined traces (place, trace) of each part that has any, in the order of the table."""
+    return _by_part(path, ["part", "place", "trace"])
+
+
+def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[Place, pa.RecordBatch]]:
+    """A file in the order of its parts → a batch a part, whatever pages and row groups it is made of."""
+    held: list[pa.RecordBatch] = []
+    at: int | None = None
+    for part, batch in _runs(path, columns):
+        if part != at and at is not None:
+            yield Place.of(at), _one(held)
+            held = []
+        at = part
+        held.append(batch)
+    if at is not None:
+        yield Place.of(at), _one(held)
+
+
+def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as table:
+        for batch in table.iter_batches(batch_size=8192, columns=columns):
+            parts = np.asarray(batch.column("part"))
+            bounds = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
+            for start, stop in pairwise(bounds):
+                if stop > start:
+                    yield int(parts[start]), batch.slice(start, stop - start)
+
+
+def _one(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(list(batches)).combine_chunks().to_batches()[0]

@@ -1,0 +1,1 @@
+"""The Customer Engagement Suite API: a client over MCP or REST."""

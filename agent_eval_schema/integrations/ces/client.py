@@ -1,0 +1,259 @@
+"""`update_evaluation`: an update that is sent, as a call of the MCP tool or as its REST twin.
+
+    update_request ──▶ initialize ─ tools/call update_evaluation ──▶ result.isError │ error │ the Evaluation
+                  └──▶ PATCH /v1beta/{name}?updateMask=…         ──▶ HTTP status    │       │ the Evaluation
+
+The protocol of MCP is the SDK's (extra `ces`); the sending is ces_wire.py's, so that the SDK never holds the token and
+repeats nothing. All failures are one EvalSetError of one line: what failed, what the server said, what to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+from agent_eval_schema.formats.ces.update import TOOL, arguments_of, rest_request
+from agent_eval_schema.integrations.ces.transport import Courier, advice, check_endpoint, find_token, http, words_of
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.runtime.version import __version__
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.visible import visible
+
+try:
+    import anyio
+    from mcp import ClientSession, types
+    from mcp.client.streamable_http import streamable_http_client
+except ImportError as error:
+    raise missing("ces", "mcp 1.24", error) from None
+
+MCP_ENDPOINT = "https://ces.googleapis.com/mcp"
+REST_ENDPOINT = "https://ces.googleapis.com"
+
+GOODBYE = 2.0
+"""Seconds for the end of a session."""
+
+MEND = "mend what the server names"
+
+Send = Callable[[Mapping[str, Any], str, Courier, Any], Awaitable[dict[str, Any]]]
+
+
+def update_evaluation(
+    request: Mapping[str, Any],
+    *,
+    endpoint: str | None = None,
+    token: str | None = None,
+    rest: bool = False,
+    timeout: float = 60.0,
+) -> dict[str, Any]:
+    """Send what `update_request` made; returns the Evaluation as it is stored now.
+
+    Parameters
+    ----------
+    request
+        The JSON-RPC body of `update_request`.
+    endpoint
+        The MCP endpoint (`https://ces.googleapis.com/mcp`; of a region: `https://ces.REGION.rep.googleapis.com/mcp`),
+        or with `rest` the address before `/v1beta` (`https://ces.googleapis.com`). https, unless it is this machine.
+    token
+        An OAuth access token (`gcloud auth print-access-token`); without it that of the environment,
+        `CES_ACCESS_TOKEN`. It is sent to the endpoint, and shown nowhere.
+    rest
+        Send `PATCH /v1beta/{name}?updateMask=…` in place of the MCP call.
+    timeout
+        Seconds for all of it, one repetition included. Repeated, once, is what was not processed: a 503 without a
+        body. An update that may have been made is never sent again.
+
+    Raises
+    ------
+    EvalSetError
+        It was refused, or its outcome is not known; the message says which, and what to do. Also without the extra
+        `ces`, for a request that is no update, an endpoint that is not encrypted, and without a token.
+
+    Source: seed 001. It may be called where an event loop runs, as in a notebook.
+    """
+    arguments_of(request)
+    where = check_endpoint(endpoint or (REST_ENDPOINT if rest else MCP_ENDPOINT))
+    secret = find_token(token)
+    outcome = _run(_deliver, _over_rest if rest else _over_mcp, request, where, secret, timeout)
+    if isinstance(outcome, str):  # raised here, where no exception that holds the request stands behind it
+        raise EvalSetError(outcome)
+    stored: dict[str, Any] = outcome
+    return stored
+
+
+def _run(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    """Run it to its end: here, or beside an event loop that runs here already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return anyio.run(function, *arguments)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(anyio.run, function, *arguments).result()
+
+
+async def _deliver(
+    send: Send, request: Mapping[str, Any], endpoint: str, token: str, timeout: float
+) -> dict[str, Any] | str:
+    """What came back, or the message of the failure."""
+
+    def sign(message: Any) -> Any:
+        message.headers["authorization"] = f"Bearer {token}"
+        return message
+
+    limits = http.Timeout(timeout, connect=min(10.0, timeout / 2))
+    async with http.AsyncClient(timeout=limits) as client:
+        courier = Courier(client, sign, lambda text: text.replace(token, "***"))
+        with anyio.move_on_after(timeout) as scope:
+            try:
+                return await send(request, endpoint, courier, scope)
+            except EvalSetError as error:
+                return str(error)
+            except Exception as error:  # of the SDK, which may be any
+                return f"the update failed on its way ({courier.quoted(error)}): {courier.outcome}"
+        return f"no answer from {visible(endpoint)} in {timeout:g} s: {courier.outcome}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# REST
+async def _over_rest(request: Mapping[str, Any], endpoint: str, courier: Courier, _: object) -> dict[str, Any]:
+    method, path, query, body = rest_request(request)
+    url = f"{endpoint}{path}?{urlencode(query)}"
+    answer = await courier.deliver(method, url, jsontext.write_exactly(body).encode(), writes=True)
+    return _evaluation(answer.text, courier)
+
+
+def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
+    """The stored Evaluation that a success holds."""
+    stored = jsontext.parse(text)
+    if not isinstance(stored, dict):
+        raise EvalSetError(
+            f"the update was accepted, but the answer holds no evaluation ({courier.quoted(text)}): read the "
+            "evaluation before you go on"
+        )
+    return stored
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# MCP
+async def _over_mcp(request: Mapping[str, Any], endpoint: str, courier: Courier, scope: Any) -> dict[str, Any]:
+    evaluation, mask = arguments_of(request)
+    with anyio.CancelScope() as inner:
+        handed = _Handed(courier, inner.cancel)
+        told = await _call({"evaluation": evaluation, "updateMask": mask}, endpoint, courier, handed, scope)
+    if handed.failure or isinstance(told, str):
+        raise EvalSetError(handed.failure or told)
+    text = "\n".join(part["text"] for part in told.get("content") or () if part.get("type") == "text")
+    if told.get("isError"):
+        words = words_of(text)
+        raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {advice(words, MEND)}")
+    structured = told.get("structuredContent")
+    return structured if isinstance(structured, dict) else _evaluation(text, courier)
+
+
+async def _call(
+    arguments: dict[str, Any], endpoint: str, courier: Courier, handed: _Handed, scope: Any
+) -> dict[str, Any] | str:
+    """The tool's result, or the message of a failure that the protocol tells.
+
+    `call_tool` of the SDK is not used: after the call it asks the server for the tool's schema, and takes an answer
+    that does not fit it for a failure, when the update has been made.
+    """
+    told: dict[str, Any] | str = ""
+    call: Any = types.CallToolRequest(
+        method="tools/call", params=types.CallToolRequestParams(name=TOOL, arguments=arguments)
+    )
+    information = types.Implementation(name="agent-eval-schema", version=__version__)
+    async with (
+        http.AsyncClient(transport=handed) as client,
+        streamable_http_client(endpoint, http_client=client) as (read, write, *_),
+        ClientSession(read, write, client_info=information) as session,
+    ):
+        try:
+            await session.initialize()
+            answer = await session.send_request(call, types.CallToolResult)
+            told = answer.model_dump(by_alias=True, mode="json")
+        except Exception as error:  # what the SDK raises for an error of JSON-RPC has other names in each release
+            told = _protocol_error(error, courier)
+        scope.deadline = math.inf  # the outcome is known: saying goodbye must not take it back
+    return told
+
+
+_NOT_PROCESSED = (-32700, -32600, -32601, -32602)
+"""JSON-RPC: no JSON, no request, no such method or tool, wrong arguments."""
+
+
+def _protocol_error(error: Exception, courier: Courier) -> str:
+    """One line for a JSON-RPC error, or for an answer that the SDK could not take."""
+    data = getattr(error, "error", None)
+    if data is None:
+        return f"the answer is not one of {TOOL} ({courier.quoted(error)}): {courier.outcome}"
+    words = f"{data.message} {json.dumps(data.data, default=str) if data.data else ''}".strip()
+    what_now = advice(words, MEND if data.code in _NOT_PROCESSED else courier.outcome)
+    return f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
+
+
+class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
+    """What the SDK sends, handed to the courier. A failure stops the SDK, which would log it, wait or try again."""
+
+    def __init__(self, courier: Courier, stop: Callable[[], None]) -> None:
+        self._courier, self._stop = courier, stop
+        self.failure = ""
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Answer the SDK: the handshake and the call from the endpoint, the rest of the protocol in short."""
+        if request.method == "GET":  # messages that the server begins: there are none to wait for
+            return http.Response(405)
+        body = await request.aread()
+        if request.method == "DELETE":
+            return await self._say_goodbye(request)
+        message = json.loads(body)
+        try:
+            answer = await self._send(request, body, writes=message.get("method") == "tools/call")
+            if "id" in message and not _answers(answer):
+                words = f"an answer that is no message of MCP ({self._courier.quoted(answer.text)})"
+                raise EvalSetError(f"{request.url} sent {words}: {self._courier.outcome}")
+            return answer
+        except EvalSetError as error:
+            self.failure = str(error)
+        self._stop()
+        return await anyio.sleep_forever()
+
+    async def _say_goodbye(self, request: Any) -> Any:
+        """End the session, if the server cares to know."""
+        with anyio.move_on_after(GOODBYE), suppress(EvalSetError):
+            return await self._send(request, b"", writes=False)
+        return http.Response(405)
+
+    async def _send(self, request: Any, body: bytes, *, writes: bool) -> Any:
+        headers = {k: v for k, v in request.headers.items() if k.startswith(_OF_MCP)}
+        return await self._courier.deliver(request.method, str(request.url), body, headers=headers, writes=writes)
+
+
+_OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
+
+
+def _answers(answer: Any) -> bool:
+    """Whether the answer holds what a request waits for: a result or an error, as JSON or as an event of SSE."""
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "application/json":
+        return _is_reply(answer.text)
+    return kind == "text/event-stream" and any(_is_reply(data) for data in _events(answer.text))
+
+
+def _events(text: str) -> Iterator[str]:
+    """The data of each event of a stream (the EventSource format: lines `data: …`, a blank line ends an event)."""
+    for event in re.split(r"(?:\r?\n|\r){2}", text):
+        yield "\n".join(line[5:] for line in re.split(r"\r?\n|\r", event) if line.startswith("data:"))
+
+
+def _is_reply(text: str) -> bool:
+    value = jsontext.parse(text)
+    return isinstance(value, dict) and ("result" in value or "error" in value)

@@ -1,0 +1,1 @@
+"""MLflow: prepare and evaluate, scorers, datasets, tracking stores."""

@@ -1,0 +1,93 @@
+"""Our metrics for `mlflow.evaluate`, which knows no scorers but metrics over the columns of a frame.
+
+    frame = prepare_for_evaluate(data, target="mlflow.evaluate")
+    mlflow.models.evaluate(data=frame, predictions="predictions", targets="targets", model_type="question-answering",
+                           extra_metrics=mlflow_metrics(frame), evaluators="default")
+
+`question-answering` adds mlflow's own (measured, 3.17): exact match, if the frame has targets; a token count, without
+whose package tiktoken and the vocabulary that this downloads mlflow gives up; readability (package textstat) and
+toxicity (evaluate, torch and a model to download), which mlflow leaves out with a warning if it cannot have them. With
+`model_type=None` only the given metrics are measured, and nothing is needed beside mlflow.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
+from agent_eval_schema.runtime.extras import missing
+
+if TYPE_CHECKING:
+    from mlflow.models import EvaluationMetric
+
+    from agent_eval_schema.integrations.mlflow.scorers import RowScorer
+
+
+_AGGREGATES: dict[str, Callable[[list[float]], Any]] = {
+    "mean": np.mean,
+    "min": np.min,
+    "max": np.max,
+    "p90": lambda scores: np.percentile(scores, 90),
+}
+
+LESS_IS_BETTER = ("input_token_count", "output_token_count", "total_token_count", "latency_seconds", "failure")
+
+
+def mlflow_metrics(frame: pd.DataFrame, scorers: Iterable[RowScorer] | None = None) -> list[EvaluationMetric]:
+    """Our metrics for `mlflow.models.evaluate(extra_metrics=...)`.
+
+    Parameters
+    ----------
+    frame
+        What `prepare_for_evaluate(data, target="mlflow.evaluate")` gives.
+    scorers
+        Scorers of ours (`agent_eval_schema.integrations.scorers`) with the options that you want; by default those
+        that need none. Those whose columns the frame does not have are left out: mlflow would end the evaluation.
+
+    Returns
+    -------
+    list of EvaluationMetric
+        Each with a score a row, NaN where there is none and then the reason as its justification, and mean, min, max
+        and p90 over the rows that have a score.
+
+    Raises
+    ------
+    EvalSetError
+        mlflow 3.3 or newer is not installed.
+    """
+    from agent_eval_schema.integrations.mlflow.scorers import SCORERS, TrajectorySingleToolUse
+
+    if scorers is None:
+        options: dict[str, Any] = {}
+        scorers = [kind(**options) for kind in SCORERS if kind is not TrajectorySingleToolUse]
+    return [_metric(scorer) for scorer in scorers if set(scorer.reads) <= set(frame.columns)]
+
+
+def _metric(scorer: RowScorer) -> EvaluationMetric:
+    try:
+        from mlflow.metrics import MetricValue, make_metric
+    except ImportError as error:
+        raise missing("mlflow", "mlflow 3.3", error) from None
+
+    def measure(_: Any, *columns: pd.Series) -> MetricValue:
+        lines = zip(*(column.tolist() for column in columns), strict=True)
+        rows = [ScoredRow(None, dict(zip(scorer.reads, cells, strict=True)), None, None) for cells in lines]
+        found = [scorer.score(row) for row in rows]
+        scores = [score for score, _ in found]
+        defined = [score for score in scores if not math.isnan(score)]
+        aggregates = {name: float(of(defined)) for name, of in _AGGREGATES.items()} if defined else {}
+        return MetricValue(scores=scores, justifications=[why for _, why in found], aggregate_results=aggregates)
+
+    # mlflow reads from the signature which columns a metric wants, unless it has two parameters without this name.
+    names = ("predictions", *scorer.reads)
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    measure.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    better = scorer.name not in LESS_IS_BETTER
+    metric: EvaluationMetric = make_metric(eval_fn=measure, greater_is_better=better, name=scorer.name)  # type: ignore[no-untyped-call]
+    return metric

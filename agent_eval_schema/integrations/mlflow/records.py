@@ -1,0 +1,145 @@
+"""A canonical row ⇄ a record of an mlflow dataset, without loss.
+
+    row                                        record
+    request                                    inputs                {"messages": [...]}
+    response                                   outputs
+    expected_*, guidelines, custom_expected    expectations
+    reference_trajectory                       expectations          expected_tool_calls [{name, arguments}]
+    tags                                       tags
+    source                                     source                {source_type, source_data}
+    all others                                 tags                  agent_eval_schema.<column>, JSON text
+
+A record is first written the way that mlflow's scorers want it. Then it is read back; a column that does not come out
+as it went in (named guidelines, an empty object) is kept beside it in a tag as well. Such a tag counts as long as the
+record still says what it said then: what somebody edits in mlflow wins. Needs no mlflow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, expectations_of
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.validation.validate import check_source
+
+Row = dict[str, Any]
+Record = dict[str, Any]
+
+TAG_PREFIX = "agent_eval_schema."
+"""Tags that begin like this are ours: the columns that a record has no place for, and the position of the row."""
+
+POSITION = f"{TAG_PREFIX}row"
+
+MLFLOW_USER = "mlflow.user"
+"""The tag that mlflow gives to every record that it stores."""
+
+SOURCE = "source"
+"""The column, beside the canonical ones, that says where a row comes from."""
+
+SOURCE_TYPES = ("UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE")
+
+KEPT = tuple(c for c in COLUMNS if c != "trace")
+"""What a record keeps of a row; of its trace, the id (as the source)."""
+
+NATURAL = ("request", "response", "custom_expected", "tags", *dict.fromkeys(EXPECTATIONS.values()))
+"""The columns for which a record has a place."""
+
+
+def key_of(inputs: Any) -> str:
+    """What mlflow tells records apart by: the SHA-256 of the inputs as JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows → records
+def to_records(rows: Iterable[Row]) -> list[Record]:
+    """The records of canonical rows, one each, in order. `row` in a row is its position, `source` where it is from."""
+    rows = list(rows)
+    records = [_natural(row) for row in rows]
+    for row, record, (read, _) in zip(rows, records, read_records(records), strict=True):
+        for column in KEPT:
+            if read[column] != row[column]:
+                record["tags"][TAG_PREFIX + column] = _kept(column, row[column], read[column])
+        if "row" in row:
+            record["tags"][POSITION] = str(row["row"])
+    return records
+
+
+def _natural(row: Row) -> Record:
+    tags = {k: v for k, v in (row["tags"] or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
+    custom = {k: v for k, v in (row["custom_expected"] or {}).items() if k not in EXPECTATIONS}
+    expectations = expectations_of({**row, "custom_expected": custom})
+    record = {"inputs": row["request"], "expectations": expectations, "tags": tags}
+    if row["response"] is not None:
+        record["outputs"] = row["response"]
+    if row.get(SOURCE) is not None:
+        record["source"] = row[SOURCE]
+    return record
+
+
+def _kept(column: str, value: Any, read: Any) -> str:
+    kept = {"value": value, "beside": _digest(read)} if column in NATURAL else value
+    return jsontext.encode(kept).decode()
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# records → rows
+def read_records(records: list[Record]) -> list[tuple[Row, Issue | None]]:
+    """The row of each record, and why a part of it could not be read, if so. Any record of mlflow will do."""
+    report = check_source(open_source([_cells(r) for r in records]), format="mlflow", outputs="generated")
+    errors = {i.row: i for i in reversed(list(report.iter_issues())) if i.severity is Severity.ERROR}
+    rows = [{**{c: row[c] for c in COLUMNS}, SOURCE: None} for row in report.iter_rows()]
+    for row, record in zip(rows, records, strict=True):
+        _complete(row, record)
+    return [(row, errors.get(i)) for i, row in enumerate(rows)]
+
+
+def _cells(record: Record) -> dict[str, Any]:
+    """What the reader of mlflow's form is to read: not an answer that is text, which is the answer whatever it says."""
+    outputs = record.get("outputs")
+    return {
+        "inputs": record["inputs"],
+        "outputs": None if isinstance(outputs, str) else outputs,
+        "expectations": record.get("expectations") or None,
+        "tags": _own_tags(record) or None,
+    }
+
+
+def _own_tags(record: Record) -> dict[str, Any]:
+    given = {k: v for k, v in (record.get("tags") or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
+    return {k: v if v is None or isinstance(v, str) else jsontext.encode(v).decode() for k, v in given.items()}
+
+
+def _complete(row: Row, record: Record) -> None:
+    """Add what only the record knows."""
+    if isinstance(record.get("outputs"), str):
+        row["response"] = record["outputs"]
+    for name, column in EXPECTATIONS.items():
+        value = (record.get("expectations") or {}).get(name)
+        if value is not None and row[column] is None:  # not what a metric could read
+            row["custom_expected"] = {**(row["custom_expected"] or {}), name: value}
+    source = record.get("source")
+    if isinstance(source, dict):
+        row[SOURCE] = source
+        row["session_id"] = (source.get("source_data") or {}).get("session_id")
+    for column in KEPT:
+        tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
+        if isinstance(tag, str):
+            _restore(row, column, jsontext.parse_leniently(tag))
+
+
+def _restore(row: Row, column: str, kept: Any) -> None:
+    if column not in NATURAL:
+        row[column] = kept
+    elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):
+        row[column] = kept.get("value")

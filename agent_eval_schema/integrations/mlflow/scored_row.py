@@ -1,0 +1,163 @@
+"""What mlflow hands to a scorer, read as one of our rows.
+
+    outputs        {"retrieved_context": [...], "predicted_trajectory": [...], ...}    our columns, if it is an object
+    expectations   {"expected_retrieved_context": [...], "expected_tool_calls": [{name, arguments}], ...}
+    trace          everything else, by our own derivation (traces/derive.py)
+
+They are asked in this order, as what a column holds wins over what a trace says. Values are read as cells are (JSON
+text, lists, numpy arrays), so a scorer and a report agree on what a row holds.
+
+mlflow 3.3 hands over no recorded trace, only one of a run that it made itself (`predict_fn`), or one that it made of
+inputs and outputs to have a trace at all. That one says nothing (`made_by_evaluate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from agent_eval_schema.cells.batch import make_batch
+from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.columns import decode_column
+from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.formats.mlflow import as_trajectory
+from agent_eval_schema.io.records import encode_cells, is_absent
+from agent_eval_schema.metrics.catalog import Need
+from agent_eval_schema.metrics.support import words
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.encode import MADE
+
+
+class ScoredRow:
+    """One row that mlflow has asked to be scored. `read` gives a column, `lacks` what a metric misses."""
+
+    def __init__(self, inputs: Any, outputs: Any, expectations: Any, trace: Any) -> None:
+        self.inputs, self.outputs, self._trace = inputs, outputs, trace
+        self._expectations = expectations if isinstance(expectations, Mapping) else {}
+        self.unread: dict[str, str] = {}
+
+    def read(self, column: str) -> Any:
+        """The value of a column in its type of model.py. None: the row does not hold it, or (`unread` says why) not in
+        a form that can be read."""
+        for home in (self.outputs, self._expectations):
+            value = self._decoded(column, home)
+            if value is not None:  # what cannot be read may be an app's own key, so the search goes on
+                return value
+        if self.derived is None:
+            return None
+        derive_it = _DERIVED.get(column)
+        if derive_it and not _tells(self._trace, column):
+            return None
+        return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
+
+    def _decoded(self, column: str, home: Any) -> Any:
+        given = _given(home, column)
+        if given is None:
+            return None
+        value, problem = read_value(column, given)
+        if problem:
+            self.unread[column] = problem
+        return value
+
+    @cached_property
+    def derived(self) -> Derived | None:
+        """What the trace says; None if there is no trace of a run."""
+        if is_absent(self._trace) or made_by_evaluate(self._trace):
+            return None
+        text = self._trace if isinstance(self._trace, str) else _trace_text(self._trace)
+        trace = decode_trace(text)
+        return derive(trace) if isinstance(trace, Trace) else None
+
+    def expects(self, name: str) -> bool:
+        """Whether there is a ground truth of that name that says anything."""
+        homes = (self._expectations, self.derived.expectations if self.derived else None)
+        return any(_says_something(_given(home, name)) for home in homes)
+
+    def lacks(self, needs: Iterable[Need]) -> list[str]:
+        """The needs of a metric that the row does not meet, in words."""
+        return [words(n) for n in needs if not any(HOLDS[f](self) for f in ((n,) if isinstance(n, str) else n))]
+
+
+_DERIVED: dict[str, Callable[[Derived], Any]] = {
+    "predicted_trajectory": lambda d: d.predicted_trajectory or [],  # a run that was traced and shows no call made none
+    **{name: attrgetter(name) for name in ("input_token_count", "output_token_count", "total_token_count")},
+    **{name: attrgetter(name) for name in ("retrieved_context", "latency_seconds", "failure")},
+}
+"""The columns that a trace of a run fills; its expectations fill the others."""
+
+HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
+    "request": lambda row: _says_something(row.inputs) or bool(row.derived and row.derived.request),
+    "response": lambda row: _says_something(row.outputs) or bool(row.derived and row.derived.response),
+    "expected_response": lambda row: row.expects("expected_response"),
+    "expected_facts": lambda row: row.expects("expected_facts"),
+    "guidelines": lambda row: row.expects("guidelines"),
+    "trace": lambda row: row.derived is not None,
+    "retriever_span": lambda row: row.derived is not None and row.derived.has_retriever,
+}
+"""The fields of the catalogue that mlflow's own scorers need, and when a row holds one."""
+
+
+def _given(home: Any, column: str) -> Any:
+    """What an object holds for a column; the reference may stand there as mlflow calls it."""
+    if not isinstance(home, Mapping):
+        return None
+    given = home.get(column)
+    if not is_absent(given):
+        return given
+    calls = home.get("expected_tool_calls") if column == "reference_trajectory" else None
+    return None if is_absent(calls) else _as_trajectory(calls)
+
+
+def _as_trajectory(calls: Any) -> Any:
+    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; what is no such list stays as it is, to be told."""
+    calls = jsontext.parse_leniently(calls) if isinstance(calls, str) else calls
+    if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
+        return calls
+    return as_trajectory(calls)
+
+
+def _says_something(value: Any) -> bool:
+    if is_absent(value):
+        return False
+    if isinstance(value, str):
+        return bool(value.strip())
+    return len(value) > 0 if hasattr(value, "__len__") else True
+
+
+def read_value(column: str, given: Any) -> tuple[Any, str]:
+    """A value as a cell of a column of SHAPES would be read: the typed value, or None and why it cannot be read."""
+    problems: dict[int, list[Any]] = {}
+    cells = read_cells(make_batch({column: encode_cells([given], column, problems)}, {}, 1), column)
+    assert cells is not None
+    log = IssueLog(1)
+    value = FAILED if problems else decode_column(column, cells, log)[0]
+    if value is not FAILED:
+        return value, ""
+    return None, problems[0][0][2] if problems else "; ".join(note[3] for note in log.notes)
+
+
+def made_by_evaluate(trace: Any) -> bool:
+    """Whether `mlflow.genai.evaluate` made this trace of a row that had none, to log its scores on: one span that
+    repeats inputs and outputs. Nothing was run, so its latency and state say nothing. (mlflow 3.3 to 3.17)"""
+    info, data = getattr(trace, "info", None), getattr(trace, "data", None)
+    spans = getattr(data, "spans", None) or []
+    tagged = "mlflow.eval.requestId" in (getattr(info, "tags", None) or {})
+    return tagged and len(spans) == 1 and spans[0].name == "root_span"
+
+
+def _tells(trace: Any, column: str) -> bool:
+    """Whether a trace is of a run; of one that prepare_for_evaluate made of columns, whether it had this one."""
+    tags = getattr(getattr(trace, "info", None), "tags", None) or {}
+    made = str(tags.get(MADE, ""))
+    return not made.startswith("of a row") or column in made
+
+
+def _trace_text(trace: Any) -> str | bytes:
+    if hasattr(trace, "to_json"):
+        return str(trace.to_json())
+    return jsontext.encode(trace)

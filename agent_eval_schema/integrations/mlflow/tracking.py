@@ -1,0 +1,159 @@
+"""Traces in a tracking store → a source of rows, in bounded memory.
+
+    store ──a page of traces at a time──▶ a temporary Parquet file ──▶ batches, as often as they are asked for
+
+A check reads its data more than once, while a store is slow and goes on growing: so each trace is fetched once, and
+what was found then is what every later reading sees. The file is deleted with the source.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Collection, Iterator, Sequence
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec import Struct
+
+from agent_eval_schema.integrations.mlflow.store import Store
+from agent_eval_schema.io.files import open_file
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import EvalSetError
+
+TRACES = pa.schema([("trace", pa.string())])
+
+
+def traces_from_store(
+    experiment: str | Sequence[str] | None = None,
+    *,
+    filter_string: str | None = None,
+    max_results: int | None = None,
+    order_by: list[str] | None = None,
+    tracking_uri: str | None = None,
+    page_size: int = 100,
+) -> Source:
+    """Fetch the traces of experiments from an MLflow tracking store, for `eval_set_from_traces`, `validate_eval_set`
+    and all that take data.
+
+    Parameters
+    ----------
+    experiment
+        The name or id of an experiment, or several; the active experiment if none is given.
+    filter_string, order_by
+        As in `mlflow.search_traces`; the newest trace comes first unless `order_by` says otherwise.
+    max_results
+        How many traces at most; all of them if not given.
+    tracking_uri
+        The store; the one that mlflow is set to if not given.
+    page_size
+        How many traces are in memory at once.
+
+    Returns
+    -------
+    Source
+        One row a trace, with the column `trace`. Traces that are logged later are not in it. A trace whose spans the
+        store has lost is a row too, of its info alone.
+
+    Raises
+    ------
+    EvalSetError
+        mlflow is missing or older than 3.3, the store cannot be reached, there is no such experiment, or the store
+        does not take the filter or the order.
+    """
+    if page_size < 1 or (max_results is not None and max_results < 0):
+        raise EvalSetError(f"page_size must be 1 or more, max_results 0 or more: got {page_size}, {max_results}")
+    store = Store(tracking_uri)
+    store.require_there()
+    search = _Search(store, store.experiment_ids(experiment), filter_string, order_by)
+    spool = _Spool()
+    with pq.ParquetWriter(spool.path, TRACES, compression="zstd") as writer:
+        for texts in _pages(search, max_results, page_size):
+            writer.write_table(pa.table([pa.array(texts, pa.string())], schema=TRACES))
+    return _source(spool)
+
+
+class _Search(Struct, frozen=True):
+    """What is asked of a store, page after page."""
+
+    store: Store
+    experiment_ids: list[str]
+    filter_string: str | None
+    order_by: list[str] | None
+
+    def page(self, size: int, token: str | None, spans: bool) -> Any:
+        search = self.store.client.search_traces
+        # What mlflow 3.3 calls experiment_ids is deprecated since; a location is the same for an experiment.
+        scope = "locations" if "locations" in signature(search).parameters else "experiment_ids"
+        with self.store.asked():
+            return search(
+                **{scope: self.experiment_ids},
+                filter_string=self.filter_string,
+                order_by=self.order_by,
+                max_results=size,
+                page_token=token,
+                include_spans=spans,
+            )
+
+
+def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[str]]:
+    """The JSON texts of the traces, a page at a time, each trace once.
+
+    A page is asked for without spans, and then with them: mlflow leaves out a trace whose spans it cannot load, and
+    only the first answer tells. A store pages by position, so traces that are logged meanwhile move the others: one
+    that comes again is skipped.
+    """
+    seen: set[str] = set()
+    token: str | None = None
+    while limit is None or len(seen) < limit:
+        size = page_size if limit is None else min(page_size, limit - len(seen))
+        found = search.page(size, token, spans=False)
+        bare = {t.info.trace_id: t for t in found if t.info.trace_id not in seen}
+        seen.update(bare)
+        if bare:
+            whole = _whole(search, size, token, bare)
+            yield [_text(search.store, whole.get(id, trace)) for id, trace in bare.items()]
+        token = found.token
+        if not token:
+            return
+
+
+def _whole(search: _Search, size: int, token: str | None, wanted: Collection[str]) -> dict[str, Any]:
+    """The traces of a page with their spans; those that moved between the two questions are looked for further on."""
+    found = {t.info.trace_id: t for t in search.page(size, token, spans=True)}
+    if not found.keys() >= set(wanted):
+        found |= {t.info.trace_id: t for t in search.page(2 * size, token, spans=True)}
+    return found
+
+
+def _text(store: Store, trace: Any) -> str:
+    with store.asked():
+        return str(trace.to_json())
+
+
+class _Spool:
+    """A file for traces, in a folder that only its owner may read; deleted when nobody refers to it any more."""
+
+    def __init__(self) -> None:
+        folder = tempfile.mkdtemp(prefix="agent_eval_schema.")
+        self.path = os.path.join(folder, "traces.parquet")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+
+def _source(spool: _Spool) -> Source:
+    """The rows of the file. What hangs on `spool` keeps the file."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from open_file(spool.path).batches()
+
+    def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
+        frame: pd.DataFrame = open_file(spool.path).take(mask)
+        return frame
+
+    return Source("tracking store", batches, take, nests=False)

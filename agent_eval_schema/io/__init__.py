@@ -1,0 +1,1 @@
+"""Files, folders, frames, lists, URLs and clusters ⇄ batches of cells: one file per kind."""

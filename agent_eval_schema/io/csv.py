@@ -1,0 +1,234 @@
+"""CSV after RFC 4180 → batches; every cell is text, a blank one is absent. What is wrong names the file's own line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from agent_eval_schema.cells.batch import is_json_column, make_batch
+from agent_eval_schema.cells.notes import Problem
+from agent_eval_schema.io.arrow import as_text, canonical_values
+from agent_eval_schema.io.jsonl import encode_json
+from agent_eval_schema.io.streams import TEXT_BATCH_BYTES, Position, opened
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.rules import reading
+from agent_eval_schema.text.privacy import byte_name
+
+
+class Record(NamedTuple):
+    """One record of a CSV file: the line where it starts, its fields, its text, and what is wrong with it."""
+
+    line: int
+    fields: list[str]
+    text: str
+    error: str
+
+
+def csv_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    for header, records in csv_chunks(path, position):
+        yield csv_batch(header, records)
+
+
+def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[list[str], list[Record]]]:
+    """The header with the records of each batch."""
+    with opened(path, position) as stream:
+        records = _records(stream, path)
+        header = _header(path, records)
+        rows: list[Record] = []
+        size = 0
+        for record in records:
+            rows.append(record)
+            size += len(record.text)
+            if size >= TEXT_BATCH_BYTES or len(rows) >= 8192:
+                yield header, rows
+                rows, size = [], 0
+        if rows:
+            yield header, rows
+
+
+def text_records(text: bytes) -> Iterator[Record]:
+    """All records of the text of a CSV file, the header first."""
+    yield from _records(io.BytesIO(text), "")
+
+
+def csv_records(path: str, *, blanks: bool = False) -> Iterator[Record]:
+    """All records, the header first; with `blanks` the blank lines too, which have no fields."""
+    with opened(path) as stream:
+        yield from _records(stream, path, blanks)
+
+
+def csv_lines(path: str) -> Iterator[int]:
+    """The line of the file on which each row begins: a quoted field may hold newlines."""
+    with opened(path) as stream:
+        records = _records(stream, path)
+        next(records, None)  # the header
+        yield from (record.line for record in records)
+
+
+def csv_columns(path: str) -> list[str]:
+    with opened(path) as stream:
+        return _header(path, _records(stream, path))
+
+
+def _header(path: str, records: Iterator[Record]) -> list[str]:
+    first = next(records, Record(1, [], "", ""))
+    if first.error:
+        raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
+    wrong = wrong_byte(first.text)
+    if wrong:
+        raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
+    wrong = wrong_separator(first.fields, path)
+    if wrong:
+        raise EvalSetError(f"{path}: line 1: {wrong}")
+    return [n.strip() for n in first.fields]
+
+
+def _separator(path: str) -> str:
+    return "\t" if ".tsv" in path.lower() else ","
+
+
+def wrong_separator(header: list[str], path: str = "") -> str:
+    """What is wrong if the one name of a header is several, with another sign between them: a spreadsheet writes the
+    sign that its country uses."""
+    found = _SEPARATED.fullmatch(header[0].strip()) if len(header) == 1 else None
+    if found is None:
+        return ""
+    right, used = _SEPARATORS[_separator(path)], _SEPARATORS[found[1]]
+    return f"expected {right} between the columns, got {used}: save the file with {right}"
+
+
+_SEPARATED = re.compile(r"\w+([;,|\t])\w+(?:\1\w*)*")
+_SEPARATORS = {";": "semicolons", ",": "commas", "|": "bars", "\t": "tabs"}
+
+
+def _records(stream: IO[bytes], path: str, blanks: bool = False) -> Iterator[Record]:
+    """The records one by one. Blank lines are no records."""
+    csv.field_size_limit(1 << 30)
+    lines = _TextLines(stream)
+    reader = csv.reader(lines, delimiter=_separator(path), strict=True)
+    while True:
+        lines.taken.clear()
+        start = lines.number + 1
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            yield Record(start, [], "".join(lines.taken), str(error))
+            continue
+        if fields is None:
+            return
+        if lines.nul and fields:
+            fields = [f.replace(_NUL, "\0") for f in fields]
+        if fields or blanks:
+            yield Record(start, fields, "".join(lines.taken), "")
+
+
+class _TextLines:
+    """The lines of a byte stream as text, remembered for error messages; a wrong byte stays visible as a surrogate."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        # newline="": a quoted newline stays as it is, and only \n, \r and \r\n end a line
+        self._lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
+        self.number = 0
+        self.nul = False
+        self.taken: list[str] = []
+
+    def __iter__(self) -> _TextLines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._lines.readline()
+        if not line:
+            raise StopIteration
+        self.number += 1
+        self.taken.append(line)
+        if "\0" in line:  # which the csv module of Python 3.10 refuses
+            self.nul = True
+            return line.replace("\0", _NUL)
+        return line
+
+
+_NUL = "\U0010fffe"
+"""Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
+
+
+def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
+    """The records of a file as a batch."""
+    problems: dict[int, list[Problem]] = {}
+    rows: list[list[str]] = []
+    lines: dict[int, str] = {}
+    for i, record in enumerate(records):
+        problem = record_problem(header, record)
+        if problem is not None:
+            problems[i] = [problem]
+            lines[i] = record.text.rstrip("\r\n").encode("utf-8", "replace").decode()
+        rows.append(record.fields if problem is None else [""] * len(header))
+    places = {n: c for c, n in reversed(list(enumerate(header)))}
+    columns = {n: (_texts(row[places[n]] for row in rows), False) for n in dict.fromkeys(header)}
+    return make_batch(columns, problems, len(rows), lines)
+
+
+def _texts(cells: Iterable[str]) -> pa.Array:
+    return pa.array([c or None for c in cells], pa.string())
+
+
+def record_problem(header: list[str], record: Record) -> Problem | None:
+    """Why a record is no row, if it is none."""
+    where = f"line {record.line}"
+    if record.error:
+        return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"
+    if len(record.fields) != len(header):
+        message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
+        return None, reading.MALFORMED_ROW.code, message
+    if record.text.isascii() or not _WRONG_BYTE.search(record.text):
+        return None
+    for name, field in zip(header, record.fields, strict=True):
+        wrong = wrong_byte(field)
+        if wrong:
+            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got {wrong}"
+    return None
+
+
+def wrong_byte(text: str) -> str:
+    """The first byte that was not UTF-8, which Python keeps as a surrogate."""
+    wrong = _WRONG_BYTE.search(text) if not text.isascii() else None
+    return byte_name(ord(wrong.group()) - 0xDC00) if wrong else ""
+
+
+_WRONG_BYTE = re.compile("[\udc80-\udcff]")
+
+
+def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Texts as they are, anything else as JSON; an absent cell is empty."""
+    count = 0
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(schema.names)
+        for batch in batches:
+            columns = [_csv_cells(batch, n) for n in schema.names]
+            writer.writerows(zip(*columns, strict=True))
+            count += batch.num_rows
+    return count
+
+
+def _csv_cells(batch: pa.RecordBatch, name: str) -> list[str | None]:
+    at = batch.schema.get_field_index(name)
+    if at < 0:
+        return [None] * batch.num_rows
+    field = batch.schema.field(at)
+    if is_json_column(field):
+        values = as_text(batch.column(at)).to_pylist()
+    else:
+        values = canonical_values(batch.column(at), field)
+    return [v if v is None or isinstance(v, str) else _csv_text(v) for v in values]
+
+
+def _csv_text(value: Any) -> str:
+    """A value as JSON, but what JSON has only as text (a time, a date) without its quotes."""
+    encoded = encode_json(value)
+    return str(msgspec.json.decode(encoded)) if encoded[:1] == b'"' else encoded.decode()

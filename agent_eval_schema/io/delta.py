@@ -1,0 +1,272 @@
+"""A Delta table in a folder → batches of cells, by the log of one version; and batches → a new Delta table.
+
+    table/            the last version when it was opened: every reading of a source reads that one
+    table@v12         version 12; as this is also the name that a report gives, a set can be checked again as it was
+
+delta-rs reads, as it knows what a log can say (deletion vectors, column mapping, columns that were added later): with
+its SQL engine in one partition. With several, as in `DeltaTable.scan`, the rows come in another order each time as soon
+as a predicate skips files (measured: delta-rs 1.6.6), and a report knows rows by their position.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import cast_all, changed, without_view
+from agent_eval_schema.cells.batch import without_marks
+from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.atomic import as_new_folder, require_place
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.source import Source, rows_per_batch, rows_where
+from agent_eval_schema.io.streams import Position
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.privacy import error_text
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+
+HEAD_ROWS = 64
+"""So many rows tell how large a row is, and with it how many make a batch."""
+
+
+def open_delta(name: str) -> Source:
+    """The source for a Delta folder, `table` or `table@v12`.
+
+    Raises EvalSetError if the log cannot be read, or lists a data file that is missing.
+    """
+    table, position = open_table(name), Position()
+    files = _files(table)
+    position.rows = sum(n or 0 for n in files["num_records"].to_pylist())
+    return Source(
+        kind="delta",
+        batches=lambda: delta_batches(table),
+        take=lambda mask: frame_of(rows_where(delta_batches(table), mask)),
+        name=f"{folder_of(name)[0]}@v{table.version()}",
+        nests=False,
+        read_share=position.share,
+        stored_bytes=sum(n or 0 for n in files["size_bytes"].to_pylist()),
+    )
+
+
+def open_table(name: str) -> DeltaTable:
+    """The table of delta-rs for `table` or `table@v12`; all that is read from it is of one version.
+
+    Raises EvalSetError if the log cannot be read, or lists a data file that is missing.
+    """
+    folder, version = folder_of(name)
+    _require_plain_name(folder)
+    deltalake = _deltalake()
+    with _told(name):
+        try:
+            table: DeltaTable = deltalake.DeltaTable(folder, version=version)
+        except deltalake.exceptions.DeltaError as error:  # which speaks of segments of its log
+            if version is not None and version > (newest := deltalake.DeltaTable(folder).version()):
+                raise EvalSetError(f"{name}: there is no version {version}: the newest is {newest}") from error
+            raise
+        _require_files(name, folder, table)
+    return table
+
+
+def delta_batches(
+    table: DeltaTable, columns: Sequence[str] | None = None, where: str | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, always in the same order; one batch without rows if there are none.
+
+    Only `columns` are read, if they are given, and only the rows for which `where` is true: SQL of DataFusion, in which
+    names with capitals are quoted (`date >= '2026-01-01' AND "Team" = 'ops'`); files without such rows are skipped.
+    Memory holds a row group of one file, whatever the size of the table. Raises EvalSetError if a file cannot be read,
+    or the query is wrong.
+    """
+    selected = "*" if columns is None else ", ".join(map(_quoted, columns))
+    query = f"SELECT {selected} FROM t"
+    with _told(_name(table)):
+        head = list(_query(table, f"{query} LIMIT {HEAD_ROWS}", HEAD_ROWS))
+        size = sum(b.nbytes for b in head) / max(sum(b.num_rows for b in head), 1)
+        empty = True
+        for batch in _query(table, query + (f" WHERE {where}" if where else ""), rows_per_batch(size)):
+            empty = False
+            yield batch
+        if empty:
+            yield from (batch.slice(0, 0) for batch in head[:1])
+
+
+def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]:
+    """The answer in batches of about so many rows, at least one; without storage's own types and marks."""
+    settings = {"datafusion.execution.target_partitions": "1", "datafusion.execution.batch_size": str(rows)}
+    builder = _deltalake().QueryBuilder(settings).register("t", table)
+    reader = pa.RecordBatchReader.from_stream(builder.execute(query))
+    empty = True
+    for batch in reader:
+        empty = False
+        yield without_marks(cast_all(batch, without_view))
+    if empty:
+        yield without_marks(cast_all(pa.RecordBatch.from_pylist([], schema=reader.schema), without_view))
+
+
+def _name(table: DeltaTable) -> str:
+    return f"{url2pathname(urlsplit(table.table_uri).path)}@v{table.version()}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# types
+_STORED = {
+    "null": pa.string(),
+    "uint8": pa.int16(),
+    "uint16": pa.int32(),
+    "uint32": pa.int64(),
+    "uint64": pa.int64(),
+    "halffloat": pa.float32(),
+}
+"""Types that Delta does not have, and those that hold what they hold; a number too large for its type is an error."""
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return _STORED.get(str(kind), without_view(kind))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the log
+def _files(table: DeltaTable) -> pa.Table:
+    return pa.table(table.get_add_actions())
+
+
+def _require_files(name: str, folder: str, table: DeltaTable) -> None:
+    """A file that the log lists and nobody finds is told before the work, not in the middle of it."""
+    for path in _files(table)["path"].to_pylist():
+        place = os.path.join(folder, unquote(path))  # the log writes names as URIs
+        if ":" not in path.partition("/")[0] and not os.path.exists(place):
+            raise EvalSetError(
+                f"{name}: the log of version {table.version()} lists a data file that is missing: {place}: restore it, "
+                "or read an older version (TABLE@v3)"
+            )
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """What delta-rs cannot do, as one line: its own errors go on with where in its code they arose."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except (DeltaError, OSError, pa.ArrowException) as error:
+        raise EvalSetError(f"{name}: cannot be read as a Delta table: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(error_text(error).splitlines()), type(error).__name__)
+
+
+def _deltalake() -> Any:
+    try:
+        import deltalake
+        from deltalake import DeltaTable, QueryBuilder  # noqa: F401 (older versions have less)
+    except ImportError as error:
+        raise missing("delta", "deltalake 1.6.6", error) from None
+    if not hasattr(deltalake.DeltaTable, "scan"):  # came with the settings of a query, without which rows have no order
+        raise missing("delta", "deltalake 1.6.6", ImportError(f"there is {deltalake.__version__}"))
+    return deltalake
+
+
+def _require_plain_name(folder: str) -> None:
+    if "%" in os.path.abspath(folder):
+        raise EvalSetError(
+            f"{folder}: delta-rs takes a % in a folder's name for the beginning of an escape and would look elsewhere: "
+            "rename the folder"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# writing
+def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Stream rows into a new Delta table: a folder that appears, log and all, when they are written. Returns how many.
+
+    `schema` names all columns, as for `write_batches`. The table does not keep the order of the rows, as no Delta table
+    does. A folder that holds anything is left alone: it may be the table that the rows come from. Raises EvalSetError
+    if there is one, or a column has a type that Delta does not have.
+    """
+    require_new_delta(path)
+    deltalake = _deltalake()
+    rows = _Rows(batches, _stored_schema(path, schema))
+    with as_new_folder(path) as temporary:
+        try:
+            deltalake.write_deltalake(temporary, pa.RecordBatchReader.from_batches(rows.schema, rows.read()))
+        except Exception as error:  # of delta-rs, whose types differ from version to version, or of the rows
+            if rows.error is None or isinstance(rows.error, pa.ArrowException):
+                raise EvalSetError(f"{path}: cannot be written: {_first_line(rows.error or error)}") from error
+            raise rows.error from None
+    return rows.count
+
+
+def require_new_delta(path: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if no new Delta table can be made at `path`."""
+    _require_plain_name(path)
+    if os.path.isdir(path) and not os.listdir(path):
+        return
+    if os.path.lexists(path):
+        raise EvalSetError(f"{path}: there is something already: a new Delta table is written to a new folder")
+    require_place(path)
+
+
+def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:
+    """The columns with the types that Delta has for them."""
+    from deltalake import Schema
+
+    fields = [pa.field(f.name, changed(f.type, _stored)) for f in schema]
+    for field in fields:
+        try:
+            Schema.from_arrow(pa.schema([field]))
+        except Exception as error:  # delta-rs has no type for it
+            why = _first_line(error)
+            raise EvalSetError(
+                f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
+            ) from error
+    return pa.schema(fields)
+
+
+class _Rows:
+    """Rows on their way into delta-rs, which tells an error of theirs as one of its own: the real one is kept."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
+        self.schema = schema
+        self.count = 0
+        self.error: Exception | None = None
+        self._batches = batches
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for batch in self._batches:
+                yield from fitted(batch, self.schema).to_batches()
+                self.count += batch.num_rows
+        except Exception as error:  # delta-rs would pass it on as its own
+            self.error = error
+            raise
+
+
+def is_delta(path: str) -> bool:
+    """Whether this is the name of a Delta table, `folder` or `folder@v12`: a folder with a log."""
+    return os.path.isdir(os.path.join(folder_of(path)[0], "_delta_log"))
+
+
+def folder_of(path: str) -> tuple[str, int | None]:
+    """The folder and the version that the name of a Delta table says: `("folder", 12)` for `folder@v12`."""
+    found = _VERSIONED.fullmatch(path)
+    return (path, None) if found is None or os.path.isdir(path) else (found[1], int(found[2]))
+
+
+_VERSIONED = re.compile(r"(.+)@v(\d{1,18})", re.DOTALL)

@@ -1,0 +1,182 @@
+"""A JSON file that holds an array of objects (or one object) → batches, element by element in a sliding window."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from agent_eval_schema.io.jsonl import CellBuilder, write_jsonl
+from agent_eval_schema.io.streams import CHUNK, Position, opened
+
+
+def json_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    builder = CellBuilder()
+    for number, (text, problem) in enumerate(json_elements(path, position), start=1):
+        builder.add(text, f"element {number}", problem)
+        if builder.full:
+            yield builder.take()
+    if builder.size:
+        yield builder.take()
+
+
+def json_elements(path: str, position: Position | None = None) -> Iterator[tuple[bytes, str]]:
+    """The texts of the elements of a JSON array, or the one text if the file is not an array.
+
+    Elements end where a comma or the closing bracket stands outside of strings and brackets. What follows a place that
+    cannot be JSON comes as one last element, with the reason why it is none: nothing is dropped.
+    """
+    return ((part.text, part.problem) for part in json_parts(path, position) if part.text is not None)
+
+
+class Part(NamedTuple):
+    """An element, what stands in the file before it, and why it is none. The last part has none, only what stands
+    behind all of them: in their order the parts are the file."""
+
+    before: bytes
+    text: bytes | None = None
+    problem: str = ""
+
+
+def json_parts(path: str, position: Position | None = None) -> Iterator[Part]:
+    """The elements of `json_elements` with what stands between them."""
+    window = _Window(path, position)
+    start = window.skip_blanks(0)
+    if window.byte(start) != b"[":
+        before, rest = window.text(0, start), window.rest(start)
+        text = rest.rstrip()
+        if text:
+            yield Part(before, text)
+        yield Part(rest[len(text) :] if text else before)
+        return
+    end, at = 0, window.skip_blanks(start + 1)
+    closed = window.byte(at) == b"]"
+    while not closed:
+        before = window.text(end, at)
+        if window.byte(at) in (b"", b"]"):
+            said = "expected another element of the array" + ("" if window.byte(at) else ", the file ends")
+            yield Part(before, window.rest(at).strip(), said)
+            return
+        end = window.end_of_value(at)
+        yield Part(before, window.text(at, end))
+        end = window.release(end)
+        at = window.skip_blanks(end)
+        byte = window.byte(at)
+        closed = byte == b"]"
+        if byte == b",":
+            at = window.skip_blanks(at + 1)
+        elif not closed:
+            said = "expected a comma or the end of the array" + ("" if byte else ", the file ends")
+            yield Part(window.text(end, at), window.rest(at).strip(), said)
+            return
+    before, rest = window.text(end, at + 1), window.rest(at + 1)
+    text = rest.strip()
+    if text:
+        yield Part(before, text, "expected nothing after the array")
+    else:
+        yield Part(before + rest)
+
+
+class _Window:
+    """A sliding window over a file's bytes: only the element that is being read is in memory."""
+
+    def __init__(self, path: str, position: Position | None) -> None:
+        self._chunks = self._read(path, position)
+        self._data = bytearray(next(self._chunks, b"").removeprefix(codecs.BOM_UTF8))
+
+    @staticmethod
+    def _read(path: str, position: Position | None) -> Iterator[bytes]:
+        with opened(path, position) as stream:
+            while chunk := stream.read(CHUNK):
+                yield chunk
+
+    def _more(self) -> bool:
+        chunk = next(self._chunks, b"")
+        self._data += chunk
+        return bool(chunk)
+
+    def byte(self, at: int) -> bytes:
+        while at >= len(self._data):
+            if not self._more():
+                return b""
+        return bytes(self._data[at : at + 1])
+
+    def skip_blanks(self, at: int) -> int:
+        while (byte := self.byte(at)) and byte in b" \t\r\n":
+            at += 1
+        return at
+
+    def text(self, start: int, end: int) -> bytes:
+        return bytes(self._data[start:end])
+
+    def rest(self, start: int) -> bytes:
+        while self._more():
+            pass
+        return bytes(self._data[start:])
+
+    def release(self, end: int) -> int:
+        """Forget what was read up to `end`; returns where that place is now."""
+        if end < CHUNK:
+            return end
+        del self._data[:end]
+        return 0
+
+    def end_of_value(self, start: int) -> int:
+        """The place behind the value that begins at `start` (the end of the file if it does not end)."""
+        at, depth = start, 0
+        while True:
+            found = (_INSIDE if depth else _OUTSIDE).search(self._data, at)
+            if found is None:
+                at = len(self._data)
+                if not self._more():
+                    return len(self._data)
+                continue
+            byte = found.group()
+            if byte == b'"':
+                at = self._end_of_string(found.end())
+            elif byte in (b"[", b"{"):
+                depth, at = depth + 1, found.end()
+            elif depth == 0:
+                return found.start()
+            else:
+                depth, at = depth - 1, found.end()
+                if depth == 0:
+                    return at
+
+    def _end_of_string(self, start: int) -> int:
+        """The place behind the closing quote. A step takes 64 KiB at most and never goes back: strings may be large."""
+        at = start
+        while True:
+            found = _STRING_PART.match(self._data, at, min(len(self._data), at + 65536))
+            at = found.end() if found else at
+            if self._data[at : at + 1] == b'"':
+                return at + 1
+            if at + 1 >= len(self._data) and not self._more():
+                return len(self._data)
+
+
+_OUTSIDE = re.compile(rb'["\[\]{},]')
+_INSIDE = re.compile(rb'["\[\]{}]')
+_STRING_PART = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+
+
+def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """A JSON array, a row a line."""
+    lines = f"{path}.lines"
+    try:
+        count = write_jsonl(lines, batches, schema)
+        with open(lines, "rb") as rows, open(path, "wb") as file:
+            between = b"[\n"
+            for row in rows:
+                file.write(between + row.rstrip(b"\n"))
+                between = b",\n"
+            file.write(b"\n]\n" if count else b"[]\n")
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(lines)
+    return count

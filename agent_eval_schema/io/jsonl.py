@@ -1,0 +1,154 @@
+"""JSON Lines, one object a line → batches; each cell keeps its JSON text: nothing is parsed twice."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import pyarrow as pa
+from msgspec import Raw
+
+from agent_eval_schema.cells.batch import is_json_column, make_batch
+from agent_eval_schema.cells.notes import Problem
+from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.io.streams import CHUNK, TEXT_BATCH_BYTES, Position, opened
+from agent_eval_schema.rules import reading
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.privacy import byte_name
+
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def jsonl_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    builder = CellBuilder()
+    for number, line in _numbered(path, position):
+        builder.add(line, f"line {number}")
+        if builder.full:
+            yield builder.take()
+    if builder.size:
+        yield builder.take()
+
+
+def jsonl_line_numbers(path: str) -> Iterator[int]:
+    """The line of the file on which each row stands."""
+    return (number for number, _ in _numbered(path))
+
+
+def _numbered(path: str, position: Position | None = None) -> Iterator[tuple[int, bytes]]:
+    """The lines that are rows, each with its number in the file: blank lines are no rows."""
+    return ((n, line) for n, line in enumerate(jsonl_lines(path, position), start=1) if line and not line.isspace())
+
+
+def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
+    """What stands between the line ends of a file, joined by them the file again: the last line is empty where the
+    file ends with one. A BOM is no part of a line."""
+    with opened(path, position) as stream:
+        rest, first = [b""], True
+        while chunk := stream.read(CHUNK):
+            if first:
+                chunk, first = chunk.removeprefix(codecs.BOM_UTF8), False
+            head, newline, tail = chunk.rpartition(b"\n")
+            if newline:
+                rest.append(head)
+                yield from b"".join(rest).split(b"\n")
+                rest = [tail]
+            else:
+                rest.append(chunk)
+        yield b"".join(rest)
+
+
+class CellBuilder:
+    """Objects as JSON text, one after the other → a batch whose cells are the texts of their values."""
+
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self.size = 0
+        self._bytes = 0
+        self._cells: dict[str, list[bytes | None]] = {}
+        self._problems: dict[int, list[Problem]] = {}
+        self._lines: dict[int, str] = {}
+
+    @property
+    def full(self) -> bool:
+        return self._bytes >= TEXT_BATCH_BYTES or self.size >= 8192
+
+    def add(self, text: bytes, where: str, problem: str = "") -> None:
+        """Take the next object; with a `problem`, the text is no row, and that is why."""
+        row: dict[str, Raw] = {}
+        try:
+            if problem:
+                raise _NoRow(problem)
+            text.isascii() or text.decode()
+            row = _decode_object(text)
+        except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
+            self._problems[self.size] = [_row_problem(text, where, error)]
+            self._lines[self.size] = text.decode("utf-8", "replace")
+        for name, raw in row.items():
+            column = self._cells.get(name)
+            if column is None:
+                column = self._cells[name] = [None] * self.size
+            cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
+            column.append(None if cell == b"null" else cell)
+        self.size += 1
+        self._bytes += len(text)
+        if len(row) < len(self._cells):
+            for column in self._cells.values():
+                if len(column) < self.size:
+                    column.append(None)
+
+    def take(self) -> pa.RecordBatch:
+        columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
+        batch = make_batch(columns, self._problems, self.size, self._lines)
+        self._clear()
+        return batch
+
+
+class _NoRow(Exception):
+    pass
+
+
+def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
+    """Why a line is not a row, with its number (and the byte in it)."""
+    if isinstance(error, _NoRow):
+        return None, reading.MALFORMED_ROW.code, f"{where}: {error}"
+    if isinstance(error, UnicodeDecodeError):
+        byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
+        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got {byte}"
+    value = jsontext.parse(text)
+    if isinstance(value, jsontext.Malformed):
+        rule = reading.MALFORMED_ROW if value.rule is reading.MALFORMED_JSON else value.rule
+        return None, rule.code, f"{where}: {value.message}"
+    return None, reading.NOT_A_ROW.code, f"{where}: expected an object with columns, got {describe(value)}"
+
+
+def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    count = 0
+    with open(path, "wb") as file:
+        for batch in batches:
+            names = [n for n in schema.names if n in batch.schema.names]
+            keys = [jsontext.encode(n) + b":" for n in names]
+            columns = [_json_texts(batch, n) for n in names]
+            for cells in zip(*columns, strict=True):
+                given = [k + c for k, c in zip(keys, cells, strict=True) if c is not None]
+                file.write(b"{" + b",".join(given) + b"}\n")
+            count += batch.num_rows
+    return count
+
+
+def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
+    """Each cell as JSON; a cell that is JSON already goes out as it came in."""
+    at = batch.schema.get_field_index(name)
+    if is_json_column(batch.schema.field(at)):
+        # An indented JSON file has line ends between the parts of a value (never inside of a text); a line must not.
+        return [None if v is None else _ENDS.sub(" ", v).encode() for v in batch.column(at).to_pylist()]
+    values = canonical_values(batch.column(at), batch.schema.field(at))
+    return [None if v is None else encode_json(v) for v in values]
+
+
+encode_json = msgspec.json.Encoder(enc_hook=str).encode
+_ENDS = re.compile(r"[\r\n]+")

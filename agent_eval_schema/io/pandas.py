@@ -1,0 +1,115 @@
+"""A pandas frame ⇄ batches of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from agent_eval_schema.cells.batch import make_batch, repeated
+from agent_eval_schema.cells.cells import native
+from agent_eval_schema.cells.notes import Problem, own_columns
+from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.records import bytes_per_row, column_name, encode_cells
+from agent_eval_schema.io.source import Source, rows_per_batch
+from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+
+
+def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
+    """Original cells as a frame of the values that stand in the file."""
+    parts = [_frame(batch) for batch in batches]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
+    """The frame with the rows' positions in the file as its index."""
+    frame.index = pd.Index(np.flatnonzero(mask), name="row")
+    return frame
+
+
+def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    columns = {batch.schema.names[i]: pd.Series(native(batch, i), dtype="object") for i in own_columns(batch.schema)}
+    return pd.DataFrame(columns, index=pd.RangeIndex(batch.num_rows))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# pandas
+def from_pandas(frame: pd.DataFrame) -> Source:
+    kept = (
+        frame.copy()
+    )  # of the cells, not of what they refer to: later assignments to the frame do not reach the report
+    names = [column_name(c) for c in frame.columns]
+    positions = {n: i for i, n in reversed(list(enumerate(names)))}
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        head = [kept.iloc[:64, i].tolist() for i in range(kept.shape[1])]
+        step = rows_per_batch(bytes_per_row(zip(*head, strict=True)))
+        for start in range(0, len(kept), step):
+            part = kept.iloc[start : start + step]
+            columns, problems = dict[str, tuple[pa.Array, bool]](), dict[int, list[Problem]]()
+            for name in dict.fromkeys(names):
+                columns[name] = _series_cells(part.iloc[:, positions[name]], name, problems)
+            yield make_batch(columns, problems, len(part))
+
+    def original(name: str) -> pd.Series[Any]:
+        return kept.iloc[:, positions[name]]
+
+    return Source(
+        "pandas",
+        batches,
+        lambda mask: kept[mask],
+        repeated_columns=repeated(names),
+        original=original,
+        read_share=lambda rows: rows / max(len(kept), 1),
+    )
+
+
+def _series_cells(series: pd.Series[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
+    if series.dtype == object:
+        return encode_cells(series.to_numpy(), name, problems)
+    try:
+        array = (
+            _timestamps(series) if isinstance(series.dtype, pd.DatetimeTZDtype) else pa.array(series, from_pandas=True)
+        )
+    except (pa.ArrowException, TypeError, ValueError, UnicodeError):
+        return encode_cells(series.astype(object).to_numpy(), name, problems)
+    return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array), False
+
+
+def _timestamps(series: pd.Series[Any]) -> pa.Array:
+    """Times with a zone, by way of UTC: Arrow's own conversion uses what pandas 3 deprecates."""
+    naive = pa.array(series.dt.tz_convert("UTC").dt.tz_localize(None), from_pandas=True)
+    return naive.cast(pa.timestamp(naive.type.unit, "UTC"))
+
+
+def to_pandas(batches: Iterable[pa.RecordBatch], source: Source) -> pd.DataFrame:
+    """Normalised rows as a frame: objects in cells are Python objects, absent is None (or NA in numbers)."""
+    kinds, columns = to_columns(batches)
+    return pd.DataFrame({n: _column(n, columns[n], kind, source) for n, kind in kinds.items()})
+
+
+def canonical_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Canonical rows as a frame with the canonical columns, then the others that the first row has."""
+    names = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
+    kinds = {f.name: f.type for f in ROW_SCHEMA}
+    return pd.DataFrame({n: _series([row[n] for row in rows], kinds.get(n, pa.string())) for n in names})
+
+
+def _column(name: str, values: list[Any], kind: pa.DataType, source: Source) -> Any:
+    if name in COLUMNS or source.original is None:
+        return _series(values, kind)
+    given = source.original(name)  # carried along unchanged, its dtype too
+    return given.reset_index(drop=True) if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
+
+
+def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
+    if pa.types.is_integer(kind):
+        return pd.Series(values, dtype="UInt64" if pa.types.is_unsigned_integer(kind) else "Int64")
+    if pa.types.is_floating(kind):
+        return pd.Series(values, dtype="float64")
+    if pa.types.is_boolean(kind):
+        return pd.Series(values, dtype="boolean")
+    return pd.Series(values, dtype="object")

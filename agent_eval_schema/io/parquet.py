@@ -1,0 +1,214 @@
+"""Parquet, a file or a folder of files → batches, one page at a time: memory does not grow with the row group.
+
+A folder is what Spark and others write: its files in the order of their names, those that begin with _ or . left out.
+Each file may have columns of its own; folders in it that are named `column=value` say that column of all their rows.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from agent_eval_schema.cells.arrow import is_text
+from agent_eval_schema.cells.batch import without_marks
+from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.source import BATCH_BYTES, Share, rows_per_batch
+from agent_eval_schema.io.streams import CHUNK, Position
+from agent_eval_schema.issues import EvalSetError
+
+
+@contextmanager
+def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    try:
+        # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
+        with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=CHUNK, pre_buffer=False) as table:
+            yield table
+    except (OSError, pa.ArrowException) as error:
+        raise EvalSetError(f"{path}: cannot be read as Parquet: {error}") from error
+
+
+ENDINGS = (".parquet", ".pq")
+
+
+def files_of(path: str) -> list[str]:
+    """The files of a folder of Parquet, or the file itself. Of the folders in it only `column=value` are looked into:
+    a folder of anything is not a table because there is Parquet somewhere below."""
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = [n for n in folders if "=" in n and _counts(n)]
+        found += [os.path.join(folder, n) for n in names if _counts(n) and n.lower().endswith(ENDINGS)]
+    return sorted(found)
+
+
+def _counts(name: str) -> bool:
+    return name[:1] not in ("_", ".")
+
+
+def _said_by_folders(path: str, file: str) -> dict[str, str | None]:
+    """The columns that the names of folders say: `day=2025-11-03`."""
+    pairs = [part.partition("=") for part in os.path.relpath(file, path).split(os.sep)[:-1]]
+    return {unquote(n): None if v == _NULL else unquote(v) for n, equals, v in pairs if n and equals}
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+class _File(NamedTuple):
+    """An open file of a table: what the folders say of its rows, and how many rows are read at once at most."""
+
+    table: pq.ParquetFile
+    said: dict[str, str | None]
+    step: int
+
+    def batches(self, group: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The batches of a row group, which are of one size, or of all."""
+        groups, step = (None, self.step) if group is None else ([group], self._even_step(group))
+        for batch in self.table.iter_batches(batch_size=step, row_groups=groups):
+            yield _with(without_marks(batch), self.said)
+
+    def _even_step(self, group: int) -> int:
+        """As many batches as the step makes of a row group, without a small one at the end."""
+        rows: int = max(self.table.metadata.row_group(group).num_rows, 1)
+        return math.ceil(rows / math.ceil(rows / self.step))
+
+
+def _files(path: str) -> Iterator[_File]:
+    for name in files_of(path):
+        with _parquet(name) as table:
+            # asked once: the metadata of a file of many groups takes longer to go through than one of them
+            step = rows_per_batch(sum(_sizes(table)) / max(table.metadata.num_rows, 1))
+            yield _File(table, _said_by_folders(path, name), step)
+
+
+def _sizes(table: pq.ParquetFile) -> list[int]:
+    """The bytes of each row group."""
+    return [table.metadata.row_group(i).total_byte_size for i in range(table.metadata.num_row_groups)]
+
+
+def _with(batch: pa.RecordBatch, said: dict[str, str | None]) -> pa.RecordBatch:
+    for name, value in said.items():
+        if name not in batch.schema.names:
+            cells = pa.array([value], pa.string()).take(pa.array(np.zeros(batch.num_rows, np.int32)))
+            batch = batch.append_column(name, cells)
+    return batch
+
+
+def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    if position is not None:
+        position.rows = sum(file.table.metadata.num_rows for file in _files(path))
+    any_rows = False
+    for file in _files(path):
+        any_rows |= file.table.metadata.num_rows > 0
+        yield from file.batches()
+    if not any_rows:
+        yield _with(without_marks(pa.RecordBatch.from_pylist([], schema=file.table.schema_arrow)), file.said)
+
+
+def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Every row group is a unit, so that a worker only reads its own; few groups are shared batch by batch."""
+    sizes = [size for file in _files(path) for size in _sizes(file.table)]
+    if len(sizes) < 4 * share.workers:
+        units = enumerate(parquet_batches(path))
+        yield from ((i, b) for i, b in units if share.has(i, BATCH_BYTES))
+        return
+    mean = sum(sizes) / len(sizes)
+    for number, group, file in _groups(path):
+        if share.has(number, mean):
+            yield from ((number, batch) for batch in file.batches(group))
+
+
+def _groups(path: str) -> Iterator[tuple[int, int, _File]]:
+    """The row groups of all files: the number in the table, that in the file, and the file."""
+    number = 0
+    for file in _files(path):
+        for group in range(file.table.metadata.num_row_groups):
+            yield number, group, file
+            number += 1
+
+
+def parquet_columns(path: str) -> list[str]:
+    """The columns of a file; of a folder, those of all its files."""
+    if not os.path.isdir(path):
+        return [n for file in _files(path) for n in file.table.schema_arrow.names]
+    return list(dict.fromkeys(n for file in _files(path) for n in [*file.table.schema_arrow.names, *file.said]))
+
+
+def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
+    """The batches of a share, each with its row group and its number in that group: the same numbers for any number of
+    workers."""
+    groups = sum(file.table.metadata.num_row_groups for file in _files(path))
+    by_batch = groups < 4 * share.workers  # too few groups to go round
+    for number, group, file in _groups(path):
+        if by_batch or number % share.workers == share.worker:
+            for place, batch in enumerate(file.batches(group)):
+                if not by_batch or (number + place) % share.workers == share.worker:
+                    yield number, place, batch
+
+
+def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    schema = pa.schema([f.remove_metadata() for f in schema])
+    _require_parquet_types(schema)
+    count = 0
+    # The least and the greatest of large texts help nobody, and stay in memory until the file is closed.
+    narrow = [f.name for f in schema if not is_text(f.type) and not pa.types.is_nested(f.type)]
+    with pq.ParquetWriter(path, schema, write_statistics=narrow or False, **_PARQUET) as writer:
+        for table in _in_groups(fitted(batch, schema) for batch in batches):
+            try:
+                writer.write_table(table)
+            except pa.ArrowException as error:
+                raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
+            count += table.num_rows
+    return count
+
+
+GROUP_BYTES = 16 << 20
+"""A row group of Parquet has at least so many bytes. What is said of a group stays in memory until the file is closed,
+25 KB of an evaluation set: small groups would make memory grow with the file."""
+
+
+def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of that size; none of them is copied for it."""
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= GROUP_BYTES:
+            yield pa.concat_tables(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_tables(held)
+
+
+_PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}
+"""Snappy takes half the time of zstd for half as much again of disk. Cells of an evaluation set hardly ever repeat, so
+that a dictionary of them is made in vain."""
+
+
+def _require_parquet_types(schema: pa.Schema) -> None:
+    """Name the column whose type Parquet does not have."""
+    for field in schema:
+        try:
+            pq.write_metadata(pa.schema([field]), io.BytesIO())
+        except pa.ArrowException as error:
+            raise pa.ArrowInvalid(f"the column {field.name!r} of type {field.type}: {error}") from error
+
+
+def _culprit(table: pa.Table) -> str:
+    for name in table.schema.names:
+        try:
+            pq.write_table(table.select([name]), io.BytesIO())
+        except pa.ArrowException:
+            return str(name)
+    return "?"

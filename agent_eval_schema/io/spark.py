@@ -1,0 +1,230 @@
+"""A Spark DataFrame is checked where it is: the kernel goes to the rows, verdicts come back.
+
+    spark_validate(df)       df ──mapInArrow(check_batch)──▶ verdicts, a line a row
+    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed verdicts ──▶ the driver's Fold ──▶ Report
+
+No row is collected. The driver fetches what a Fold needs: a few bytes a row, packed, a partition at a time. What a
+Report is asked for later (`rows`, excerpts of cells) is streamed; `valid` and `invalid` are DataFrames.
+
+The package must be installed where the executors run. Works with the API of Spark 3.5, and so with 4.x and Connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpack
+from agent_eval_schema.cells.batch import repeated, without_marks
+from agent_eval_schema.io.source import Source, rows_per_batch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def spark_source(df: DataFrame) -> Source:
+    """The source for a Spark DataFrame. Rows are in the order of its partitions; that must be the same at each reading,
+    as it is for files and tables (else persist the DataFrame first)."""
+    there = OnSpark(df)
+    return Source(
+        kind="spark",
+        batches=there.batches,
+        take=there.take,
+        nests=False,
+        repeated_columns=repeated(df.columns),
+        remote=there,
+    )
+
+
+class OnSpark:
+    """The rows of a DataFrame, as a `Source` needs them; see `Remote`."""
+
+    def __init__(self, df: DataFrame) -> None:
+        self._names = df.columns
+        self._df = plainly_named(df)
+
+    def batches(self) -> Batches:
+        """The rows, streamed to the driver; first a batch without rows, which has the columns."""
+        yield self._columns
+        yield from self._fetched(without_marks)
+
+    def any(self, test: Callable[[pa.RecordBatch], bool]) -> bool:
+        """Whether the test is true of any batch; looks no further than it must."""
+        return bool(in_python(self._df, partial(_any, test, self._names), "found boolean").limit(1).collect())
+
+    def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Batches:
+        """What `work` makes of every batch on the executors, in the order of the rows; first of one without rows."""
+        yield work(self._columns)
+        yield from self._fetched(work)
+
+    def take(self, mask: np.ndarray[Any, Any]) -> DataFrame:
+        """The rows where the mask is true, as a DataFrame with the columns of this one."""
+        rows = numbered(self._df)
+        parts = rows.selectExpr(f"CAST(shiftright(place, {PLACE_BITS}) AS int) AS part").groupBy("part").count()
+        sizes: dict[int, int] = {row[0]: row[1] for row in parts.collect()}
+        starts = np.zeros(max(sizes, default=0) + 2, np.int64)
+        for part, size in sizes.items():
+            starts[part + 1] = size
+        taken = in_python(rows, partial(_taken, np.packbits(mask), np.cumsum(starts)), self._df.schema)
+        return taken.toDF(*self._names)
+
+    @cached_property
+    def _columns(self) -> pa.RecordBatch:
+        """A batch without rows: of the types that Spark's rows have, if there is one to see."""
+        messages = partial(_messages, without_marks, self._names)
+        for row in in_python(self._df.limit(1), messages, "message binary").collect():
+            return unpack(row[0]).slice(0, 0)
+        return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
+
+    def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Batches:
+        with held(in_python(self._df, partial(_messages, work, self._names), "message binary")) as messages:
+            for row in messages.toLocalIterator():
+                yield unpack(row[0])
+
+
+def plainly_named(df: DataFrame) -> DataFrame:
+    """The DataFrame with columns c0, c1 …: mapInArrow looks columns up by name, and fails on a name with a dot or a
+    backtick, or that stands twice. `named` gives the names back."""
+    return df.toDF(*(f"c{i}" for i in range(len(df.columns))))
+
+
+PLACE_BITS = 33
+"""Where Spark's own numbers of rows have the partition: `monotonically_increasing_id` is documented so."""
+
+
+def numbered(df: DataFrame) -> DataFrame:
+    """The DataFrame, plainly named, with a first column that says where each row is: its partition and its place in it.
+    (The number that a task has is no such thing: in a union of two DataFrames those of the second count on.)"""
+    from pyspark.sql.functions import monotonically_increasing_id
+
+    plain = plainly_named(df)
+    return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
+
+
+def in_python(df: DataFrame, work: Callable[[Batches], Batches], schema: Any) -> DataFrame:
+    """What `work` makes of the rows of a plainly named DataFrame, as mapInArrow gives it, but for the time that null
+    lists take."""
+    return lists_filled(df).mapInArrow(partial(_with_nulls, work), schema)
+
+
+def lists_filled(df: DataFrame) -> DataFrame:
+    """The DataFrame with empty lists and maps for those that are null, and behind its columns one for each of these, in
+    their order, that says where. Spark 4 measures what it has gathered for Python at each row, and goes through all
+    nulls of a list again: with mostly null lists that takes longer than all else."""
+    empty = {f.name: f"{kind}()" for f in df.schema.fields if (kind := f.dataType.typeName()) in ("array", "map")}
+    filled = [f"COALESCE({name}, {empty[name]}) AS {name}" if name in empty else name for name in df.columns]
+    return df.selectExpr(*filled, *(f"{name} IS NULL AS {name}_null" for name in empty))
+
+
+@contextmanager
+def held(df: DataFrame) -> Iterator[DataFrame]:
+    """The DataFrame, computed on all executors at once and kept until it has been read: partitions that are fetched in
+    turn would be computed in turn. Where nothing can be kept (serverless compute) they are."""
+    from pyspark.errors import PySparkException
+
+    try:
+        df = df.persist()
+    except PySparkException:
+        yield df
+        return
+    try:
+        df.count()
+        yield df
+    finally:
+        df.unpersist()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# on the executors
+def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
+    """Batches with their real names, of our size (those of Spark have 10,000 rows, however large a row is), moments in
+    UTC (Spark writes those of the session's zone)."""
+    for batch in batches:
+        batch = cast_all(pa.RecordBatch.from_arrays(batch.columns, names=list(names)), in_utc)
+        # not nbytes: it reads offsets, and Spark 3.5 writes none for a list without items below another; Arrow crashes
+        step = rows_per_batch(batch.get_total_buffer_size() / max(batch.num_rows, 1))
+        for start in range(0, batch.num_rows, step):
+            yield without_marks(batch.slice(start, step))
+
+
+def _with_nulls(work: Callable[[Batches], Batches], batches: Batches) -> Batches:
+    return work(_as_they_were(batches))
+
+
+def _as_they_were(batches: Batches) -> Batches:
+    """The rows as they were before `lists_filled`."""
+    for batch in batches:
+        lists = [i for i, f in enumerate(batch.schema) if pa.types.is_list(f.type) or pa.types.is_map(f.type)]
+        columns = batch.columns[: batch.num_columns - len(lists)]
+        for i, absent in zip(lists, batch.columns[len(columns) :], strict=True):
+            columns[i] = _absent(columns[i], absent)
+        yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[: len(columns)])
+
+
+def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
+    """The lists or maps, null where that is said. What is in them is not looked at: see `named`."""
+    valid = pa.compute.invert(absent).buffers()[1]
+    return pa.Array.from_buffers(lists.type, len(lists), [valid, lists.buffers()[1]], children=[lists.values])
+
+
+def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Batches) -> Batches:
+    """What was made of each batch, packed into one cell."""
+    for batch in named(names, batches):
+        yield pa.RecordBatch.from_arrays([pa.array([pack(work(batch))], pa.binary())], names=["message"])
+
+
+def _any(test: Callable[[pa.RecordBatch], bool], names: Sequence[str], batches: Batches) -> Batches:
+    if any(map(test, named(names, batches))):
+        yield pa.RecordBatch.from_arrays([pa.array([True])], names=["found"])
+
+
+def _taken(bits: np.ndarray[Any, Any], starts: np.ndarray[Any, Any], batches: Batches) -> Batches:
+    mask = np.unpackbits(bits).astype(bool)
+    for batch in batches:
+        places = np.asarray(batch.column(0))
+        rows = starts[places >> PLACE_BITS] + (places & ((1 << PLACE_BITS) - 1))
+        yield filtered(batch.select(range(1, batch.num_columns)), mask[rows])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# types
+def ddl_of(kind: pa.DataType) -> str:
+    """An Arrow type as Spark's DDL writes it."""
+    if pa.types.is_map(kind):
+        return f"map<{ddl_of(kind.key_type)},{ddl_of(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"array<{ddl_of(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{','.join(f'{quoted(f.name)}:{ddl_of(f.type)}' for f in kind)}>"
+    return _DDL[kind]
+
+
+_DDL = {
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float64(): "double",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+
+
+def ddl(schema: pa.Schema) -> str:
+    """An Arrow schema as Spark's DDL writes it."""
+    return ", ".join(f"{quoted(f.name)} {ddl_of(f.type)}" for f in schema)
+
+
+def quoted(name: str) -> str:
+    """A name as Spark SQL takes it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,55 @@
+"""A file as a stream of bytes, decompressed by its ending."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO
+
+import pyarrow as pa
+
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text.visible import visible
+
+CHUNK = 1 << 20
+"""Bytes that are read from a text file at once."""
+
+TEXT_BATCH_BYTES = 8 << 20
+
+COMPRESSIONS = (".gz", ".bz2", ".zst")
+
+
+class Position:
+    """How far the reading of a file has come: its reader says what it reads, whoever waits asks for the share."""
+
+    def __init__(self) -> None:
+        self.rows: int | None = None
+        self._file: IO[bytes] | None = None
+
+    def follow(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def share(self, rows: int) -> float | None:
+        """The part of the file that has been read: by its rows, if it says how many it has, else by its bytes. The
+        system knows the place in a file, so a reader in another thread need not be asked."""
+        if self.rows is not None:
+            return min(1.0, rows / max(self.rows, 1))
+        try:
+            handle = self._file.fileno() if self._file is not None else -1
+            return os.lseek(handle, 0, os.SEEK_CUR) / max(os.fstat(handle).st_size, 1)
+        except (OSError, ValueError):  # closed: all of it has been read
+            return None if self._file is None else 1.0
+
+
+@contextmanager
+def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
+    """The file's bytes, decompressed by its ending."""
+    compression = pa.Codec.detect(visible(path)).name if path.lower().endswith(COMPRESSIONS) else None
+    try:
+        with open(path, "rb") as file, pa.input_stream(file, compression=compression) as stream:
+            if position is not None:
+                position.follow(file)
+            yield stream
+    except (OSError, pa.ArrowException) as error:
+        raise EvalSetError(f"{path}: cannot be read: {error}") from error

@@ -1,0 +1,60 @@
+"""Batches → a file, by its extension: Parquet, JSON Lines, JSON, CSV or a Delta folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from agent_eval_schema.io.atomic import replacing, require_place
+from agent_eval_schema.io.csv import write_csv
+from agent_eval_schema.io.json import write_json
+from agent_eval_schema.io.jsonl import write_jsonl
+from agent_eval_schema.io.parquet import write_parquet
+from agent_eval_schema.issues import EvalSetError
+
+
+def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Stream rows into a JSONL, JSON, CSV or Parquet file, or a new Delta folder `….delta`, by its ending. Returns how
+    many.
+
+    `schema` names all columns: a batch may lack some, and then they are null.
+    """
+    require_writable(path)
+    if _written_ending(path) == DELTA:
+        from agent_eval_schema.io.delta import write_delta
+
+        return write_delta(path, batches, schema)
+    with replacing(path) as temporary:
+        return _WRITERS[_written_ending(path)](temporary, batches, schema)
+
+
+def require_writable(path: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
+    if _written_ending(path) == DELTA:
+        from agent_eval_schema.io.delta import require_new_delta
+
+        return require_new_delta(path)
+    if _written_ending(path) not in _WRITERS:
+        known = " or ".join([*_WRITERS, DELTA])
+        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {known}")
+    return require_place(path)
+
+
+DELTA = ".delta"
+"""The ending by which the folder of a new Delta table is told from a file; one that is read needs none."""
+
+
+def _written_ending(path: str) -> str:
+    return os.path.splitext(path.lower().rstrip("/"))[1]
+
+
+_WRITERS = {
+    ".jsonl": write_jsonl,
+    ".ndjson": write_jsonl,
+    ".json": write_json,
+    ".csv": write_csv,
+    ".parquet": write_parquet,
+    ".pq": write_parquet,
+}

@@ -1,0 +1,1 @@
+"""Trajectory metrics of a whole batch at once, in numpy."""

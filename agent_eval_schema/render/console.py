@@ -1,0 +1,83 @@
+"""One finding as one line of plain text, for forms without colours. Computes nothing; shows cells through `visible`."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.text.edits import Edit, Side
+from agent_eval_schema.text.visible import inert, visible
+
+
+def finding(issue: Issue, *, with_row: bool = True) -> str:
+    """Where, and what: `row 5, hr-006, request.messages[0].role: expected …`."""
+    where = (f"row {issue.row}" if with_row and issue.row is not None else None, issue.request_id, issue.path)
+    place = ", ".join(visible(w) for w in where if w)
+    return f"{place}: {visible(issue.message)}" if place else visible(issue.message)
+
+
+SHOWN = 3
+"""Examples of a field, of a code and of a metric, and edits of a cell."""
+
+OLD, NEW = "red", "green"
+
+
+def sides(edit: Edit) -> Iterator[tuple[str, str, Text]]:
+    """The old text and the new one, what differs in bold."""
+    sides: tuple[tuple[Side, str, str], ...] = (("old", "-", OLD), ("new", "+", NEW))
+    for side, sign, style in sides:
+        if edit.text(side) is not None:
+            line = Text(style=style)
+            for part in edit.parts:
+                if part.side in ("both", side):
+                    line.append(visible(part.text), style="" if part.side == "both" else f"bold {style}")
+            yield sign, style, line
+
+
+def print_signed(console: Console, sign: str, style: str, text: Text, indent: int) -> None:
+    """A text behind its sign; its further lines begin where the first one does."""
+    line = Table.grid(padding=(0, 1))
+    line.add_column(no_wrap=True)
+    line.add_column(overflow="fold")
+    line.add_row(Text(sign, style=style), text)
+    console.print(Padding(line, (0, 0, 0, indent)))
+
+
+def print_more(console: Console, count: int, indent: int) -> None:
+    """How many there are beyond those shown, if any."""
+    if count > 0:
+        console.print(Padding(Text(f"… and {count:,} more", style="dim"), (0, 0, 0, indent)))
+
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
+TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Notes"}
+
+
+def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
+    """What is drawn on a console of the given width (that of the terminal, or 100), as text."""
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=width or min(shutil.get_terminal_size((100, 24)).columns, 120),
+        force_terminal=color,
+        force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
+        color_system="standard" if color else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    draw(console)
+    return "\n".join(inert(line.rstrip()) for line in buffer.getvalue().splitlines()) + "\n"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 row`, `1,000 rows`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

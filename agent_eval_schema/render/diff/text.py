@@ -1,0 +1,232 @@
+"""A comparison as text, in the order of a review: rows, fields from what to what, issues, what can be measured.
+
+Computes nothing: every number is the Review's. All text from cells goes through `visible`, and no markup is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.render.console import NEW, OLD, SHOWN, STYLES, drawn, plural, print_more, print_signed, sides
+from agent_eval_schema.render.diff.summary import Change, IssueChange, MetricChange, MetricRow, Place, Review, Summary
+from agent_eval_schema.text.visible import visible
+
+ROWS_SHOWN = 5
+"""Rows added, removed, made invalid … in a text; JSON and the frames of a Diff have more."""
+
+
+def diff_text(review: Review, *, color: bool, width: int | None, system: str) -> str:
+    """The whole comparison for a terminal of the given width (that of the terminal, or 100, if not given)."""
+    metrics_of(system)  # a wrong name is told, not drawn as nothing
+    return drawn(lambda console: print_diff(console, review, system), color, width)
+
+
+def print_diff(console: Console, review: Review, system: str = "databricks") -> None:
+    """Draw the comparison on a console that reads no markup."""
+    _print_verdict(console, review)
+    _print_rows(console, review)
+    _print_fields(console, review)
+    _print_issues(console, review)
+    _print_metrics(console, review, system)
+    if not review.same:
+        console.print("\nRows are counted from 0; row 4 → 3 was row 4 and is row 3.", style="dim")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# verdict
+def _print_verdict(console: Console, review: Review) -> None:
+    for sign, side, style in (("---", review.old, OLD), ("+++", review.new, NEW)):
+        console.print(Text(f"{sign} {described(side)}", style="dim " + style))
+    console.print(Text(verdict(review), style="bold red" if review.losses else "bold green" if review.same else "bold"))
+
+
+def described(side: Summary) -> str:
+    """One side in a line."""
+    where = f"{visible(side.source)}: " if side.source else ""
+    return f"{where}{plural(side.rows, 'row')}, {side.valid:,} valid; {side.format} format, outputs {side.outputs}"
+
+
+def verdict(review: Review) -> str:
+    """One sentence: what happened to the data set?"""
+    rows = review.rows
+    if review.same:
+        moved = f"; {rows.moved:,} of them moved" if rows.moved else ""
+        return f"No difference: {'the row is' if rows.new == 1 else f'all {rows.new:,} rows are'} the same{moved}."
+    parts = [
+        f"{count:,} {word}"
+        for count, word in ((rows.added, "added"), (rows.removed, "removed"), (rows.moved, "moved"))
+        if count
+    ]
+    head = f"{rows.changed:,} of {plural(rows.matched, 'matched row')} changed" if rows.changed else "No row changed"
+    return ", ".join([head, *parts]) + "".join(f"; {part}" for part in _consequences(review)) + "."
+
+
+def _consequences(review: Review) -> Iterator[str]:
+    rows = review.rows
+    for count, what in (
+        (rows.became_invalid, "became invalid"),
+        (rows.became_valid, "became valid"),
+        (rows.lost_a_metric, "lost a metric"),
+        (rows.gained_a_metric, "gained a metric"),
+    ):
+        if count:
+            yield f"{count:,} {what}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows and fields
+def _print_rows(console: Console, review: Review) -> None:
+    rows = review.rows
+    _print_columns(console, review)
+    for title, count, places, sign, style in (
+        ("Removed", rows.removed, review.removed, "-", OLD),
+        ("Added", rows.added, review.added, "+", NEW),
+        ("Invalid now", rows.became_invalid, review.became_invalid, "✗", OLD),
+        ("Valid now", rows.became_valid, review.became_valid, "✓", NEW),
+    ):
+        if count:
+            _print_title(console, f"{title} ({count:,})")
+            for place in places[:ROWS_SHOWN]:
+                line = _label(place).append(f"  {visible(place.asks)}")
+                line.append(f"  invalid: {', '.join(place.errors)}" if place.errors else "", style=OLD)
+                print_signed(console, sign, style, line, 2)
+            print_more(console, count - len(places[:ROWS_SHOWN]), 2)
+
+
+def _print_columns(console: Console, review: Review) -> None:
+    if not (review.columns_added or review.columns_dropped):
+        return
+    _print_title(console, "Columns")
+    for names, sign, style in ((review.columns_dropped, "-", OLD), (review.columns_added, "+", NEW)):
+        if names:
+            print_signed(console, sign, style, Text(", ".join(map(visible, names))), 2)
+
+
+def _print_fields(console: Console, review: Review) -> None:
+    if not review.fields:
+        return
+    _print_title(console, f"Changed ({review.rows.changed:,})")
+    for field in review.fields:
+        name = Text(visible(field.field), style="cyan").append(f"  {plural(field.rows, 'row')}", style="default")
+        console.print(Padding(name, (0, 0, 0, 2)))
+        for change in field.examples[:SHOWN]:
+            _print_change(console, field.field, change)
+        print_more(console, field.rows - len(field.examples[:SHOWN]), 6)
+
+
+def _print_change(console: Console, field: str, change: Change) -> None:
+    console.print(Padding(_label(change.row), (0, 0, 0, 6)))
+    for edit in change.edits[:SHOWN]:
+        if edit.path != field:
+            console.print(Padding(Text(visible(edit.path), style="cyan"), (0, 0, 0, 8)))
+        for sign, style, line in sides(edit):
+            print_signed(console, sign, style, line, 8)
+    print_more(console, change.more_edits + len(change.edits[SHOWN:]), 8)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# issues and metrics
+def _print_issues(console: Console, review: Review) -> None:
+    if not review.issues:
+        return
+    _print_title(console, "Issues")
+    for line in review.issues:
+        title = Text(f"{line.code} {line.name}", style=STYLES[line.severity])
+        title.append(f"  {line.old:,} → {line.new:,}  ", style="not bold default")
+        title.append(f"({', '.join(moves(line))})", style="not bold default")
+        console.print(Padding(title, (0, 0, 0, 2)))
+        _print_found(console, line.gained_examples, "+", NEW)
+        _print_found(console, line.lost_examples, "-", OLD)
+
+
+def moves(line: IssueChange) -> Iterator[str]:
+    """In words, why a number is another one."""
+    for count, what in (
+        (line.gained, "gained"),
+        (line.lost, "lost"),
+        (line.on_added, "on added rows"),
+        (line.on_removed, "on removed rows"),
+    ):
+        if count:
+            yield f"{count:,} {what}"
+
+
+def _print_found(console: Console, issues: Sequence[Issue], sign: str, style: str) -> None:
+    for issue in issues[:SHOWN]:
+        line = Text()
+        if issue.row is not None:
+            line.append(f"row {issue.row:,}", style="bold")
+            line.append(f" ({visible(issue.request_id)})" if issue.request_id else "").append("  ")
+        line.append(f"{visible(issue.path)}: " if issue.path else "", style="cyan")
+        line.append(visible(issue.message))
+        print_signed(console, sign, style, line, 6)
+
+
+def _print_metrics(console: Console, review: Review, system: str) -> None:
+    for name in SYSTEMS if system == "all" else (system,):
+        of_system = [line for line in review.metrics if line.system == name]
+        differing = [line for line in of_system if line.gained or line.lost or line.old != line.new]
+        if differing:
+            _print_title(console, f"What can be measured ({name}): {len(differing)} of {len(of_system)} metrics differ")
+            console.print(Padding(_metrics_table(differing), (0, 0, 0, 2)))
+    others = Counter(
+        line.system for line in review.metrics if (line.gained or line.lost) and system not in (line.system, "all")
+    )
+    if others:
+        counts = ", ".join(f"{plural(count, 'metric')} of {name}" for name, count in others.items())
+        console.print(Padding(Text(f"Gained or lost as well: {counts} (--system all)", style="dim"), (0, 0, 0, 2)))
+
+
+def _metrics_table(lines: list[MetricChange]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold", ratio=1)
+    for line in lines:
+        numbers = f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}"
+        table.add_row(line.metric, numbers, reasons(line))
+    return table
+
+
+def reasons(line: MetricChange) -> Text:
+    """Which rows lost and gained it, and why; rows that came and went are only counted."""
+    text = Text()
+    for rows, count, sign, style in (
+        (line.lost_examples, line.lost, "-", OLD),
+        (line.gained_examples, line.gained, "+", NEW),
+    ):
+        if count:
+            text.append("; " if text else "").append(f"{sign}{count:,} ", style=style)
+            more = "; …" if count > SHOWN else ""
+            text.append("; ".join(map(_reason, rows[:SHOWN])) + more)
+    for count, sign, what, style in ((line.on_removed, "-", "removed", OLD), (line.on_added, "+", "added", NEW)):
+        if count:
+            text.append("; " if text else "").append(f"{sign}{count:,} ", style=style).append(what)
+    return text
+
+
+def _reason(row: MetricRow) -> str:
+    name = visible(row.row.request_id) if row.row.request_id else f"row {row.row.new_row:,}"
+    return f"{name} {row.why}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# parts
+def _label(place: Place) -> Text:
+    rows = [f"{row:,}" for row in dict.fromkeys((place.old_row, place.new_row)) if row is not None]
+    text = Text().append(f"row {' → '.join(rows)}", style="bold")
+    return text.append(f" ({visible(place.request_id)})" if place.request_id else "")
+
+
+def _print_title(console: Console, title: str) -> None:
+    console.print()
+    console.print(Text(title, style="bold"))

@@ -1,0 +1,21 @@
+"""JSON documents that can stand anywhere: in a file, a log or a page."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from agent_eval_schema.text.visible import JSON_ESCAPE, inert
+
+
+def json_text(document: Any) -> str:
+    """A document as text that a terminal only shows, and in which a CI runner finds no command."""
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    # No line of it begins with a colon, so all may be looked at as one.
+    return inert(_UNSAFE.sub(lambda found: JSON_ESCAPE.format(ord(found.group())), text), JSON_ESCAPE) + "\n"
+
+
+# What a terminal would obey or reorder stands only inside of strings, where an escape means the same.
+_UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")

@@ -1,0 +1,1 @@
+"""Row counts per step of a build."""

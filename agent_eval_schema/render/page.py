@@ -1,0 +1,120 @@
+"""HTML pages: one shell and one environment for all reports, escaped by construction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.figures import Bar, Distribution
+from agent_eval_schema.text.visible import visible
+
+
+def page(title: str, template: str, *styles: str, **values: Any) -> str:
+    """A standalone page around a template's body; `styles` are those that it needs beside the one of all pages."""
+    return _rendered(
+        "page.html", title=title, style=_style(*styles), body=Markup(_rendered(template, page=True, **values))
+    )
+
+
+def inline(template: str, *styles: str, **values: Any) -> str:
+    """The same body for the output cell of a notebook."""
+    return _rendered("inline.html", style=_style(*styles), body=Markup(_rendered(template, page=False, **values)))
+
+
+def _rendered(template: str, **values: Any) -> str:
+    return str(_environment().get_template(template).render(**values))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("agent_eval_schema", "render/templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+    environment.filters["code"] = _with_code
+    return environment
+
+
+def _with_code(text: str) -> Markup:
+    """`names` of a message in the typeface of code; every part is escaped by itself."""
+    parts = visible(text).split("`")
+    if len(parts) % 2 == 0:  # one without its partner
+        return escape(visible(text))
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+
+
+def _shown(value: Any) -> Any:
+    """What a template prints: only the renderer's own markup goes out as it is."""
+    return value if isinstance(value, Markup) else visible(value)
+
+
+@lru_cache(maxsize=8)
+def _style(*more: str) -> Markup:
+    files = ("style.css", *more)
+    return Markup("".join(_environment().loader.get_source(_environment(), f)[0] for f in files))  # type: ignore[union-attr]
+
+
+def percent(part: float, whole: float) -> float:
+    """A width: it is only full, or nothing at all, if that is exactly so."""
+    if part in (0, whole):
+        return 100.0 if part else 0.0
+    return min(max(round(100 * part / whole, 1), 0.5), 99.5)
+
+
+WIDTH, HEIGHT = 300, 72
+"""Of a distribution's bars."""
+
+
+def plot(
+    title: str,
+    unit: str,
+    distribution: Distribution,
+    bars: list[Bar] | None = None,
+    show: Callable[[float], str] | None = None,
+    quantile: Callable[[float], float] | None = None,
+) -> dict[str, Any]:
+    """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them; its
+    quantiles too may be told by somebody who knows them better."""
+    show, quantile = show or _short, quantile or distribution.quantile
+    bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
+    marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
+    quantiles = ", ".join(f"{k} {show(quantile(q))}" for k, q in marks.items())
+    low, high, count = show(bars[0].low), show(end), plural(distribution.count, "row")
+    return {
+        "title": title,
+        "unit": unit,
+        "count": count,
+        "bars": [_bar(bar, i, bars, show) for i, bar in enumerate(bars)],
+        "low": low,
+        "high": high,
+        "quantiles": f"{quantiles}, highest {show(distribution.highest)}",
+        "label": f"{title} of {count} from {low} to {' '.join([high, unit]).rstrip()}: {quantiles}",
+    }
+
+
+def _bar(bar: Bar, i: int, bars: list[Bar], show: Callable[[float], str]) -> dict[str, Any]:
+    step = min(WIDTH / len(bars), 40.0)
+    height = round(HEIGHT * bar.count / max(b.count for b in bars), 1)
+    height = max(height, 1.5) if bar.count else 0
+    values = show(bar.low) if bar.low == bar.high else f"{show(bar.low)} to {show(bar.high)}"
+    return {
+        "x": round(i * step, 1),
+        "y": round(4 + HEIGHT - height, 1),
+        "width": round(step - 1, 1),
+        "height": height,
+        "title": f"{values}: {plural(bar.count, 'row')}",
+    }
+
+
+def _short(value: float) -> str:
+    """Three digits are what a distribution knows."""
+    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"

@@ -1,0 +1,118 @@
+"""Reports as GitHub workflow commands: findings beside the lines of a pull request, then one plain line a file.
+
+    ::error file=eval/set.jsonl,line=6,title=AE206 message-role::hr-006, request.messages[0].role: expected …
+
+GitHub shows ten annotations of each level a step and drops the rest without a word, so no more are written: of every
+code one before any code has two. Cells are hostile text that the runner reads. It takes a line for a command that
+begins with `::` or holds `##[`, and no text of a cell comes to stand so.
+Source: docs.github.com, "Workflow commands for GitHub Actions"; the escapes are those of actions/toolkit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from pathlib import PurePath
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.render.console import finding, plural
+from agent_eval_schema.render.report.text import verdict
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.text.visible import visible
+
+if TYPE_CHECKING:
+    from agent_eval_schema.validation.report import Report
+
+
+T = TypeVar("T")
+
+SHOWN = 10
+"""Annotations of one level that GitHub shows a step."""
+
+COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def github_text(reports: Sequence[Report], *, root: str = ".", command: str = "") -> str:
+    """The annotations of a run. Files are named as seen from the folder `root`; `command` lists all findings."""
+    counts = {s: sum(report.count(s) for report in reports) for s in Severity}
+    is_cut = any(count > SHOWN for count in counts.values())
+    shown = {s: _spread(reports, s, SHOWN) for s in Severity}
+    if is_cut:
+        del shown[Severity.INFO][SHOWN - 1 :]  # the closing note is a notice too
+    lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s])]
+    if is_cut:
+        lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
+    lines += [_harmless(f"{_file(r.name, root)}: {verdict(r)}" if r.name else verdict(r)) for r in reports]
+    return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
+
+
+class _Found(NamedTuple):
+    """An issue, the report that has it, and the line on which its row begins (None: it has none)."""
+
+    report: Report
+    issue: Issue
+    line: int | None = None
+
+
+def _spread(reports: Sequence[Report], severity: Severity, most: int) -> list[_Found]:
+    """The findings that say most: each code in turn, and of a code each file in turn."""
+    codes = sorted({c for r in reports for c in r.counts if RULES[c].severity is severity})
+    by_code = [_in_turn([_Found(r, i) for i in r.examples.get(c, ())] for r in reports) for c in codes]
+    return list(_in_turn(by_code))[:most]
+
+
+def _in_turn(groups: Iterable[Iterable[T]]) -> Iterator[T]:
+    """The first of each group, then the second of each, and so on."""
+    return (item for turn in zip_longest(*groups) for item in turn if item is not None)
+
+
+def _with_lines(chosen: list[_Found]) -> Iterator[_Found]:
+    for report in dict.fromkeys(found.report for found in chosen):
+        issues = [found.issue for found in chosen if found.report is report]
+        lines = report.lines(i.row for i in issues if i.row is not None)
+        for issue in sorted(issues, key=lambda i: (i.row is None, i.row or 0)):
+            yield _Found(report, issue, None if issue.row is None else lines.get(issue.row))
+
+
+def _annotation(found: _Found, root: str) -> str:
+    report, issue, line = found
+    text = finding(issue, with_row=line is None)
+    text += f"\n→ {visible(issue.hint)}" if issue.hint else ""
+    where = {"file": _file(report.name, root) if report.name else None, "line": line}
+    return _command(COMMANDS[issue.severity], text, **where, title=f"{issue.code} {issue.name}")
+
+
+def _closing(left: dict[Severity, int], command: str) -> str:
+    parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in left.items() if n)
+    text = f"{sum(left.values()):,} more: {parts}. GitHub shows {SHOWN} of each level."
+    return _command("notice", f"{text} All of them: {visible(command)}" if command else text, title="agent-eval-schema")
+
+
+def _command(name: str, text: str, **properties: object) -> str:
+    given = ",".join(f"{k}={_property(v)}" for k, v in properties.items() if v is not None)
+    return f"::{name} {given}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: object) -> str:
+    return _data(str(value)).replace(":", "%3A").replace(",", "%2C")
+
+
+def _harmless(line: str) -> str:
+    """A line of plain text that does not begin as a command does."""
+    return f"./{line}" if line.lstrip().startswith("::") else line
+
+
+def _file(name: str, root: str) -> str:
+    """The path from `root`, or from the working directory if it lies elsewhere, as GitHub writes paths."""
+    try:
+        path = os.path.relpath(name, root)
+        path = os.path.relpath(name) if path.startswith("..") else path
+    except ValueError:  # on another drive
+        path = name
+    return visible(PurePath(path).as_posix())

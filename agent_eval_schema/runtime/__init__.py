@@ -1,0 +1,1 @@
+"""How work runs: processes, progress, optional packages."""

@@ -1,0 +1,152 @@
+"""What a long check shows while it runs: rows, rows a second, and how much of the data has been read.
+
+    a terminal         a bar on stderr, which goes when the check is done
+    a notebook         one line of plain text below the cell; no widgets are needed
+    anything else      nothing: a log, a pipe, a script that calls the library
+
+A check that takes less than a second shows nothing anywhere. Nothing runs beside the check: it tells its `Progress`
+of every batch, and most of the time the answer is that it is too soon to draw.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+PATIENCE = 1.0
+"""Seconds that may pass before anything is shown."""
+
+PAUSE = 0.1
+"""Seconds between two drawings."""
+
+ReadShare = Callable[[int], float | None]
+"""The share of the data that has been read after so many rows, None if unknown."""
+
+
+class Screen(Protocol):
+    """Where progress is drawn. `share` is the part of the data that has been read, None if nobody knows."""
+
+    def show(self, text: str, share: float | None) -> None: ...
+
+    def close(self, text: str) -> None: ...
+
+
+@contextmanager
+def progress(
+    read_share: ReadShare | None, screen: Screen | None, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Progress]:
+    """Draw the progress of reading rows on the screen (if there is one) until the block ends."""
+    started = Progress(read_share, screen, clock)
+    try:
+        yield started
+    finally:
+        started.close()
+
+
+class Progress:
+    """Told of the rows of each batch, it draws once a second has passed, and then now and again."""
+
+    def __init__(self, read_share: ReadShare | None, screen: Screen | None, clock: Callable[[], float]) -> None:
+        self._read_share, self._screen, self._clock = read_share, screen, clock
+        self._rows = 0
+        self._start = clock()
+        self._next = self._start + PATIENCE
+        self._drawn = False
+
+    def add(self, rows: int) -> None:
+        self._rows += rows
+        now = self._clock()
+        if self._screen is not None and now >= self._next:
+            self._next, self._drawn = now + PAUSE, True
+            share = self._read_share(self._rows) if self._read_share else None
+            self._screen.show(progress_text(self._rows, now - self._start, share), share)
+
+    def close(self) -> None:
+        if self._screen is not None and self._drawn:
+            self._screen.close(pace_text(self._rows, self._clock() - self._start))
+
+
+def progress_text(rows: int, seconds: float, share: float | None) -> str:
+    parts = [f"{rows:,} rows", f"{_rate(rows, seconds)} rows/s"]
+    return ", ".join(parts if share is None else [f"{share:.0%}", *parts])
+
+
+def pace_text(rows: int, seconds: float) -> str:
+    """`1,000,000 rows in 4.8 s (208,000 rows/s)`."""
+    return f"{rows:,} rows in {seconds:,.1f} s ({_rate(rows, seconds)} rows/s)"
+
+
+def _rate(rows: int, seconds: float) -> str:
+    """Rows a second; more than three digits say nothing."""
+    return f"{int(float(f'{rows / max(seconds, 1e-9):.3g}')):,}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# screens
+def terminal(stream: TextIO | None = None) -> Screen | None:
+    """The terminal that a stream (stderr) goes to, if it is one that can redraw a line."""
+    stream = stream or sys.stderr
+    return _Terminal(stream) if stream.isatty() and os.environ.get("TERM") != "dumb" else None
+
+
+class _Terminal:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: Bar | None = None
+
+    def show(self, text: str, share: float | None) -> None:
+        bar = self._bar = self._bar or self._started()
+        total = None if share is None else 1.0
+        bar.update(bar.task_ids[0], description=text, total=total, completed=share or 0.0, refresh=True)
+
+    def close(self, text: str) -> None:  # noqa: ARG002 -- the command line says it in words of its own
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _started(self) -> Bar:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        bar = Bar(
+            BarColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=Console(file=self._stream),
+            transient=True,
+            auto_refresh=False,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        bar.add_task("")
+        bar.start()
+        return bar
+
+
+def notebook() -> Screen | None:
+    """The cell of a notebook, if this process is its kernel. rich would draw there with ipywidgets only."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return _Notebook(ipython) if getattr(shell, "kernel", None) is not None else None
+
+
+class _Notebook:
+    def __init__(self, ipython: Any) -> None:
+        self._ipython = ipython
+        self._line: Any = None
+
+    def show(self, text: str, share: float | None) -> None:  # noqa: ARG002 -- the text says it
+        line = {"text/plain": text}
+        if self._line is None:
+            self._line = self._ipython.display.display(line, raw=True, display_id=True)
+        else:
+            self._line.update(line, raw=True)
+
+    def close(self, text: str) -> None:
+        self._line.update({"text/plain": text}, raw=True)

@@ -1,0 +1,1 @@
+"""JSON and words: parse, compare, describe, spell, quote."""

@@ -1,0 +1,94 @@
+"""Values described for messages: kind, length and a short excerpt."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from agent_eval_schema.text.privacy import length_of, may_quote
+from agent_eval_schema.text.spelling import _OUR_WORDS
+from agent_eval_schema.text.visible import visible
+
+
+def names(items: Iterable[Any]) -> str:
+    """`a, b, c` for a message."""
+    return ", ".join(visible(i) for i in items)
+
+
+def describe(value: Any, limit: int = 60) -> str:
+    """What a value is, in a few words: the "got" of a message. Long text is cut, containers are summed up."""
+    if not may_quote() and (kind := _kind(value)):
+        return kind
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        text = str(value) if not isinstance(value, int) or value.bit_length() < 256 else "huge"
+        return f"the number {text}"
+    if isinstance(value, str):
+        return f"the text {excerpt(value, limit)}" if value.strip() else ("blank text" if value else "empty text")
+    if isinstance(value, list):
+        return f"a list of {len(value)}" if value else "an empty list"
+    if isinstance(value, dict):
+        return f"an object with the keys {excerpt_names(value)}" if value else "an empty object"
+    return f"a {type(value).__name__}"
+
+
+def _kind(value: Any) -> str:
+    """What a value is without what it says; nothing for what says nothing (null, blanks, the length of a list)."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str) and value.strip():
+        return length_of(value)
+    return f"an object with {len(value):,} key{'' if len(value) == 1 else 's'}" if isinstance(value, dict) else ""
+
+
+def key_name(key: str) -> str:
+    """A key of somebody's object for a message or a path; `*` if it may not be quoted and is no word of ours."""
+    return key if may_quote() or key in _OUR_WORDS else "*"
+
+
+def excerpt(text: str, limit: int = 60) -> str:
+    """The text in quotes, on one line, cut to `limit` characters."""
+    if not may_quote():
+        return length_of(text)
+    line = visible(" ".join(text[: limit * 4].split()))
+    return f"'{line[: limit - 1]}…'" if len(line) > limit or len(text) > limit * 4 else f"'{line}'"
+
+
+def excerpt_difference(before: str, after: str, limit: int = 60) -> tuple[str, str]:
+    """Two texts, each on one line and cut around where they differ: what they share is shown only next to it."""
+    start = _shared(before, after)
+    end = _shared(before[start:][::-1], after[start:][::-1])
+    return _around(before, start, end, limit), _around(after, start, end, limit)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with in common."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _around(text: str, start: int, end: int, limit: int) -> str:
+    """The text between `start` and the last `end` characters, with some of what stands beside it."""
+    if len(text) <= limit:
+        return visible(text)
+    last = len(text) - end
+    room = max(limit - (last - start), limit // 2)
+    first, behind = max(0, start - room // 2), min(len(text), last + room // 2)
+    piece = text[first:behind]
+    if len(piece) > limit:  # what differs is long itself
+        piece = f"{piece[: limit * 2 // 3]}…{piece[-limit // 3 :]}"
+    return visible(f"{'…' if first else ''}{piece}{'…' if behind < len(text) else ''}")
+
+
+def excerpt_names(value: Iterable[Any], most: int = 6) -> str:
+    keys = [key_name(str(k))[:40] for k in value]
+    return names(keys[:most]) + (", …" if len(keys) > most else "")

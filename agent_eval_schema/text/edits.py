@@ -1,0 +1,192 @@
+"""An old value and a new one → where they differ, as a reader would mark it.
+
+    "Within 30 days."   "Within 45 days."                    →  Within [30 → 45] days.
+    {"messages": [..]}  the same with another second message →  messages[1].content: …
+
+Objects and lists are walked to the leaves that differ; texts are compared word by word, and what is the same on both
+sides is cut down to a little context.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import canonical_json
+
+EDITS = 5
+"""Edits of one cell that are shown; how many more there are is counted."""
+
+CONTEXT = 40
+"""Characters of context on either side of a change."""
+
+LONGEST = 240
+"""Characters of a changed part that are shown."""
+
+_WORDS_COMPARED = 600
+"""Texts that differ in more words than this are shown as rewritten; finding the words would take seconds."""
+
+_LIST_ALIGNED = 500
+_PARTS = 24
+
+Side = Literal["both", "old", "new"]
+
+
+class Part(Struct, frozen=True):
+    """A piece of text that stands on both sides, or on one."""
+
+    side: Side
+    text: str
+
+
+class Edit(Struct, frozen=True):
+    """One place in a cell: its path (`request.messages[0].content`) and what it says on both sides. The old text is
+    what the parts of `both` and `old` say together, the new one those of `both` and `new`, with … for what was cut."""
+
+    path: str
+    parts: tuple[Part, ...]
+
+    def text(self, side: Side) -> str | None:
+        """What one side says, or None if there is nothing."""
+        if not any(part.side in ("both", side) for part in self.parts):
+            return None
+        return "".join(part.text for part in self.parts if part.side in ("both", side))
+
+
+def edits(field: str, old: Any, new: Any) -> tuple[tuple[Edit, ...], int]:
+    """The first places where two values of a field differ, and how many more there are."""
+    old, new = (_NOTHING if value is None else _unpacked(value) for value in (old, new))
+    try:
+        found = list(_differences(old, new, field))
+    except RecursionError:  # nested too deep to be walked
+        found = []
+    # Nothing differs in the values where only one of them could be read.
+    found = found or [(field, old, new)]
+    shown = tuple(Edit(path, _parts(a, b)) for path, a, b in found[:EDITS])
+    return shown, len(found) - len(shown)
+
+
+def _unpacked(value: Any) -> Any:
+    """Text that holds an object or a list (a trace, a cell of a CSV file) is that value."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        return jsontext.parse_leniently(value)
+    return value
+
+
+class _Nothing(Struct, frozen=True):
+    """Stands for a key or an entry that a side does not have."""
+
+
+_NOTHING = _Nothing()
+
+Difference = tuple[str, Any, Any]
+
+
+def _differences(old: Any, new: Any, path: str) -> Iterator[Difference]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*old, *new]):
+            yield from _differences(old.get(key, _NOTHING), new.get(key, _NOTHING), f"{path}.{key}")
+    elif isinstance(old, list) and isinstance(new, list):
+        yield from _in_lists(old, new, path)
+    elif _canonical(old) != _canonical(new):
+        yield path, old, new
+
+
+def _in_lists(old: list[Any], new: list[Any], path: str) -> Iterator[Difference]:
+    """Entries that are the same are found first; between them the n-th is compared with the n-th."""
+    if max(len(old), len(new)) > _LIST_ALIGNED:
+        blocks = [("replace", 0, len(old), 0, len(new))]
+    else:
+        ours, theirs = ([_canonical(value) for value in side] for side in (old, new))
+        blocks = [*SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()]
+    for kind, a, a_end, b, b_end in blocks:
+        if kind == "equal":
+            continue
+        for i in range(max(a_end - a, b_end - b)):
+            left, right = (old[a + i] if a + i < a_end else _NOTHING), (new[b + i] if b + i < b_end else _NOTHING)
+            yield from _differences(left, right, f"{path}[{b + i if right is not _NOTHING else a + i}]")
+
+
+def _canonical(value: Any) -> str:
+    return "" if value is _NOTHING else canonical_json(_json(value))
+
+
+def _json(value: Any) -> str:
+    return _encode(value).decode()
+
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# words
+def _parts(old: Any, new: Any) -> tuple[Part, ...]:
+    if isinstance(old, str) and isinstance(new, str) and old.strip() and new.strip():
+        return tuple(_cut(_in_words(old, new)))
+    sides: tuple[tuple[Side, Any], ...] = (("old", old), ("new", new))
+    return tuple(_cut([Part(side, _shown(v)) for side, v in sides if v is not _NOTHING]))
+
+
+def _shown(value: Any) -> str:
+    """A text that is empty or blank is quoted: it would not be seen."""
+    return value if isinstance(value, str) and value.strip() else _json(value)
+
+
+_TOKENS = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
+
+
+def _in_words(old: str, new: str) -> list[Part]:
+    a, b = _TOKENS.findall(old), _TOKENS.findall(new)
+    start = _common(a, b)
+    end = _common(a[start:][::-1], b[start:][::-1])
+    head, tail = "".join(a[:start]), "".join(a[len(a) - end :])
+    a, b = a[start : len(a) - end], b[start : len(b) - end]
+    parts = [Part("both", head), *_changed(a, b), Part("both", tail)]
+    return [part for part in parts if part.text]
+
+
+def _common(a: list[str], b: list[str]) -> int:
+    """How many words two texts begin with together."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _changed(a: list[str], b: list[str]) -> Iterator[Part]:
+    """The words that changed. A word or two that happen to stay between changes belong to the change."""
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    if max(len(a), len(b)) > _WORDS_COMPARED or matcher.ratio() < 0.4:
+        yield from (Part("old", "".join(a)), Part("new", "".join(b)))
+        return
+    removed = added = ""
+    for kind, a_from, a_to, b_from, b_to in matcher.get_opcodes():
+        if kind == "equal" and a_to - a_from > 2:
+            yield from (Part("old", removed), Part("new", added), Part("both", "".join(a[a_from:a_to])))
+            removed = added = ""
+        else:
+            removed += "".join(a[a_from:a_to])
+            added += "".join(b[b_from:b_to])
+    yield from (Part("old", removed), Part("new", added))
+
+
+def _cut(parts: list[Part]) -> Iterator[Part]:
+    """The parts with what is long cut to what a reader needs."""
+    for i, part in enumerate(parts[:_PARTS]):
+        last = i + 1 == len(parts)
+        if part.side != "both":
+            yield Part(part.side, _middle(part.text, LONGEST - CONTEXT, CONTEXT))
+        else:
+            yield Part("both", _middle(part.text, 0 if i == 0 else CONTEXT, 0 if last else CONTEXT))
+    if len(parts) > _PARTS:
+        yield Part("both", "…")
+
+
+def _middle(text: str, first: int, last: int) -> str:
+    """The text with … for what is between its first and last characters."""
+    if len(text) <= first + last + 1:
+        return text
+    return text[:first] + "…" + text[len(text) - last :]

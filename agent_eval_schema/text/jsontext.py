@@ -1,0 +1,181 @@
+"""JSON text → value, or the reason why not in words that help.
+
+The fast path is one call of msgspec. Text that fails is looked at again: NaN literals, lone surrogates and depth have
+causes of their own, everything else is malformed at a byte that we name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import reading
+from agent_eval_schema.text.privacy import error_text
+
+decode = msgspec.json.Decoder().decode
+encode = msgspec.json.Encoder().encode
+
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+class Malformed(Struct, frozen=True):
+    """Why a text is not JSON: the rule it breaks, and the message for its reader."""
+
+    rule: Rule
+    message: str
+
+
+def parse(text: str | bytes | memoryview) -> Any:
+    """The value that JSON text holds, or a `Malformed` (never an exception)."""
+    try:
+        return decode(text)
+    except RecursionError:
+        return Malformed(reading.TOO_DEEP, "expected JSON of ordinary depth, got one nested too deep to read")
+    except (msgspec.DecodeError, ValueError) as error:  # ValueError: not UTF-8, or a number of thousands of digits
+        return _why(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"), error)
+
+
+def parse_leniently(text: str) -> Any:
+    """What mlflow's own reader makes of the text: NaN is read as null, text that is not JSON stays text."""
+    try:
+        return decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        try:
+            return cleaned(json.loads(text, parse_constant=lambda _: None))
+        except (ValueError, RecursionError):
+            return text
+
+
+def parse_exactly(text: str) -> Any:
+    """The value that the text holds if it can be written again without loss, else a `Malformed`: a key that stands
+    twice, NaN and half a character cannot."""
+    try:
+        value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
+        write_exactly(value)
+    except (ValueError, RecursionError, _NaN):
+        return Malformed(reading.MALFORMED_JSON, "expected JSON that can be written again without loss")
+    return value
+
+
+def write_exactly(value: Any) -> str:
+    """The JSON text of a value, numbers of any size too. Raises ValueError for what UTF-8 or JSON cannot hold."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text.encode()
+    return text
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def cleaned(value: Any) -> Any:
+    """The value with lone surrogates replaced, which no UTF-8 file can hold."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [cleaned(v) for v in value]
+    if isinstance(value, dict):
+        return {cleaned(k): cleaned(v) for k, v in value.items()}
+    return value
+
+
+_STRING_OR_NAN = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _why(text: str, error: Exception) -> Any:
+    if text.startswith("\ufeff"):
+        return parse(text[1:])
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except _NaN:
+        # Only a text that is JSON but for such literals is told so; the offset is that of the first one.
+        found = next(m for m in _STRING_OR_NAN.finditer(text) if m.group(1))
+        offset = len(text[: found.start()].encode("utf-8", "replace"))
+        return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found.group()} at byte {offset}")
+    except (ValueError, RecursionError):
+        return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
+    if _SURROGATE.search(text):
+        return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escape of half a character (a lone surrogate)")
+    return Malformed(reading.MALFORMED_JSON, f"expected JSON, got a value that no reader takes: {_reason(text, error)}")
+
+
+def _reason(text: str, error: Exception) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    if not text.strip():
+        return "nothing but blanks"
+    if "truncated" in str(error):
+        return f"it ends at byte {size} in the middle of a value"
+    said = str(error) if isinstance(error, msgspec.DecodeError) else error_text(error)  # msgspec's texts quote nothing
+    found = _BYTE.search(said)
+    reason = _BYTE.sub("", said).removeprefix("JSON is malformed: ").strip()
+    return f"{reason} at byte {found.group(1)} of {size}" if found else reason
+
+
+class _NaN(Exception):
+    pass
+
+
+def _refuse(literal: str) -> None:
+    raise _NaN(literal)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# JSON
+def canonical_json(text: str) -> str:
+    """The same text for the same JSON value; text that is not JSON stays as it is."""
+    try:
+        return encode_sorted(decode_exact(text)).decode()
+    except NOT_JSON:
+        return text
+
+
+def canonical_bytes(view: memoryview | None) -> bytes | None:
+    try:
+        return None if view is None else encode_sorted(decode_exact(view))
+    except NOT_JSON:
+        return bytes(view or b"")
+
+
+NOT_JSON = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+
+
+def _number(text: str) -> float | int | str:
+    value = float(text)
+    if abs(value) < 2**53:
+        return int(value) if value.is_integer() else value
+    return value if abs(value) != float("inf") else text
+
+
+decode_exact = msgspec.json.Decoder(float_hook=_number).decode
+encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+
+
+def json_key(value: Any) -> bytes:
+    """A text that two JSON values share if they are equal."""
+    return sorted_json(_plain(value))
+
+
+sorted_json = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+"""JSON with its keys in order, for values whose numbers are plain."""
+
+
+def _plain(value: Any) -> Any:
+    """The value with every whole number written in one way."""
+    if isinstance(value, float):
+        # JSON has neither NaN nor infinity, but a Python object that was never JSON may.
+        return f"\0{value}" if not math.isfinite(value) else int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value

@@ -1,0 +1,86 @@
+"""Whether the expected and the retrieved documents of a row have a doc_uri in common, or only nearly.
+
+document_recall compares URIs as text. Two writings of one document (another scheme, host case, a trailing slash,
+/Volumes against dbfs:/Volumes) make it 0, and nobody tells.
+"""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from agent_eval_schema.decoding.arrow_columns import ArrowColumn, DocumentColumn
+from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.schema import Document
+from agent_eval_schema.text.privacy import quoted
+
+Column = Values | ArrowColumn
+
+NONE, EXACT, NEAR = 0, 1, 2
+
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
+
+
+def nearness(expected: Column, retrieved: Column) -> tuple[list[int | None], list[list[str] | None]]:
+    """For each row with both contexts NONE, EXACT or NEAR, and for a near miss one pair [expected, retrieved].
+
+    A near miss only matters if nothing matches: once a row is EXACT, the other rows of the batch are left open (None).
+    """
+    answers: list[int | None] = [None] * len(expected)
+    pairs: list[list[str] | None] = [None] * len(expected)
+    row = _first_exact(expected, retrieved)
+    if row is not None:
+        answers[row] = EXACT
+        return answers, pairs
+    for row, wanted, found in _both(expected, retrieved):
+        pairs[row] = _near_pair(wanted, found)
+        answers[row] = NEAR if pairs[row] else NONE
+    return answers, pairs
+
+
+FEW = 32
+
+
+def _first_exact(expected: Column, retrieved: Column) -> int | None:
+    """The first row that has a URI in both contexts. It is nearly always among the first, so those are tried alone."""
+    if isinstance(expected, DocumentColumn) and isinstance(retrieved, DocumentColumn):
+        for row in range(min(FEW, len(expected))):
+            if not set(expected.uris(row)).isdisjoint(retrieved.uris(row)):
+                return row
+    for row, wanted, found in _both(expected, retrieved):
+        if not {d.doc_uri for d in wanted}.isdisjoint([d.doc_uri for d in found]):
+            return row
+    return None
+
+
+def _both(expected: Column, retrieved: Column) -> Iterator[tuple[int, list[Document], list[Document]]]:
+    for row, (wanted, found) in enumerate(zip(expected, retrieved, strict=True)):
+        if wanted and found and wanted is not FAILED and found is not FAILED:
+            yield row, wanted, found
+
+
+def _near_pair(wanted: list[Document], found: list[Document]) -> list[str] | None:
+    plain = {plain_uri(d.doc_uri): d.doc_uri for d in found if d.doc_uri}
+    for document in wanted:
+        near = plain.get(plain_uri(document.doc_uri))
+        if near is not None:
+            return [document.doc_uri, near]
+    return None
+
+
+def plain_uri(uri: str) -> str:
+    """The URI without what is written in many ways: scheme, case, escapes, a leading or trailing slash, www."""
+    text = unquote(_SCHEME.sub("", uri.strip())).lower().removeprefix("www.")
+    return text.removeprefix("/dbfs/").strip("/ ").removeprefix("dbfs/")
+
+
+def rewrite(expected: str, retrieved: str) -> str:
+    """What to do to the expected URI so that it equals the retrieved one, in words."""
+    if retrieved.endswith(expected):
+        return f"put {quoted(retrieved[: -len(expected)])} before the expected doc_uri"
+    if expected.endswith(retrieved):
+        return f"take {quoted(expected[: -len(retrieved)])} off the front of the expected doc_uri"
+    if retrieved.rstrip("/") == expected.rstrip("/"):
+        return f"{'add' if retrieved.endswith('/') else 'take off'} the trailing slash of the expected doc_uri"
+    if retrieved.lower() == expected.lower():
+        return "write both in the same case"
+    return f"write the expected doc_uri as {quoted(retrieved)}"

@@ -1,0 +1,184 @@
+"""Where in a cell is it? A row, a column and a path → the part of the cell around it, with the offending part apart.
+
+    {"messages": [{"role": "usr", "content": …}]}   request.messages[0].role   →   …[{"role": ▐"usr"▌, "content": "Whi…
+
+The cells of the examples that a report shows are read from the source once more, as the report keeps no cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from json import JSONDecoder
+from json.decoder import scanstring  # type: ignore[attr-defined]
+
+import msgspec
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import plain_values, to_values
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.notes import LINE, is_hidden, own_columns
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.render.report.summary import Excerpt, Place
+from agent_eval_schema.text import jsontext
+
+BEFORE, MARKED, AFTER = 60, 160, 60
+"""Characters of a cell that an excerpt shows at most: before the offending part, of it, after it."""
+
+
+def excerpts(
+    issues: Iterable[Issue], batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> dict[Place, Excerpt]:
+    """The excerpts of the cells that the issues are about; an issue whose cell is absent has none.
+
+    A cell is looked for in the batch as its format reads it, then in the batch as it came.
+
+    Reads `batches` (in the order of the rows) no further than to the last row that is asked for.
+    """
+    wanted = sorted({(i.row, i.column, i.path) for i in issues if i.row is not None}, key=lambda p: p[0])
+    found: dict[Place, Excerpt] = {}
+    start = at = 0
+    for batch in batches if wanted else ():
+        ours: pa.RecordBatch | None = None
+        while at < len(wanted) and wanted[at][0] < start + batch.num_rows:
+            place = wanted[at]
+            ours = ours or read(batch)
+            row = place[0] - start
+            excerpt = _excerpt(ours, row, *place[1:]) or _excerpt(batch, row, *place[1:])
+            if excerpt is not None:
+                found[place] = excerpt
+            at += 1
+        start += batch.num_rows
+        if at == len(wanted):
+            break
+    return found
+
+
+def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | None) -> Excerpt | None:
+    cell = _line(batch, row) if column is None else _cell(batch, row, column)
+    if cell is None:
+        return None
+    text, is_json = _inner(*cell)
+    start, end = _offending(text, is_json, _steps(path or "", column or ""))
+    return _cut(text, start, end, is_json)
+
+
+def _line(batch: pa.RecordBatch, row: int) -> tuple[str, bool] | None:
+    """The text of a line that is no row."""
+    for i, field in enumerate(batch.schema):
+        if is_hidden(field) and field.name.startswith(LINE):
+            text = batch.column(i)[row].as_py()
+            return None if text is None else (text, True)
+    return None
+
+
+def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | None:
+    """The text of a cell, and whether it is JSON."""
+    at = next((i for i in own_columns(batch.schema) if batch.schema.names[i] == column), None)
+    if at is None:
+        return None
+    (value,) = to_values(batch.column(at).slice(row, 1))
+    if value is None or value != value:
+        return None
+    if isinstance(value, str):
+        return value, is_json_column(batch.schema.field(at)) or value.lstrip()[:1] in ("{", "[")
+    plain = plain_values(batch.column(at).type)(value)
+    return msgspec.json.encode(plain, enc_hook=str).decode("utf-8", "replace"), True
+
+
+def _inner(text: str, is_json: bool) -> tuple[str, bool]:
+    """JSON that is a text which is JSON, as traces are kept: the inner one is what an issue is about."""
+    inner = jsontext.parse_leniently(text) if is_json and text.startswith('"') else None
+    return (inner, True) if isinstance(inner, str) and inner.lstrip()[:1] in ("{", "[") else (text, is_json)
+
+
+_STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
+
+
+def _steps(path: str, column: str) -> list[str | int]:
+    """`request.messages[0].role` below the column `request` → ["messages", 0, "role"]."""
+    rest = path.removeprefix(column)
+    return [int(m[1]) if m[1] else m[2] for m in _STEP.finditer(rest)]
+
+
+def _offending(text: str, is_json: bool, steps: list[str | int]) -> tuple[int, int]:
+    """Where in the text the path leads, as far as it leads; in malformed JSON, where its reader stopped."""
+    whole = (0, len(text))
+    if not is_json:
+        return whole
+    try:
+        jsontext.decode(text)
+        return _follow(text, steps) or whole
+    except (msgspec.DecodeError, ValueError) as error:
+        return _stopped(text, str(error)) or whole
+    except RecursionError:
+        return whole
+
+
+_BYTE = re.compile(r"\(byte (\d+)\)")
+
+
+def _stopped(text: str, error: str) -> tuple[int, int] | None:
+    found = _BYTE.search(error)
+    if found is None:  # the text ends too early
+        return (max(len(text) - 1, 0), len(text)) if "truncated" in error else None
+    start = len(text.encode("utf-8", "replace")[: int(found[1])].decode("utf-8", "ignore"))
+    literal = re.match(r"-?\w+", text[start:])
+    return start, start + (len(literal.group()) if literal else 1)
+
+
+_decoder = JSONDecoder(strict=False)
+_BLANK = re.compile(r"[ \t\r\n]*")
+
+
+def _follow(text: str, steps: list[str | int]) -> tuple[int, int] | None:
+    """The place of the value that the steps lead to; of the last one on the way that is there."""
+    start = _skip(text, 0)
+    end = len(text.rstrip())
+    for step in steps:
+        here = next((m for m in _members(text, start) if m[0] == step), None)
+        if here is None:
+            break
+        _, start, end = here
+    return start, end
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
+    """The entries of the object or list at a place of well-formed JSON: name or number, start, end."""
+    kind = text[at : at + 1]
+    at = _skip(text, at + 1)
+    number = 0
+    while kind in ("{", "[") and text[at] not in "}]":
+        name: str | int = number
+        if kind == "{":
+            name, at = scanstring(text, at + 1, False)
+            at = _skip(text, _skip(text, at) + 1)
+        _, end = _decoder.raw_decode(text, at)
+        yield name, at, end
+        number += 1
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return found.end() if found else at
+
+
+def _cut(text: str, start: int, end: int, is_json: bool) -> Excerpt:
+    """The part from `start` to `end` with what stands around it, each no longer than is shown of it."""
+    before = _on_one_line(text[max(start - 4 * BEFORE, 0) : start], is_json)
+    marked = _on_one_line(text[start : min(end, start + 4 * MARKED)], is_json)
+    after = _on_one_line(text[end : end + 4 * AFTER], is_json)
+    before = before if len(before) <= BEFORE else "…" + before[-BEFORE:]
+    if len(marked) > MARKED:
+        return Excerpt(before, marked[:MARKED] + "…", "")
+    return Excerpt(before, marked, after if len(after) <= AFTER else after[:AFTER] + "…")
+
+
+_INDENT = re.compile(r"\s*\n\s*")
+
+
+def _on_one_line(text: str, is_json: bool) -> str:
+    """JSON without its indentation; in a text, a new line is part of what it says."""
+    return _INDENT.sub(" ", text) if is_json else text

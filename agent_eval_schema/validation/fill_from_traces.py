@@ -1,0 +1,277 @@
+"""Traces → the cells that they fill.
+
+What a column holds wins over what its trace says; where the two disagree, it is said.
+"""
+
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from msgspec import to_builtins
+
+from agent_eval_schema.cells.arrow import is_text, simplified, text_views
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.decoding import requests as requests_
+from agent_eval_schema.decoding.arrow_columns import ArrowColumn
+from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
+from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
+from agent_eval_schema.rules import traces as trace_rules
+from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
+from agent_eval_schema.schema import Document
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
+from agent_eval_schema.validation.rows import BIT_OF, Rows, merge
+
+
+def read_traces(rows: Rows) -> None:
+    """Decode the traces and derive what they say; a trace that cannot be read is an issue of the trace column."""
+    at = rows.batch.schema.get_field_index("trace")
+    if at < 0:
+        return
+    column = simplified(rows.batch.column(at))
+    cells = _trace_texts(rows.batch, column, at)
+    rows.derived = [None] * rows.size
+    values: Values = [None] * rows.size
+    states: list[bool | None] = [None] * rows.size
+    decode = decode_for_mlflow if rows.beside_traces else decode_trace
+    values_matter = rows.columns or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
+    for row, cell in enumerate(cells):
+        if cell is not None:
+            trace = decode(cell)
+            if isinstance(trace, Trace):
+                rows.derived[row] = derive(trace, values_matter, rows.figures)
+            else:
+                _note_unreadable(rows, row, trace)
+            values[row] = cell if isinstance(trace, Trace) else FAILED
+            states[row] = trace.plain if isinstance(trace, Trace) else None
+    rows.trace_states = states
+    merge(rows, "trace", values)
+
+
+_COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_context", "expected_response"])
+
+
+def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
+    """The traces' JSON texts of a batch."""
+    at = batch.schema.get_field_index("trace")
+    if at < 0:
+        return [None] * batch.num_rows
+    found = _trace_texts(batch, simplified(batch.column(at)), at)
+    return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in found]
+
+
+def _trace_texts(batch: pa.RecordBatch, column: pa.Array, at: int) -> Sequence[str | memoryview | None]:
+    """The traces' JSON texts: an object is its JSON, a text is what it says."""
+    if is_text(column.type) and not is_json_column(batch.schema.field(at)):
+        return text_views(column)
+    cells = read_cells(batch, "trace")
+    assert cells is not None
+    return [_unquoted(t) if t is not None and t[0] == '"' else t for t in cells.texts]
+
+
+def _unquoted(text: str) -> str:
+    value = jsontext.parse_leniently(text)
+    return value if isinstance(value, str) else text
+
+
+def _note_unreadable(rows: Rows, row: int, notes: list[Any]) -> None:
+    for rule, path, message in notes:
+        rows.log.add(rule, row, "trace", message, path=f"trace.{path}" if path else "trace")
+
+
+_FROM_TRACE = {
+    name: attrgetter(name)
+    for name in (
+        "request",
+        "request_id",
+        "response",
+        "retrieved_context",
+        "predicted_trajectory",
+        "input_token_count",
+        "output_token_count",
+        "total_token_count",
+        "latency_seconds",
+        "failure",
+        "error",
+        "session_id",
+    )
+}
+_NOTHING_SAID = Derived()
+
+
+def fill_from_traces(rows: Rows) -> None:
+    """What a column holds wins over what its trace says; an absent cell is filled."""
+    if rows.derived is None:
+        return
+    _judge_missing_uris(rows)
+    _note_disagreements(rows)
+    _note_derived_requests(rows)
+    _drop_notes_of_given_contexts(rows)
+    said = [d or _NOTHING_SAID for d in rows.derived]
+    for name, read in _FROM_TRACE.items():
+        _fill(rows, name, list(map(read, said)))
+    _fill_expectations(rows)
+    for row, derived in enumerate(rows.derived):
+        for rule, path, message in derived.notes if derived else ():
+            rows.log.add(rule, row, "trace", message, path=f"trace.{path}" if path else "trace")
+
+
+def _fill(rows: Rows, name: str, derived: Values) -> None:
+    if derived.count(None) == len(derived):
+        return
+    given = rows.values.get(name)
+    if given is None:
+        rows.values[name] = derived
+        rows.filled |= np.array([v is not None for v in derived]).astype(np.uint32) * BIT_OF[name]
+        return
+    if isinstance(given, ArrowColumn) and given.given().all():
+        return  # nothing is absent: the column can stay in Arrow
+    values, bit = rows.writable(name), BIT_OF[name]
+    for row, value in enumerate(derived):
+        if value is not None and values[row] is None:
+            values[row] = value
+            rows.filled[row] |= bit
+
+
+def _judge_missing_uris(rows: Rows) -> None:
+    """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
+    of traces can be read again."""
+    given = rows.values.get(_CONTEXT)
+    for row, documents in enumerate(given if isinstance(given, list) else ()):
+        uris = None if documents is None or documents is FAILED else _uris(documents)
+        if uris is None or None not in uris:
+            continue
+        derived = rows.derived[row] if rows.derived else None
+        if derived is not None and derived.retrieved_context is not None and _uris(derived.retrieved_context) == uris:
+            message = "the document has no doc_uri, in the trace neither"
+            for i in [i for i, uri in enumerate(uris) if uri is None]:
+                rows.log.add(DERIVED_WITHOUT_URI, row, _CONTEXT, message, path=f"{_CONTEXT}[{i}].doc_uri")
+        else:
+            rows.writable(_CONTEXT)[row], problems = typed_value(_CONTEXT, to_builtins(documents), _CONTEXT)
+            for rule, problem in problems:
+                rows.log.add(rule, row, _CONTEXT, problem.message, path=problem.path, hint=problem.hint)
+
+
+_CONTEXT = "retrieved_context"
+
+
+def _note_derived_requests(rows: Rows) -> None:
+    if rows.format != "databricks":
+        return
+    for row, (given, derived) in enumerate(zip(rows.column("request"), rows.derived or (), strict=True)):
+        if given is None and derived is not None and derived.request is not None:
+            rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
+
+
+def _drop_notes_of_given_contexts(rows: Rows) -> None:
+    given = rows.values.get("retrieved_context")
+    for row, derived in enumerate(rows.derived or () if given else ()):
+        if derived and given and given[row] is not None:
+            _drop_notes(derived, "retrieved_context")
+
+
+def _drop_notes(derived: Derived, field: str) -> None:
+    """A field that a column holds is not taken from the trace: how it would have been read does not matter."""
+    derived.notes[:] = [n for n in derived.notes if not n[1].startswith(field)]
+
+
+def _fill_expectations(rows: Rows) -> None:
+    if not any(d is not None and d.expectations for d in rows.derived or ()):
+        return
+    for row, derived in enumerate(rows.derived or ()):
+        if derived is None or not derived.expectations:
+            continue
+        custom = {}
+        for name, value in derived.expectations.items():
+            column = EXPECTATIONS.get(name)
+            if column is None:
+                custom[name] = value
+                continue
+            typed = _expectation(rows, row, name, value)
+            if typed is not None:
+                _fill_one(rows, column, row, typed)
+        if custom:
+            _fill_one(rows, "custom_expected", row, custom)
+
+
+def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
+    other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
+    if (
+        other and rows.column(other)[row] is not None
+    ):  # the row's own ground truth wins over the trace's, in either form
+        if rows.filled[row] & BIT_OF[other]:
+            message = f"left out: the trace has {other} too, and at most one of the two counts"
+            rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=f"trace.info.assessments.{column}")
+        return
+    values = rows.writable(column)
+    if values[row] is None:
+        values[row] = value
+        rows.filled[row] |= BIT_OF[column]
+
+
+def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:
+    """The value of an expectation of a trace in its column's type, read as a cell is read; None if it cannot be."""
+    path = f"trace.info.assessments.{name}"
+    value = value_of_cell(value, False) if isinstance(value, str) and name != "expected_response" else value
+    typed, problems = _typed(name, value, path)
+    if typed is FAILED:
+        got = value.message if isinstance(value, jsontext.Malformed) else f"got {describe(value)}"
+        rows.log.add(trace_rules.ODD_TRACE, row, "trace", f"left out: {got}", path=path)
+        return None
+    for rule, problem in problems:
+        rows.log.add(rule, row, "trace", problem.message, path=problem.path, hint=problem.hint)
+    return typed
+
+
+def _typed(name: str, value: Any, path: str) -> Typed:
+    if name == "expected_response":
+        return (value if isinstance(value, str) and value.strip() else FAILED), []
+    if isinstance(value, jsontext.Malformed):
+        return FAILED, []
+    return typed_calls(value, path) if name == TOOL_CALLS else typed_value(EXPECTATIONS[name], value, path)
+
+
+def _note_disagreements(rows: Rows) -> None:
+    """A trace that was joined to the wrong row shows in another request, answer or set of documents."""
+    if not any(name in rows.values for name in _COMPARED):
+        return
+    for row, derived in enumerate(rows.derived or ()):
+        if derived is None:
+            continue
+        for name, mine, its in _pairs(rows, row, derived):
+            if mine is not None and its is not None and mine != its:  # as they are compared
+                message = f"the column says {describe(mine)}, its trace {describe(its)}"
+                rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)
+
+
+def _pairs(rows: Rows, row: int, derived: Derived) -> list[tuple[str, Any, Any]]:
+    pairs = []
+    for name, read in _COMPARED.items():
+        values = rows.values.get(name)
+        if values and values[row] is not None and values[row] is not FAILED:
+            mine, its = values[row], getattr(derived, name)
+            if its is not None and mine != its:
+                pairs.append((name, read(mine), read(its)))
+    return pairs
+
+
+def _squeezed(text: str | None) -> str | None:
+    return None if text is None else " ".join(text.split())
+
+
+def _uris(documents: list[Document]) -> list[str | None]:
+    return [d.doc_uri for d in documents]
+
+
+_COMPARED: dict[str, Callable[[Any], Any]] = {
+    "request": lambda r: _squeezed(requests_.last_user_text(r)),
+    "response": _squeezed,
+    "retrieved_context": _uris,
+}

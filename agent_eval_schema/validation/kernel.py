@@ -1,0 +1,88 @@
+"""The kernel: `check_batch`, one batch of cells → one checked batch, row by row.
+
+It is pure and picklable: the same function serves a frame in a notebook, a file of any size and Spark's mapInArrow.
+Rules on the whole data set run in the builder (report_builder.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pyarrow as pa
+
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.rules.reading import INTERNAL
+from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.text.privacy import error_text, quoting
+from agent_eval_schema.validation.checked_batch import assemble
+from agent_eval_schema.validation.plan import Plan
+from agent_eval_schema.validation.rows import Rows
+from agent_eval_schema.validation.steps import OWN_STEPS, STEPS
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the kernel
+Finish = Callable[[Rows, Plan], pa.RecordBatch]
+
+
+def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan, finish: Finish = assemble) -> Iterator[pa.RecordBatch]:
+    """Check batch after batch, in order; the next one is read while this one is checked."""
+    with ThreadPoolExecutor(1) as reader:
+        source = iter(batches)
+        coming = reader.submit(next, source, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, source, None)
+            yield check_batch(batch, plan, finish)
+
+
+def checked_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
+    """Check all batches of a source, in order, where its rows are."""
+    if source.remote is not None:
+        return source.remote.map(partial(check_batch, plan=plan))
+    return check_stream(source.batches(), plan)
+
+
+def check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish = assemble) -> pa.RecordBatch:
+    """Check the rows of a batch: a row-aligned batch of verdicts (and, if the plan asks, of normalised columns).
+
+    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found. So
+    `finish`, which makes the checked batch of judged rows, is called for all rows in order, but for part of them maybe;
+    if it raises, it is called again for the same rows.
+    """
+    with quoting(plan.values):
+        return _check_batch(batch, plan, finish)
+
+
+def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.RecordBatch:
+    rows: Rows | None = None
+    try:
+        with without_collector():
+            rows = Rows(find_format(plan.format).read(batch), plan)
+            for step in OWN_STEPS.get(plan.format, STEPS):
+                step(rows)
+            checked = finish(rows, plan)
+            rows = None  # what it holds goes before the collector comes
+            return checked
+    except Exception as error:  # a defect of ours costs the row on which it breaks down, not the run
+        if batch.num_rows > 1:
+            half = batch.num_rows // 2
+            parts = (batch.slice(0, half), batch.slice(half))
+            return _joined([_check_batch(part, plan, finish) for part in parts])
+        return finish(_broken(rows or Rows(batch, plan), error), plan)
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+
+def _broken(rows: Rows, error: Exception) -> Rows:
+    """The one row on which a rule broke down: it keeps the issues that were found before."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None and frame.tb_frame.f_globals.get("__name__") == __name__:
+        frame = frame.tb_next
+    name = frame.tb_frame.f_code.co_name if frame else "a rule"
+    rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error_text(error)}")
+    rows.values, rows.derived = {}, None
+    return rows

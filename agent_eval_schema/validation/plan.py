@@ -1,0 +1,71 @@
+"""How a data set is checked."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import Literal
+
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema.formats.registry import detect, find_format
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.rules import chosen
+
+
+class Plan(Struct, frozen=True):
+    """How a data set is checked: names only, so that it can be pickled.
+
+    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` says
+    that traces are handed on: what only their reader needs may be left in them, and `Rows.trace_states` says whether
+    mlflow can read each as it is. `values` says whether messages may quote cells.
+    Without `figures`, those in traces are not read: the verdict on each row is the same, what a report counts and shows
+    is not.
+    """
+
+    format: str
+    outputs: str
+    nests: bool
+    codes: frozenset[str]
+    columns: bool = False
+    reason: str = ""
+    beside_traces: bool = False
+    values: bool = True
+    figures: bool = True
+
+
+Outputs = Literal["auto", "provided", "generated"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# plan
+def make_plan(
+    source: Source,
+    format: str,
+    outputs: str,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    values: bool = True,
+) -> Plan:
+    """Settle what "auto" means for this source. Reads as many batches as it takes to see an output."""
+    if outputs not in ("auto", "provided", "generated"):
+        raise EvalSetError(f"outputs must be provided, generated or auto, got {outputs!r}")
+    codes = chosen(select, ignore)
+    batches = source.batches()
+    first = next(batches, None)
+    chosen_format, reason = (find_format(format), "as asked") if format != "auto" else detect(first)
+    if outputs == "auto":
+        has_output = partial(_has_output, chosen_format.name)
+        head = [] if first is None else [first]
+        remote = source.remote
+        found = remote.any(has_output) if remote else any(has_output(b) for b in chain(head, batches))
+        outputs = "provided" if found else "generated"
+    return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason, values=values)
+
+
+def _has_output(format: str, batch: pa.RecordBatch) -> bool:
+    rows = find_format(format).read(batch)
+    places = [i for i in map(rows.schema.get_field_index, ("response", "trace")) if i >= 0]
+    return any(rows.column(i).null_count < rows.num_rows for i in places)

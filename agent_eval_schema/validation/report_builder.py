@@ -1,0 +1,317 @@
+"""The fold: checked batches, in the order of the rows → what a report says at once.
+
+It keeps counts, a few examples and a few bytes a row (verdict, presence mask, hashes), never cells. The rules that
+compare rows (rules/dataset.py) run here, on hashes.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.cells.hashing import FirstSeen
+from agent_eval_schema.formats.inference_tables import payload_table
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import Issue, Rule
+from agent_eval_schema.metrics.catalog import BIT
+from agent_eval_schema.render.figures import FIGURES, Distribution
+from agent_eval_schema.rules import RULES, columns, dataset
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.privacy import quoted, quoting
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
+from agent_eval_schema.validation.rows import misspelt_columns
+
+EXAMPLES = 20
+"""Examples of a code that a report shows; counts are always exact."""
+
+ISSUES_KEPT = 100_000
+"""Issues that the report on a file holds in memory; a longer list is read from the file again when asked for."""
+
+COPIED_ROWS = 3
+"""From this many rows with ground truth and response on, "most are identical" means something."""
+
+_ON_OUR_COLUMNS = (
+    *(dataset.REPEATED_REQUEST_ID, dataset.CONFLICTING_TRUTH, dataset.DOC_URI_NEAR_MISS, dataset.COPIED_TRUTH),
+    columns.IGNORED_COLUMN,
+)
+"""The rules that name a column as we do; the others have its name from the user's table."""
+
+
+class Fold:
+    """Checked batches, added in the order of the rows → everything that a report says at once.
+
+    `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`
+    the issues of the data set as a whole. Both are complete, however few issues are kept. `origins` names the places of
+    our columns in the user's table, where they have other names there (`Format.origins`).
+    """
+
+    def __init__(
+        self,
+        codes: frozenset[str],
+        outputs: str,
+        source: Source,
+        keep: int | None = None,
+        values: bool = True,
+        origins: Mapping[str, str] | None = None,
+    ) -> None:
+        self.codes = codes
+        self.outputs = outputs
+        self.source = source
+        self.values = values
+        self.origins = origins or {}
+        self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
+        self.row_count = 0
+        self.counts: Counter[str] = Counter()
+        self.examples: dict[str, list[Issue]] = {}
+        self._kept: list[tuple[int, pa.ListArray, pa.Array]] = []
+        self._own: list[Issue] = []
+        self.compared_rows = array("q")
+        self.compared_codes: list[str] = []
+        self.overall: list[Issue] = []
+        self._room = self.keep
+        self.columns: dict[str, None] = {}
+        self.derived: Counter[str] = Counter()
+        self._valid: list[np.ndarray[Any, Any]] = []
+        self._masks: list[np.ndarray[Any, Any]] = []
+        self._ids = FirstSeen()
+        self._truths = FirstSeen()
+        self._near: Counter[int] = Counter()
+        self._near_pair: list[str] | None = None
+        self._copied: Counter[bool] = Counter()
+        self.distributions = {name: Distribution() for name in FIGURES}
+        self._finished = False
+
+    def add(self, checked: pa.RecordBatch) -> None:
+        """Take in the next rows."""
+        start, size = self.row_count, checked.num_rows
+        ids = verdict(checked, "id")
+        self.columns.update(dict.fromkeys(json.loads(checked.schema.metadata[b"columns"])))
+        self._add_issues(verdict(checked, "issues"), ids if self.values else pa.nulls(size, pa.string()), start)
+        valid = np.asarray(verdict(checked, "valid")).astype(bool)
+        for row in self._repeated_ids(ids, start):
+            valid[row - start] = False
+        self._conflicting_truths(checked, ids, start)
+        self._valid.append(valid)
+        # a copy: a view would keep the whole batch in memory
+        self._masks.append(np.asarray(verdict(checked, "presence")).copy())
+        self._count(checked)
+        self.row_count += size
+
+    def _add_issues(self, lists: pa.ListArray, ids: pa.Array, start: int) -> None:
+        notes = lists.flatten()
+        if not len(notes):
+            return
+        counts = {e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()}
+        self.counts.update(counts)
+        if self._room > 0:
+            every = pa.array(np.arange(len(ids)))
+            self._kept.append((start, lists.take(every), ids.take(every)))  # copies, as of the masks
+            self._room -= len(notes)
+        if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
+            for issue in _issues_in(start, lists, ids):
+                self._add_example(issue)
+
+    def _add_example(self, issue: Issue) -> None:
+        examples = self.examples.setdefault(issue.code, [])
+        if len(examples) < EXAMPLES:
+            examples.append(issue)
+
+    def _log(
+        self, rule: Rule, row: int | None, request_id: str | None, column: str | None, message: str, hint: str = ""
+    ) -> None:
+        if rule.code in self.codes:
+            given, request_id = hint or rule.hint, request_id if self.values else None
+            path = column if column is None or rule not in _ON_OUR_COLUMNS else self._place(column)
+            place = path if path == column else (path or "").partition(".")[0]
+            issue = Issue(row, request_id, place, path, rule.code, rule.name, rule.severity, message, given)
+            self.counts[rule.code] += 1
+            self._add_example(issue)
+            if row is None:
+                self.overall.append(issue)
+            else:
+                self.compared_rows.append(row)
+                self.compared_codes.append(rule.code)
+            if self._room > 0:
+                self._own.append(issue)
+                self._room -= 1
+
+    def take_issues(self) -> list[Issue]:
+        """The issues that are held, in the order of the rows, those of the data set last."""
+        found = [issue for kept in self._kept for issue in _issues_in(*kept)]
+        return sorted([*found, *self._own], key=by_row)
+
+    def forget_issues(self) -> None:
+        """Drop the issues that are held; counts and examples stay."""
+        self._kept.clear()
+        self._own.clear()
+
+    @property
+    def holds_all_issues(self) -> bool:
+        return self._room > 0 or sum(self.counts.values()) == 0
+
+    def _place(self, column: str) -> str:
+        """The place of one of our columns in the user's table."""
+        return self.origins.get(column, column)
+
+    # rules that compare rows
+
+    def _repeated_ids(self, ids: pa.Array, start: int) -> list[int]:
+        if dataset.REPEATED_REQUEST_ID.code not in self.codes or ids.null_count == len(ids):
+            return []
+        present = np.flatnonzero(np.asarray(ids.is_valid()))
+        texts = np.asarray(ids.to_pylist(), dtype=object)[present]
+        hashes = pd.util.hash_array(texts, categorize=False)
+        firsts, _ = self._ids.add(hashes, present + start, np.zeros(len(present), np.uint32))
+        repeated = []
+        for at in np.flatnonzero(firsts >= 0).tolist():
+            row, text = int(present[at]) + start, str(texts[at])
+            said = f"'{text[:60]}'" if self.values else "its id"
+            self._log(
+                dataset.REPEATED_REQUEST_ID,
+                row,
+                text,
+                "request_id",
+                f"{said} is the id of row {firsts[at]} already",
+            )
+            repeated.append(row)
+        return repeated
+
+    def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
+        requests, truths = verdict(checked, "request_hash"), verdict(checked, "truth_hash")
+        both = np.flatnonzero(np.asarray(requests.is_valid()) & np.asarray(truths.is_valid()))
+        if dataset.CONFLICTING_TRUTH.code not in self.codes or not len(both):
+            return
+        own = (np.asarray(truths.fill_null(0))[both] >> np.uint64(32)).astype(np.uint32)
+        firsts, theirs = self._truths.add(np.asarray(requests.fill_null(0))[both], both + start, own)
+        for at in np.flatnonzero((firsts >= 0) & (theirs != own)).tolist():
+            row = int(both[at]) + start
+            message = f"row {firsts[at]} asks the same and expects something else"
+            self._log(dataset.CONFLICTING_TRUTH, row, ids[int(both[at])].as_py(), "expected_response", message)
+
+    def _count(self, checked: pa.RecordBatch) -> None:
+        for column, counter in (("nearness", self._near), ("copied", self._copied)):
+            for entry in verdict(checked, column).drop_null().value_counts().to_pylist():
+                counter[entry["values"]] += entry["counts"]
+        if self._near_pair is None:
+            self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
+        for name, distribution in self.distributions.items():
+            numbers = verdict(checked, name)
+            if numbers.null_count < len(numbers):
+                distribution.add(np.asarray(numbers.drop_null()))
+        masks = np.asarray(verdict(checked, "derived"))
+        for bit, name in enumerate(COLUMNS):
+            found = int(np.count_nonzero(masks & (1 << bit)))
+            if found:
+                self.derived[name] += found
+
+    # what only the end can tell
+
+    def finish(self) -> None:
+        """Log what concerns the data set as a whole. Idempotent."""
+        if self._finished:
+            return
+        self._finished = True
+        if self.row_count == 0:
+            self._log(columns.NO_ROWS, None, None, None, "expected at least one row, got none")
+        for rule, column, message, hint in self.source.remarks:
+            self._log(rule, None, None, column, message, hint)
+        self._look_at_columns()
+        self._look_at_uris()
+        same, both = self._copied[True], self._copied[True] + self._copied[False]
+        if both >= COPIED_ROWS and same * 2 > both:
+            truth, answer = self._place("expected_response"), self._place("response")
+            message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
+            self._log(dataset.COPIED_TRUTH, None, None, "expected_response", message)
+
+    def _look_at_columns(self) -> None:
+        for name in self.source.repeated_columns:
+            message = f"expected one column `{name}`, got several; the first is read"
+            self._log(columns.DUPLICATE_COLUMN, None, None, name, message)
+        for wrong, right in self.source.renamed:
+            self._log(columns.REPAIRED_COLUMN, None, None, right, f"renamed from `{wrong}`")
+        logged = self._look_at_payloads()
+        names = [n for n in self.columns if n not in COLUMNS and n not in logged]
+        misspelt = misspelt_columns(tuple(self.columns))
+        for name in names:
+            if name not in misspelt:
+                self._log(columns.UNKNOWN_COLUMN, None, None, name, f"`{name}` is carried along unchanged")
+            elif not self._absorbed(misspelt[name]):
+                hint = f"did you mean `{misspelt[name]}`? Rename the column"
+                self._log(columns.MISSPELT_COLUMN, None, None, name, f"unknown column `{name}` is ignored", hint)
+        if self.outputs == "generated":
+            self._look_at_ignored()
+
+    def _look_at_payloads(self) -> frozenset[str]:
+        """Say of a log of calls that it is one; the columns that it has as such, of which no more is to be said."""
+        found = payload_table(tuple(self.columns))
+        if found is None or columns.PAYLOAD_TABLE.code not in self.codes:
+            return frozenset()
+        family, reason = found
+        message = f"expected an evaluation set, got {family.summary}: {reason}"
+        made = f"agent-eval-schema from-inference-table {shlex.quote(self.source.name or 'TABLE')} OUT"
+        hint = f"make an evaluation set of it: `{made}`, or eval_set_from_inference_table(table)"
+        self._log(columns.PAYLOAD_TABLE, None, None, None, message, hint)
+        return family.names
+
+    def _absorbed(self, meant: str) -> bool:
+        """Rows that lack what the misspelt column holds say so themselves, with the same hint."""
+        return (meant == "request" and self.counts["AE201"] > 0) or (
+            meant in ("response", "trace") and self.counts["AE223"] > 0
+        )
+
+    def _look_at_ignored(self) -> None:
+        seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
+        fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
+        for name, field in fields.items():
+            if seen & BIT[field]:
+                message = f"`{self._place(name)}` is filled, but the app will be run and produce it"
+                self._log(columns.IGNORED_COLUMN, None, None, name, message)
+
+    def _look_at_uris(self) -> None:
+        near = self._near[NEAR]
+        if near and not self._near[EXACT] and self._near_pair:
+            expected, retrieved = self._near_pair
+            with quoting(self.values):
+                pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
+                hint = rewrite(expected, retrieved)
+            rows = f"{near:,} of {self._near.total():,} rows"
+            message = f"no expected doc_uri equals a retrieved one, but in {rows} one nearly does: {pair}"
+            self._log(dataset.DOC_URI_NEAR_MISS, None, None, "expected_retrieved_context", message, hint)
+
+    @cached_property
+    def valid(self) -> np.ndarray[Any, Any]:
+        return np.concatenate(self._valid) if self._valid else np.zeros(0, bool)
+
+    @property
+    def masks(self) -> np.ndarray[Any, Any]:
+        return np.concatenate(self._masks) if self._masks else np.zeros(0, np.uint32)
+
+    @cached_property
+    def valid_masks(self) -> dict[int, int]:
+        """How many valid rows have each presence mask."""
+        found, counts = np.unique(self.masks[self.valid], return_counts=True)
+        return dict(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array) -> Iterator[Issue]:
+    parents = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+    id_texts = ids.to_pylist()
+    for parent, note in zip(parents.tolist(), lists.flatten().to_pylist(), strict=True):
+        rule = RULES[note["code"]]
+        where = (start + parent, id_texts[parent], note["column"], note["path"])
+        yield Issue(*where, rule.code, rule.name, rule.severity, note["message"], note["hint"])
+
+
+def by_row(issue: Issue) -> float:
+    return float("inf") if issue.row is None else issue.row

@@ -1,0 +1,120 @@
+"""What could not be read, beside what could: the column `unreadable` of `normalize_eval_set(on_invalid="keep")`.
+
+    request   response   unreadable
+    None      "Hello"    {"request": {"mesages": [...]}}     the cell as it came, under the name of its column
+    None      None       "{\\"request\\": \\"H"                  the text of a line that is no row
+
+A canonical column has one type, so a cell of another one cannot stay there. As JSON text it fits every kind of file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+from msgspec import Raw, Struct
+
+from agent_eval_schema.cells.arrow import text_views
+from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.notes import is_hidden, original_lines
+from agent_eval_schema.formats.registry import column_at
+from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+
+UNREADABLE = "unreadable"
+
+
+class Origin(Struct, frozen=True):
+    """What the rows were before they were read: the places of our columns in the input (`Format.origins`), a column of
+    data in memory (`Source.original`), and what stands for a row in a list but has no columns, by row."""
+
+    places: Mapping[str, str]
+    column: Callable[[str], Any] | None
+    no_rows: Mapping[int, Any]
+
+
+def unreadable(
+    issues: Iterable[Issue], batches: Iterable[tuple[pa.RecordBatch, pa.RecordBatch]], origin: Origin
+) -> Iterator[tuple[int, str]]:
+    """The rows with cells that an error kept from being read, and these cells as JSON text. `batches` are pairs of the
+    cells as they came and the normalised ones."""
+    noted: dict[int, list[Issue]] = {}
+    for issue in issues:
+        if issue.row is not None and issue.severity is Severity.ERROR:
+            noted.setdefault(issue.row, []).append(issue)
+    column = None if origin.column is None else cache(lambda name: list(origin.column(name)))  # type: ignore[misc]
+    start = 0
+    for batch, normal in batches:
+        given = _Given(batch, start, column)
+        for i in range(batch.num_rows):
+            here = noted.get(start + i, [])
+            found: Any = given.line(i) or given.cells(i, _lost(here, batch, normal.slice(i, 1), origin.places))
+            if not found and any(issue.column is None for issue in here):
+                found = _written(origin.no_rows.get(start + i))
+            if found:
+                yield start + i, jsontext.encode(found).decode()
+        start += batch.num_rows
+
+
+def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, places: Mapping[str, str]) -> list[str]:
+    """The columns of the input of which the normalised row may have nothing though they hold something."""
+    lost: dict[str | None, None] = {}
+    for issue in issues:
+        ours = column_at(issue.path or issue.column or "", places)
+        if ours is not None and row.column(row.schema.get_field_index(ours))[0].is_valid:
+            continue  # it could be read: it does not go with another cell
+        # else it is about the whole row, or about a cell that several columns make up
+        whole = (f.name for f in batch.schema if not is_hidden(f))
+        lost |= dict.fromkeys([issue.column] if issue.column in batch.schema.names else whole)
+    return [name for name in lost if name is not None]
+
+
+class _Given:
+    """A batch of cells as they came; `start` is the position of its first row."""
+
+    def __init__(self, batch: pa.RecordBatch, start: int, column: Callable[[str], Any] | None) -> None:
+        self.batch, self.start, self.column = batch, start, column
+        self.lines = original_lines(batch)
+        self.read = cache(lambda name: read_cells(batch, name))
+
+    def line(self, row: int) -> str | None:
+        """The text of a line that is no row."""
+        return None if self.lines is None else self.lines[row].as_py()
+
+    def cells(self, row: int, names: Iterable[str]) -> dict[str, Raw | str]:
+        """What there is in these columns."""
+        found = {name: self._cell(name, row) for name in names}
+        return {name: cell for name, cell in found.items() if cell is not None}
+
+    def _cell(self, name: str, row: int) -> Raw | str | None:
+        """A cell as JSON, or as text if it is none."""
+        cells = self.read(name)
+        assert cells is not None
+        text = cells.texts[row]
+        if text is not None:
+            is_json = cells.json and not isinstance(jsontext.parse(text), jsontext.Malformed)
+            return Raw(text.encode()) if is_json else text
+        if row in cells.unreadable:
+            return _written(bytes(text_views(self.batch.column(name))[row] or b""))
+        return None if self.column is None else _written(self.column(name)[self.start + row])
+
+
+def _written(value: Any) -> str | None:
+    """A Python value that no JSON can hold, in words."""
+    if is_absent(value):
+        return None
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "backslashreplace")
+    text = value if isinstance(value, str) else _repr(value)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception:
+        return describe(value)

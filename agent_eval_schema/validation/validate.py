@@ -1,0 +1,50 @@
+"""A source → its Report: choose the format and the plan, run the kernel over all batches, count."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.source import Source, worth_workers
+from agent_eval_schema.runtime.progress import Screen, progress
+from agent_eval_schema.validation.kernel import checked_batches
+from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.workers import check_with_workers
+
+
+def check_source(
+    source: Source,
+    *,
+    format: str = "auto",
+    outputs: str = "auto",
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+    values: bool = True,
+    jobs: int = 0,
+    screen: Screen | None = None,
+) -> Report:
+    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large). What takes
+    long shows its progress on the screen, if there is one."""
+    start = time.perf_counter()
+    source = source.quoting(values)
+    with progress(source.read_share, screen) as so_far:
+        plan = make_plan(source, format, outputs, select, ignore, values)
+        form = find_format(plan.format)
+        source = form.prepare(source).quoting(values)
+        fold = Fold(plan.codes, plan.outputs, source, values=values, origins=form.origins)
+        for checked in _checked(source, plan, jobs):
+            fold.add(checked)
+            so_far.add(checked.num_rows)
+    return Report(source, plan, fold, time.perf_counter() - start)
+
+
+def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
+    workers = jobs or worth_workers(source.name, source.stored_bytes)
+    if source.name is None or source.repaired or source.in_order or workers == 1:
+        return checked_batches(source, plan)
+    return check_with_workers(source, source.name, plan, workers)
