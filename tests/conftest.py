@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 
-from tests.spark_session import start_spark
+from tests.helpers.spark_session import start_spark
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_data"
+DATA = ROOT / "tests" / "data"
 
 # No test measures time: on a busy machine the first example of a test takes seconds.
 settings.register_profile("untimed", deadline=None)

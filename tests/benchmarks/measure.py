@@ -267,7 +267,7 @@ def build_embedded(path: Path) -> Result:
 def build_on_spark(path: Path) -> Result:
     """The same on Spark with two cores, which a smaller build has warmed up; Parquet to Parquet."""
     from agent_eval_schema.inference_tables.spark import spark_from_inference_table
-    from tests.spark_session import start_spark
+    from tests.helpers.spark_session import start_spark
 
     plain = {f"spark.sql.{name}": "true" for name in ("adaptive.enabled", "codegen.wholeStage")}
     plain |= {"spark.sql.codegen.factoryMode": "FALLBACK", "spark.sql.shuffle.partitions": "8"}

@@ -1,0 +1,184 @@
+"""`ces update` as a user types it: what is shown, what is sent, and the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import EvalSetError, ces
+from agent_eval_schema.formats.ces.review import review_update
+from agent_eval_schema.formats.ces.update import plan_update
+from agent_eval_schema.render.update import update_text
+from tests.cli.test_main import run
+
+SHOWN = """\
+projects/acme-helpdesk/locations/eu/apps/hr-desk/evaluations/leave-balance
+mask  golden.turns,displayName,evaluationMetricsThresholdOverride.goldenEvaluationMetricsThresholds.\
+toolMatchingSettings
+
+  golden.turns[0].steps[4].expectation.agentResponse.chunks[0].text
+    - You have 12 days left this year.
+    + You have 12 days of leave left this year.
+
+  displayName
+    - Leave balance
+    + Leave balance, this year
+
+  evaluationMetricsThresholdOverride.goldenEvaluationMetricsThresholds.toolMatchingSettings
+    + {"extraToolCallBehavior":"ALLOW"}
+"""
+NAME = "projects/acme-helpdesk/locations/eu/apps/hr-desk/evaluations/leave-balance"
+
+
+@pytest.fixture
+def files(samples: Path) -> tuple[str, str]:
+    return str(samples / "evaluation_v2.json"), str(samples / "evaluation.json")
+
+
+def saved(folder: Path, evaluation: Any) -> str:
+    path = folder / "evaluation.json"
+    path.write_text(json.dumps(evaluation))
+    return str(path)
+
+
+def test_a_dry_run_shows_the_mask_and_what_changes(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    code, out, err = run(capsys, "ces", "update", files[0], "--against", files[1], "--dry-run")
+    assert (code, err) == (0, "nothing was sent (--dry-run)\n")
+    assert out == SHOWN
+
+
+def test_the_request_as_json_is_that_of_the_library(capsys: pytest.CaptureFixture[str], files: tuple[str, str]) -> None:
+    _, out, _ = run(capsys, "ces", "update", files[0], "--against", files[1], "--dry-run", "--output", "json")
+    new, [stored, _] = ces.read_evaluation(Path(files[0])), ces.read_evaluations(Path(files[1]))
+    assert json.loads(out) == ces.update_request(new, stored)
+
+
+def test_without_the_stored_one_all_that_is_written_is_shown(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, str]
+) -> None:
+    _, out, _ = run(capsys, "ces", "update", files[0], "--mask", "displayName", "--dry-run", "-q")
+    assert "not compared with what is stored" in out
+    assert "+ Leave balance, this year" in out
+    assert "golden" not in out
+
+
+def test_nothing_to_update(capsys: pytest.CaptureFixture[str], files: tuple[str, str]) -> None:
+    code, out, err = run(capsys, "ces", "update", files[0], "--against", files[0])
+    assert (code, out) == (0, "")
+    assert "nothing to update" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "without a mask every field is overwritten"),
+        (["--mask", "display_name"], 'did you mean "displayName"?'),
+        (["--mask", "displayName", "--endpoint", "http://ces.example.com"], "not encrypted"),
+        (["--mask", "displayName"], "there is no token: set CES_ACCESS_TOKEN"),
+        (["--against", "no-such.json"], "no-such.json"),
+    ],
+)
+def test_what_cannot_run_exits_2_with_one_line(
+    capsys: pytest.CaptureFixture[str],
+    files: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    words: str,
+) -> None:
+    if "--mask" in options:
+        pytest.importorskip("mcp")
+    monkeypatch.delenv("CES_ACCESS_TOKEN", raising=False)
+    code, _, err = run(capsys, "ces", "update", files[0], *options)
+    assert (code, err.count("\n")) == (2, 1)
+    assert words in err
+
+
+def test_an_evaluation_that_is_not_stored(capsys: pytest.CaptureFixture[str], files: tuple[str, str]) -> None:
+    code, _, err = run(capsys, "ces", "update", files[1], "--against", files[0])
+    assert code == 2
+    assert "there is no evaluation with the name" in err
+
+
+def test_a_golden_csv_is_to_be_converted_first(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    code, _, err = run(capsys, "ces", "update", str(samples / "golden.csv"), "--mask", "displayName")
+    assert code == 2
+    assert err.endswith(
+        "golden.csv: expected Evaluation JSON: `convert IN OUT --to ces-evaluation` makes it of a golden CSV\n"
+    )
+
+
+def test_an_element_that_is_no_evaluation_is_told_with_its_number(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps([{"name": NAME, "displayName": "a"}, "b"]))
+    code, _, err = run(capsys, "ces", "update", str(path), "--mask", "displayName")
+    assert code == 2
+    assert err.endswith("list.json: evaluation 2: expected an object, got the text 'b'\n")
+
+
+def test_what_the_service_would_refuse_is_not_sent(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, str], tmp_path: Path
+) -> None:
+    new = ces.read_evaluation(Path(files[0]))
+    new["golden"]["turns"][0]["steps"][0] = {"userInput": {"text": "a", "event": {"event": "b"}}}
+    code, out, err = run(capsys, "ces", "update", saved(tmp_path, new), "--mask", "golden.turns")
+    assert (code, err) == (1, "nothing was sent: the service would refuse this\n")
+    assert "golden.turns[0].steps[0].userInput" in out
+    code, *_ = run(capsys, "ces", "update", saved(tmp_path, new), "--mask", "displayName", "--dry-run")
+    assert code == 0  # what the mask does not name is not written
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "inf", "soon"])
+def test_a_timeout_is_a_number_of_seconds(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(capsys, "ces", "update", "x.json", "--timeout", seconds)
+    assert "expected seconds" in capsys.readouterr().err
+
+
+def test_an_update_is_sent(
+    capsys: pytest.CaptureFixture[str], files: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp.server.mcpserver", reason="the server of the tests is that of mcp 2")
+    from tests.helpers.ces_server import Store, Wire, mcp_server, serving
+
+    stored = ces.read_evaluations(Path(files[1]))[0]
+    store, answers = Store(stored), {"structured": True}
+    app = mcp_server(store, answers).streamable_http_app(json_response=True, stateless_http=True)
+    monkeypatch.setenv("CES_ACCESS_TOKEN", "s3cr3t")
+    with serving(Wire(app, answers)) as address:
+        given = ["ces", "update", files[0], "--against", files[1], "--endpoint", f"{address}/mcp"]
+        code, out, err = run(capsys, *given)
+    assert (code, err) == (0, f"updated {NAME}\n")
+    assert "s3cr3t" not in out + err
+    assert {k: v for k, v in store.evaluation.items() if k != "etag"} == ces.read_evaluation(Path(files[0]))
+
+
+def test_hostile_text_is_shown_and_not_sent_to_the_terminal(files: tuple[str, str]) -> None:
+    old = ces.read_evaluation(Path(files[0]))
+    new = old | {"displayName": "a\x1b[2Jb", "description": "[bold]c[/]"}
+    text = update_text(review_update(plan_update(new, old), old), color=False, width=100)
+    assert "\x1b" not in text
+    assert "\\x1b[2J" in text
+    assert "[bold]c[/]" in text
+
+
+def test_a_full_replace_shows_what_is_lost(files: tuple[str, str]) -> None:
+    old = ces.read_evaluation(Path(files[0]))
+    new = {k: v for k, v in old.items() if k != "description"}
+    text = update_text(review_update(plan_update(new, old, "*"), old), color=False, width=100)
+    assert "mask  *" in text
+    assert "description\n    - Looks up the balance before it answers" in text
+
+
+def test_the_public_names_are_loaded_on_use() -> None:
+    assert ces.update_request.__module__.endswith("formats.ces.update")
+    with pytest.raises(EvalSetError, match="without a mask"):
+        ces.update_request({"name": NAME})
+    assert ces.import_request("gs://a/b.csv") == {"gcsUri": "gs://a/b.csv"}

@@ -1,0 +1,429 @@
+"""Evaluations of Customer Engagement Suite ⇄ evaluation rows: golden, scenario, result, and all files between."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from agent_eval_schema import ces, convert_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.formats.ces.rows import rows_of
+from agent_eval_schema.schema import COLUMNS
+from tests.conftest import DATA as TEST_DATA
+from tests.conftest import SAMPLES
+from tests.conversion.test_convert import ROWS, Row
+
+DATA = TEST_DATA / "ces"
+GOLDEN = DATA / "golden_example.csv"
+TOOLS = "projects/p1/locations/us/apps/a1/tools"
+
+
+def expected(number: int) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((DATA / f"golden_example_expected_{number}.json").read_text())
+    return found
+
+
+def rows(data: Any, **options: Any) -> list[Row]:
+    made = convert_eval_set(data, target="databricks", **options).data
+    return [{k: v for k, v in row.items() if v is not None} for row in made.to_dict("records")]
+
+
+def losses(made: Any) -> list[tuple[str, str | None]]:
+    return list(zip(made.losses["code"], made.losses["path"], strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# golden → rows
+
+
+def test_a_turn_that_expects_something_is_a_row() -> None:
+    first, second = rows_of(expected(1), ["Regression", "Billing"])
+    assert (first["request_id"], second["request_id"]) == ("refund-happy-path#1", "refund-happy-path#2")
+    assert first["expected_response"] == "Sure, send me a photo."
+    assert first["reference_trajectory"] == [{"tool_name": f"{TOOLS}/get_order", "tool_input": {"order_id": "42"}}]
+    assert second["expected_response"] == "Your refund is on its way."
+    assert "reference_trajectory" not in second
+
+
+def test_the_inputs_of_a_turn_are_its_request() -> None:
+    first, _ = rows_of(expected(1))
+    assert first["request"]["messages"] == [
+        {"role": "user", "content": [{"type": "variables", "variables": {"customer_id": "C-1"}}]},
+        {"role": "user", "content": "I want a refund, please"},
+    ]
+
+
+def test_the_turns_before_are_the_chat_so_far() -> None:
+    _, second = rows_of(expected(1))
+    messages = second["request"]["messages"]
+    assert [m["role"] for m in messages] == ["user", "user", "assistant", "tool", "assistant", "user", "tool"]
+    (call,) = messages[2]["tool_calls"]
+    assert call["function"] == {"name": f"{TOOLS}/get_order", "arguments": '{"order_id":"42"}'}
+    assert messages[3] == {
+        "role": "tool",
+        "name": f"{TOOLS}/get_order",
+        "content": "{}",
+        "tool_call_id": call["id"],
+    }
+    assert messages[4] == {"role": "assistant", "content": "Sure, send me a photo.", "name": "refunds_agent"}
+    assert messages[5]["content"] == [{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]
+    assert messages[6]["content"] == '{"output":{"total":12.5}}'
+
+
+def test_tags_and_groups_go_to_tags() -> None:
+    first, _ = rows_of(expected(1), ["Regression", "Billing"])
+    assert first["tags"] == {
+        "display_name": "Refund happy path",
+        "description": "Golden, with every action type",
+        "tags": "refund;p0",
+        "evaluation_groups": "Regression;Billing",
+        "response_agent": "refunds_agent",
+    }
+
+
+def test_what_no_column_says_of_an_expectation_stands_in_custom_expected() -> None:
+    first, _ = rows_of(expected(1))
+    kept = first["custom_expected"]["expectations"]
+    assert [next(k for k in e if k != "note") for e in kept] == ["toolCall", "toolResponse", "agentTransfer"]
+    assert kept[0]["note"] == "Check_Order_Lookup"
+
+
+def test_any_arguments_stay_different_from_none() -> None:
+    def arguments(call: dict[str, Any], told: list[str]) -> Any:
+        step = {"expectation": {"toolCall": {"tool": "t", **call}}}
+        turn = {"steps": [{"userInput": {"text": "Hi"}}, step]}
+        made = convert_eval_set([{"displayName": "x", "golden": {"turns": [turn]}}], target="databricks")
+        assert made.losses["path"].tolist() == told
+        back = convert_eval_set(made.data, source="databricks", target="ces-evaluation").data
+        return back[0]["golden"]["turns"][0]["steps"][1]["expectation"]["toolCall"]
+
+    assert arguments({}, ["golden.turns[0].steps[1].expectation.toolCall.args"]) == {"tool": "t"}
+    assert arguments({"args": {}}, []) == {"tool": "t", "args": {}}
+
+
+def test_no_tool_calls_is_an_empty_trajectory() -> None:
+    steps = [{"userInput": {"text": "Hi"}}, {"expectation": {"noToolCalls": True}}]
+    (row,) = rows_of({"displayName": "x", "golden": {"turns": [{"steps": steps}]}})
+    assert row["reference_trajectory"] == []
+    assert row["request_id"] == "x#1"
+
+
+def test_a_turn_that_expects_nothing_is_history_only() -> None:
+    turns = [
+        {"steps": [{"userInput": {"text": "Hi"}}]},
+        {
+            "steps": [
+                {"userInput": {"text": "And?"}},
+                {"expectation": {"agentResponse": {"chunks": [{"text": "Yes."}]}}},
+            ]
+        },
+    ]
+    (row,) = rows_of({"displayName": "x", "golden": {"turns": turns}})
+    assert row["request_id"] == "x#2"
+    assert [m["content"] for m in row["request"]["messages"]] == ["Hi", "And?"]
+
+
+def test_snake_case_is_read_like_camel_case() -> None:
+    snake = {
+        "display_name": "x",
+        "golden": {
+            "turns": [
+                {
+                    "steps": [
+                        {"user_input": {"text": "Hi"}},
+                        {"expectation": {"tool_call": {"tool": "t", "args": {"user_id": 1}}}},
+                    ]
+                }
+            ]
+        },
+    }
+    (row,) = rows_of(snake)
+    assert row["reference_trajectory"] == [{"tool_name": "t", "tool_input": {"user_id": 1}}]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# scenario, result
+
+
+def test_the_task_of_a_scenario_is_the_request() -> None:
+    scenario = {
+        "task": "Get a refund for order 42.",
+        "rubrics": ["The agent is polite."],
+        "scenarioExpectations": [
+            {
+                "toolExpectation": {
+                    "expectedToolCall": {"tool": "get_order", "args": {"order_id": "42"}},
+                    "mockToolResponse": {"tool": "get_order", "response": {"state": "paid"}},
+                }
+            },
+            {"agentResponse": {"role": "agent", "chunks": [{"text": "Your refund is on its way."}]}},
+        ],
+        "userFacts": [{"name": "order", "value": "42"}],
+        "maxTurns": 5,
+    }
+    (row,) = rows([{"displayName": "Refund", "scenario": scenario, "tags": ["p0"]}])
+    assert row["request"] == {"messages": [{"role": "user", "content": "Get a refund for order 42."}]}
+    assert row["expected_facts"] == ["Your refund is on its way."]
+    assert row["guidelines"] == {"rubrics": ["The agent is polite."]}
+    assert row["reference_trajectory"] == [{"tool_name": "get_order", "tool_input": {"order_id": "42"}}]
+    assert row["custom_expected"] == {
+        "userFacts": [{"name": "order", "value": "42"}],
+        "maxTurns": 5,
+        "mockToolResponses": [{"tool": "get_order", "response": {"state": "paid"}}],
+    }
+    assert row["tags"] == {"tags": "p0"}
+
+
+def test_a_result_becomes_rows_with_what_was_observed() -> None:
+    outcome = {
+        "expectation": {"toolCall": {"tool": "get_order", "args": {"order_id": "42"}}},
+        "observedToolCall": {"tool": "get_order", "args": {"order_id": "43"}},
+        "outcome": "FAIL",
+        "toolInvocationResult": {"parameterCorrectnessScore": 0.0, "outcome": "FAIL"},
+    }
+    said = {
+        "expectation": {"agentResponse": {"role": "a", "chunks": [{"text": "Here it is."}]}},
+        "observedAgentResponse": {"role": "a", "chunks": [{"text": "I cannot find it."}]},
+        "outcome": "PASS",
+    }
+    result = {
+        "name": "projects/p/locations/us/apps/a/evaluations/refund/results/r1",
+        "displayName": "Refund",
+        "evaluationStatus": "FAIL",
+        "goldenResult": {
+            "turnReplayResults": [
+                {
+                    "conversation": "projects/p/locations/us/apps/a/conversations/c1",
+                    "expectationOutcome": [outcome, said],
+                    "toolInvocationScore": 1.0,
+                    "toolOrderedInvocationScore": 0.0,
+                    "turnLatency": "1.250s",
+                }
+            ]
+        },
+    }
+    (row,) = rows_of(result)
+    assert row["request_id"] == "refund#1"
+    assert row["predicted_trajectory"] == [{"tool_name": "get_order", "tool_input": {"order_id": "43"}}]
+    assert row["reference_trajectory"] == [{"tool_name": "get_order", "tool_input": {"order_id": "42"}}]
+    assert (row["response"], row["expected_response"]) == ("I cannot find it.", "Here it is.")
+    assert row["latency_seconds"] == 1.25
+    assert row["session_id"].endswith("/conversations/c1")
+    assert row["custom_expected"]["scores"] == {
+        "toolInvocationScore": 1.0,
+        "toolOrderedInvocationScore": 0.0,
+        "parameterCorrectnessScore": [0.0],
+        "outcomes": ["FAIL", "PASS"],
+    }
+    assert [row["request_id"] for row in rows([result])] == ["refund#1"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# between CSV, JSON and rows
+
+
+def test_a_golden_csv_becomes_the_expected_json() -> None:
+    made = convert_eval_set(str(GOLDEN), target="ces-evaluation")
+    assert [e["displayName"] for e in made.data] == ["Refund happy path", "Second evaluation"]
+    assert losses(made) == [("AE811", "evaluation_groups")]
+    assert (made.given, made.converted) == (2, 2)
+
+
+def test_json_becomes_a_golden_csv_and_is_the_same_again() -> None:
+    made = convert_eval_set(str(GOLDEN), target="ces-evaluation").data
+    text = convert_eval_set(made, target="ces-csv").data
+    assert [dict(e) for e in ces.read_golden_csv(text).evaluations] == made
+
+
+def test_what_the_csv_cannot_say_is_a_loss_of_its_evaluation() -> None:
+    scenario = {"task": "t", "rubrics": ["r"], "scenarioExpectations": []}
+    made = convert_eval_set([*[expected(2)], {"displayName": "s", "scenario": scenario}], target="ces-csv")
+    assert [(i, c) for i, c in zip(made.losses["row"], made.losses["code"], strict=True) if c == "AE801"] == [
+        (1, "AE801")
+    ]
+
+
+def test_a_golden_csv_becomes_rows_with_its_groups() -> None:
+    found = rows(str(GOLDEN))
+    assert [row["request_id"] for row in found] == [
+        "refund-happy-path#1",
+        "refund-happy-path#2",
+        "Second evaluation#1",
+    ]
+    assert found[0]["tags"]["evaluation_groups"] == "Regression;Billing"
+    assert validate_eval_set(convert_eval_set(str(GOLDEN), target="databricks").data, outputs="generated").ok
+
+
+def test_broken_evaluations_are_left_out_and_told(tmp_path: Path) -> None:
+    lines = GOLDEN.read_text().splitlines()
+    lines[3] = lines[3].replace("INPUT_TEXT", "INPUT_TXT")
+    path = tmp_path / "broken.csv"
+    path.write_text("\n".join(lines) + "\n")
+    made = convert_eval_set(str(path), target="databricks")
+    assert (made.given, made.converted) == (2, 1)
+    assert losses(made) == [("AE814", None)]
+    assert made.losses["row"].tolist() == [0]
+    assert made.data["request_id"].tolist() == ["Second evaluation#1"]
+
+
+def test_what_no_row_says_is_told() -> None:
+    turn = {
+        "steps": [
+            {"userInput": {"text": "Hi", "willContinue": True}},
+            {"agentTransfer": {"targetAgent": "b"}},
+            {"expectation": {"noToolCalls": True}},
+        ]
+    }
+    evaluation = {"displayName": "x", "golden": {"turns": [turn], "evaluationExpectations": ["e1"]}}
+    made = convert_eval_set([evaluation], target="databricks")
+    assert losses(made) == [
+        ("AE813", "golden.turns[0].steps[0].userInput.willContinue"),
+        ("AE813", "golden.turns[0].steps[1].agentTransfer"),
+        ("AE813", "golden.evaluationExpectations"),
+    ]
+
+
+def test_a_row_becomes_a_golden_evaluation_that_is_valid_there() -> None:
+    row = {
+        "request_id": "leave#1",
+        "request": "How many days?",
+        "expected_response": "12 days.",
+        "reference_trajectory": [{"tool_name": "get_balance", "tool_input": {"id": 1}}],
+    }
+    made = convert_eval_set([row], target="ces-evaluation")
+    assert made.data == [
+        {
+            "displayName": "leave",
+            "golden": {
+                "turns": [
+                    {
+                        "steps": [
+                            {"userInput": {"text": "How many days?"}},
+                            {"expectation": {"toolCall": {"tool": "get_balance", "args": {"id": 1}}}},
+                            {"expectation": {"agentResponse": {"chunks": [{"text": "12 days."}]}}},
+                        ]
+                    }
+                ]
+            },
+        }
+    ]
+    assert made.lossless
+    assert not [i for i in ces.validate_evaluation(made.data[0]) if i.severity == "error"]
+
+
+def test_rows_of_one_evaluation_keep_names_of_their_own() -> None:
+    again = convert_eval_set(convert_eval_set(str(GOLDEN), target="databricks").data, target="ces-evaluation")
+    assert [e["displayName"] for e in again.data] == [
+        "refund-happy-path#1",
+        "refund-happy-path#2",
+        "Second evaluation",
+    ]
+
+
+@pytest.mark.parametrize("target", ["ces-evaluation", "ces-csv"])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS)
+def test_nothing_is_lost_in_silence(target: str, rows: list[Row]) -> None:
+    made = convert_eval_set(rows, target=target)
+    told = set(zip(made.losses["row"], made.losses["column"], strict=True))
+    left_out = {r for r, c in told if c is None}
+    if target == "ces-csv":
+        file = ces.read_golden_csv(made.data)
+        assert file.ok, file.issues
+        return
+    for place, evaluation in zip([i for i in range(len(rows)) if i not in left_out], made.data, strict=True):
+        row = list(made.report.iter_rows())[place]
+        back = [*validate_eval_set(rows_of(evaluation), outputs="generated").iter_rows()]
+        came = back[-1] if back else dict.fromkeys(COLUMNS)
+        assert {c for c in COLUMNS if row[c] is not None and row[c] != came[c]} <= {c for r, c in told if r == place}
+
+
+def test_the_commands_of_the_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    golden, made, made_rows = str(GOLDEN), str(tmp_path / "out.json"), str(tmp_path / "rows.jsonl")
+    assert main(["convert", golden, made, "--to", "ces-evaluation", "-q"]) == 0
+    assert "ces-csv → ces-evaluation: 2 of 2 evaluations converted" in capsys.readouterr().out
+    assert main(["validate", made, "-q"]) == 0
+    assert main(["convert", golden, made_rows, "--to", "databricks", "-q"]) == 0
+    assert main(["validate", made_rows, "--outputs", "generated", "-q"]) == 0
+    assert main(["convert", made, str(tmp_path / "again.csv"), "--to", "ces-csv", "-q"]) == 0
+    assert main(["validate", str(tmp_path / "again.csv"), "-q"]) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# every source, and what is left of it
+
+
+def says(text: str, agent: str = "a") -> Any:
+    return {"expectation": {"agentResponse": {"role": agent, "chunks": [{"text": text}]}}}
+
+
+GOOD = {"displayName": "A", "golden": {"turns": [{"steps": [{"userInput": {"text": "Hi"}}, says("Hello")]}]}}
+
+
+def test_a_line_that_is_no_evaluation_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "evaluations.jsonl"
+    path.write_text(json.dumps(GOOD) + "\n{bad\n[]\n")
+    made = convert_eval_set(path, source="ces-evaluation", target="databricks")
+    assert (made.given, made.converted, len(made.data)) == (3, 1, 1)
+    assert losses(made) == [("AE814", None)] * 2
+    assert made.losses["row"].tolist() == [1, 2]
+
+
+def test_frames_are_converted_like_files() -> None:
+    frame = pd.read_csv(SAMPLES / "golden.csv", dtype=str, keep_default_na=False)
+    from_file = convert_eval_set(SAMPLES / "golden.csv", target="ces-evaluation")
+    assert convert_eval_set(frame, target="ces-evaluation").data == from_file.data
+    rows_ = convert_eval_set(pd.DataFrame([GOOD]), target="databricks").data
+    assert list(rows_["expected_response"]) == ["Hello"]
+
+
+def test_a_conversation_that_is_nobodys_is_left_out_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "golden.csv"
+    path.write_text("display_name,turn_index,action_type,text_content\n,1,INPUT_TEXT,Hi\nA,,,\n,1,INPUT_TEXT,Hi\n")
+    made = convert_eval_set(path, target="ces-evaluation")
+    assert (made.given, made.converted) == (2, 1)
+    assert losses(made) == [("AE814", None)]
+
+
+def test_an_evaluation_that_a_csv_cannot_hold_is_not_counted_as_converted() -> None:
+    made = convert_eval_set(SAMPLES / "evaluation.json", target="ces-csv")
+    assert (made.given, made.converted) == (2, 1)
+
+
+def test_what_a_row_expects_to_be_said_stands_in_the_csv() -> None:
+    made = convert_eval_set([{"request": "Hi", "expected_response": "Hello"}], target="ces-csv")
+    file = ces.read_golden_csv(made.data)
+    assert file.evaluations[0]["golden"]["turns"][0]["steps"][-1] == says("Hello", "agent")
+    assert ("AE803", "golden.turns[0].steps[1].expectation.agentResponse.role") in losses(made)
+
+
+def test_what_a_result_expected_beyond_texts_and_calls_is_kept() -> None:
+    transfer = {"agentTransfer": {"targetAgent": "b"}}
+    turn = {"expectationOutcome": [{"expectation": transfer, "outcome": "PASS"}], "errorInfo": {"errorType": "X"}}
+    (row,) = rows_of({"name": "r", "goldenResult": {"turnReplayResults": [turn]}})
+    assert row["custom_expected"]["expectations"] == [transfer]
+    assert "reference_trajectory" not in row
+    assert "predicted_trajectory" not in row
+    assert row["error"] == "X"
+
+
+def test_what_no_row_says_of_a_result_is_told() -> None:
+    outcome = {
+        "expectation": {"toolCall": {"tool": "f", "args": {}}},
+        "observedToolCall": {"id": "1", "tool": "f", "args": {}},
+    }
+    turn = {
+        "expectationOutcome": [outcome],
+        "overallToolInvocationResult": {"toolInvocationScore": 1, "outcome": "PASS"},
+    }
+    made = convert_eval_set([{"name": "r", "goldenResult": {"turnReplayResults": [turn]}}], target="databricks")
+    at = "goldenResult.turnReplayResults[0]"
+    assert {path for code, path in losses(made) if code == "AE813"} == {
+        f"{at}.expectationOutcome[0].observedToolCall.id",
+        f"{at}.overallToolInvocationResult.outcome",
+    }

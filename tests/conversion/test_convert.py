@@ -1,0 +1,526 @@
+"""Conversion between the neighbours' formats: what is read, what is written, and that every loss is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.conversion.targets import TARGETS
+from agent_eval_schema.schema import COLUMNS
+from tests.conftest import SAMPLES
+
+Row = dict[str, Any]
+
+FORMS = [name for name in TARGETS if not name.startswith("ces-")]
+"""Those of Customer Engagement Suite have tests of their own: test_ces.py."""
+
+CALL = {"tool_name": "get_balance", "tool_input": {"employee": "E1042"}}
+USER = {"role": "user", "content": "How many days?"}
+
+
+def rows_of(data: Any, **options: Any) -> list[Row]:
+    """The canonical values of the rows, without what is absent."""
+    report = validate_eval_set(data, **options)
+    assert report.ok, report.to_text()
+    return [{k: v for k, v in row.items() if v is not None} for row in report.iter_rows()]
+
+
+def losses_of(data: Any, target: str) -> set[tuple[str, str]]:
+    found = convert_eval_set(data, target=target).losses
+    return set(zip(found["code"], found["path"], strict=True))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# reading
+
+
+def test_vertex_rows_are_read() -> None:
+    row = {
+        "prompt": "How many days?",
+        "response": "12.",
+        "reference": "12 days.",
+        "predicted_trajectory": [CALL],
+        "reference_trajectory": json.dumps([CALL]),
+        "latency_in_seconds": 0.5,
+        "failure": 0,
+    }
+    report = validate_eval_set([row])
+    assert report.format == "vertex"
+    assert rows_of([row]) == [
+        {
+            "request": {"messages": [USER]},
+            "response": "12.",
+            "expected_response": "12 days.",
+            "predicted_trajectory": [CALL],
+            "reference_trajectory": [CALL],
+            "latency_seconds": 0.5,
+            "failure": False,
+        }
+    ]
+
+
+def test_a_single_turn_sample_of_ragas_is_read() -> None:
+    row = {
+        "user_input": "How many days?",
+        "response": "12.",
+        "reference": "12 days.",
+        "retrieved_contexts": ["You have 12 days.", "Leave is paid."],
+        "retrieved_context_ids": ["leave.pdf", 7],
+        "reference_contexts": ["You have 12 days."],
+    }
+    (found,) = rows_of([row])
+    assert validate_eval_set([row]).format == "ragas"
+    assert found["retrieved_context"] == [
+        {"doc_uri": "leave.pdf", "content": "You have 12 days."},
+        {"doc_uri": "7", "content": "Leave is paid."},
+    ]
+    (expected,) = found["expected_retrieved_context"]
+    assert expected["content"] == "You have 12 days."
+    assert expected["doc_uri"].startswith("text:sha256-")
+
+
+def test_equal_texts_are_one_document_so_that_recall_means_something() -> None:
+    row = {"user_input": "q", "response": "r", "retrieved_contexts": ["a", "b"], "reference_contexts": ["b"]}
+    (found,) = rows_of([row])
+    assert found["expected_retrieved_context"][0] == found["retrieved_context"][1]
+
+
+def test_what_follows_the_last_question_of_a_ragas_conversation_is_what_the_agent_did() -> None:
+    conversation = [
+        {"type": "human", "content": "Hi"},
+        {"type": "ai", "content": "Hello!"},
+        {"type": "human", "content": "How many days?"},
+        {"type": "ai", "content": "", "tool_calls": [{"name": "get_balance", "args": {"employee": "E1042"}}]},
+        {"type": "tool", "content": "12"},
+        {"type": "ai", "content": "12 days."},
+    ]
+    row = {"user_input": conversation, "reference_tool_calls": [{"name": "get_balance", "args": {"employee": "E1042"}}]}
+    assert rows_of([row]) == [
+        {
+            "request": {
+                "messages": [
+                    {"role": "user", "content": "Hi"},
+                    {"role": "assistant", "content": "Hello!"},
+                    {"role": "user", "content": "How many days?"},
+                ]
+            },
+            "response": "12 days.",
+            "predicted_trajectory": [CALL],
+            "reference_trajectory": [CALL],
+        }
+    ]
+    assert losses_of([row], "databricks") == {("AE813", "user_input[4].content")}
+
+
+def test_deepeval_test_cases_are_read_and_what_has_no_column_is_told() -> None:
+    row = {
+        "name": "case 1",
+        "input": "How many days?",
+        "actual_output": "12.",
+        "expected_output": "12 days.",
+        "context": ["You have 12 days."],
+        "retrieval_context": ["Leave is paid."],
+        "tools_called": [{"name": "get_balance", "input_parameters": {"employee": "E1042"}, "output": 12}],
+        "expected_tools": [{"name": "get_balance", "input_parameters": {"employee": "E1042"}}],
+        "completion_time": 1.5,
+        "additional_metadata": {"team": "hr", "level": 2},
+    }
+    (found,) = rows_of([row])
+    assert found["request_id"] == "case 1"
+    assert found["predicted_trajectory"] == found["reference_trajectory"] == [CALL]
+    assert found["tags"] == {"team": "hr", "level": "2"}
+    assert found["latency_seconds"] == 1.5
+    assert losses_of([row], "databricks") == {("AE813", "tools_called[0].output")}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"item": {"input": [USER], "ideal": "12 days.", "level": 2}},
+        {"item": {"question": "How many days?", "answer": "12 days.", "level": 2}},
+        {"item": json.dumps({"prompt": "How many days?", "ground_truth": "12 days.", "level": 2})},
+    ],
+)
+def test_items_of_openai_evals_are_read_by_the_usual_names(row: Row) -> None:
+    assert validate_eval_set([row]).format == "openai"
+    assert rows_of([row]) == [
+        {
+            "request": {"messages": [USER]},
+            "expected_response": "12 days.",
+            "custom_expected": {"level": 2},
+        }
+    ]
+
+
+def test_several_ideal_answers_stay_together() -> None:
+    row = {"input": [USER], "ideal": ["12 days.", "Twelve."]}
+    (found,) = rows_of([row])
+    assert found["expected_response"] == "12 days."
+    assert found["custom_expected"] == {"ideal": ["12 days.", "Twelve."]}
+    made = convert_eval_set([row], target="openai")
+    assert made.data["item"][0] == {"input": "How many days?", "ideal": ["12 days.", "Twelve."]}
+    assert made.lossless
+
+
+@pytest.mark.parametrize(
+    ("outputs", "code", "path", "hint"),
+    [
+        ({"expected_tool_calls": [{"arguments": {}}]}, "AE502", ".expected_tool_calls[0]", "add the key `name`"),
+        (
+            {"expected_tool_calls": [{"name": "f", "args": {}}]},
+            "AE504",
+            ".expected_tool_calls[0].args",
+            "did you mean `arguments`?",
+        ),
+        ({"expected_tool_calls": "f"}, "AE501", ".expected_tool_calls", "put the text into a list"),
+        ({"expected_facts": "a"}, "AE303", ".expected_facts", "put the text into a list"),
+        ({"expected_response": 7}, "AE302", "", "give the ground truth as text"),
+    ],
+)
+def test_an_issue_of_a_langsmith_example_names_the_keys_that_the_user_wrote(
+    outputs: Row, code: str, path: str, hint: str
+) -> None:
+    row = {"id": "1", "dataset_id": "d", "inputs": {"question": "Hi"}, "outputs": outputs}
+    (issue,) = validate_eval_set([row]).iter_issues()
+    assert (issue.code, issue.column, issue.path) == (code, "outputs", f"outputs{path}")
+    assert issue.hint.startswith(hint)
+
+
+def test_the_outputs_of_a_langsmith_example_are_its_ground_truth() -> None:
+    row = {
+        "id": "e-1",
+        "inputs": {"question": "How many days?"},
+        "outputs": {"answer": "12 days.", "guidelines": ["Be short."], "rubric": {"max": 3}},
+        "metadata": {"team": "hr"},
+        "dataset_id": "d-1",
+    }
+    (found,) = rows_of([row])
+    assert validate_eval_set([row]).format == "langsmith"
+    assert found["expected_response"] == "12 days."
+    assert found["guidelines"] == {"guidelines": ["Be short."]}
+    assert found["custom_expected"] == {"rubric": {"max": 3}}
+    assert found["tags"] == {"team": "hr"}
+    assert found["dataset_id"] == "d-1"
+
+
+EVALSET = {
+    "eval_set_id": "hr",
+    "eval_cases": [
+        {
+            "eval_id": "leave",
+            "conversation": [
+                {
+                    "user_content": {"role": "user", "parts": [{"text": "Hi"}]},
+                    "final_response": {"role": "model", "parts": [{"text": "Hello!"}]},
+                },
+                {
+                    "user_content": {"role": "user", "parts": [{"text": "How many days?"}]},
+                    "final_response": {"role": "model", "parts": [{"text": "12 days."}]},
+                    "intermediate_data": {"tool_uses": [{"name": "get_balance", "args": {"employee": "E1042"}}]},
+                },
+            ],
+            "session_input": {"app_name": "hr_bot", "user_id": "u1", "state": {"region": "DE"}},
+        }
+    ],
+}
+ADK_ROWS = [
+    {
+        "request_id": "leave#1",
+        "request": {"messages": [{"role": "user", "content": "Hi"}]},
+        "expected_response": "Hello!",
+        "tags": {"app_name": "hr_bot", "user_id": "u1", "state": '{"region":"DE"}'},
+        "eval_set_id": "hr",
+    },
+    {
+        "request_id": "leave#2",
+        "request": {
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "Hello!"},
+                {"role": "user", "content": "How many days?"},
+            ]
+        },
+        "expected_response": "12 days.",
+        "reference_trajectory": [CALL],
+        "tags": {"app_name": "hr_bot", "user_id": "u1", "state": '{"region":"DE"}'},
+        "eval_set_id": "hr",
+    },
+]
+
+
+def test_a_turn_of_an_adk_evalset_is_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "hr.evalset.json"
+    path.write_text(json.dumps(EVALSET, indent=2))
+    assert validate_eval_set(str(path)).format == "adk"
+    assert rows_of(str(path)) == rows_of(EVALSET) == ADK_ROWS
+
+
+def test_google_adk_reads_the_evalset_that_we_write_and_we_read_what_it_writes() -> None:
+    adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
+    written = convert_eval_set(EVALSET, target="adk")
+    theirs = adk.EvalSet.model_validate(written.data)
+    (case,) = theirs.eval_cases
+    assert [i.user_content.parts[0].text for i in case.conversation] == ["Hi", "How many days?"]
+    assert case.conversation[1].intermediate_data.tool_uses[0].args == {"employee": "E1042"}
+    for dumped in (theirs.model_dump_json(exclude_none=True), theirs.model_dump_json(by_alias=True, exclude_none=True)):
+        rows = rows_of(json.loads(dumped))  # with ids and times of invocations, which are carried along
+        assert [{k: row[k] for k in wanted} for row, wanted in zip(rows, ADK_ROWS, strict=True)] == ADK_ROWS
+
+
+def test_what_google_adk_writes_comes_back_with_ids_times_and_names() -> None:
+    adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
+    session = {"app_name": "hr", "user_id": "u1", "state": {"k": 1}}
+    turn = {**EVALSET["eval_cases"][0]["conversation"][0], "invocation_id": "i1", "creation_timestamp": 1.5}
+    case = {"eval_id": "c", "conversation": [turn], "session_input": session, "final_session_state": {"done": 1}}
+    given = {"eval_set_id": "s", "name": "HR", "description": "all of it", "eval_cases": [case]}
+    theirs = adk.EvalSet.model_validate(given)
+    for by_alias in (False, True):
+        made = convert_eval_set(json.loads(theirs.model_dump_json(by_alias=by_alias, exclude_none=True)), target="adk")
+        assert made.lossless, made
+        assert adk.EvalSet.model_validate(made.data) == theirs.model_copy(update={"creation_timestamp": 0.0})
+
+
+def test_a_column_called_name_is_no_name_of_an_evalset() -> None:
+    made = convert_eval_set([{"request": "Hi", "name": "a", "duration": 3}], target="adk")
+    assert "name" not in made.data
+    assert set(made.losses["column"]) == {"name", "duration"}
+
+
+def test_a_scenario_of_adk_is_asked_by_its_starting_prompt() -> None:
+    adk = pytest.importorskip("google.adk.evaluation.eval_set", reason="google-adk is not installed")
+    scenario = {"starting_prompt": "Hi", "conversation_plan": "ask for a refund"}
+    evalset = {
+        "eval_set_id": "s",
+        "eval_cases": [{"eval_id": "c", "conversation_scenario": scenario}, *EVALSET["eval_cases"]],
+    }
+    assert rows_of(evalset)[0]["request"] == {"messages": [{"role": "user", "content": "Hi"}]}
+    made = convert_eval_set(evalset, target="adk")
+    assert made.lossless, made
+    assert adk.EvalSet.model_validate(made.data) == adk.EvalSet.model_validate(evalset)
+    camel = {"evalSetId": "s", "evalCases": [{"evalId": "c", "conversationScenario": {"startingPrompt": "Hi"}}]}
+    assert rows_of(camel)[0]["request"] == {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+def test_what_is_read_of_the_events_of_an_invocation_is_no_loss() -> None:
+    call = {"function_call": {"name": "f", "args": {"x": 1}}}
+    turn = {
+        "userContent": {"parts": [{"text": "Hi"}]},
+        "intermediateData": {
+            "invocationEvents": [
+                {"author": "a", "content": {"role": "model", "parts": [{"functionCall": call["function_call"]}]}}
+            ]
+        },
+    }
+    made = convert_eval_set({"eval_cases": [{"eval_id": "c", "conversation": [turn]}]}, target="databricks")
+    assert made.data["reference_trajectory"][0] == [{"tool_name": "f", "tool_input": {"x": 1}}]
+    assert made.losses["path"].tolist() == ["intermediate_data.invocationEvents[0].author"]
+
+
+def test_an_evalset_comes_back_as_it_was() -> None:
+    made = convert_eval_set(EVALSET, target="adk")
+    assert made.lossless
+    assert rows_of(made.data) == ADK_ROWS
+
+
+def test_a_row_with_history_becomes_a_case_with_earlier_turns() -> None:
+    rows = [{**ADK_ROWS[1], "request_id": "later"}]
+    made = convert_eval_set(rows, target="adk")
+    (case,) = made.data["eval_cases"]
+    assert [turn["user_content"]["parts"][0]["text"] for turn in case["conversation"]] == ["Hi", "How many days?"]
+    assert losses_of(rows, "adk") == {("AE812", "request_id")}
+
+
+@pytest.mark.parametrize("sessions", [False, True])
+def test_the_older_test_list_of_adk_is_one_session(sessions: bool) -> None:
+    turns = [
+        {"query": "Hi", "expected_tool_use": [], "reference": "Hello!"},
+        {"query": "How many days?", "expected_tool_use": [CALL], "reference": "12 days."},
+    ]
+    data = [{"name": "leave", "data": turns, "initial_session": {"app_name": "hr_bot"}}] if sessions else turns
+    found = rows_of(data)
+    assert [len(row["request"]["messages"]) for row in found] == [1, 3]
+    assert found[1]["reference_trajectory"] == [CALL]
+    assert found[1]["expected_response"] == "12 days."
+    assert found[1]["request_id"] == ("leave#2" if sessions else "turn 2")
+
+
+def test_a_broken_turn_is_an_issue_of_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps({"eval_set_id": "s", "eval_cases": [EVALSET["eval_cases"][0], 17, {"eval_id": "x"}]}))
+    report = validate_eval_set(str(path))
+    assert report.row_count == 4
+    assert set(report.issues["row"][report.issues["severity"] == "error"]) == {2, 3}
+
+
+def test_a_line_that_is_no_row_keeps_its_place_among_the_turns(tmp_path: Path) -> None:
+    path = tmp_path / "sets.jsonl"
+    path.write_text(json.dumps(EVALSET) + "\n{broken\n" + json.dumps(EVALSET) + "\n")
+    report = validate_eval_set(str(path))
+    assert report.row_count == 5
+    assert report.counts["AE007"] == 1
+    assert len(report.invalid) == len(report.issues.query("severity == 'error'")["row"].dropna().unique())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# writing
+
+
+@pytest.mark.parametrize("target", FORMS)
+def test_every_row_is_converted_or_told_and_reads_back_as_the_losses_say(target: str) -> None:
+    made = convert_eval_set(str(SAMPLES / "good.jsonl"), target=target)
+    assert made.report.ok
+    back = validate_eval_set(made.data, format=target, outputs="generated")
+    assert back.ok, back.to_text()
+    rows = list(made.report.iter_rows())
+    if target in ("adk", "adk-legacy"):
+        return  # which have rows for turns before the last one
+    again = list(back.iter_rows())
+    told = set(zip(made.losses["row"], made.losses["column"], strict=True))
+    assert len(again) == len(rows)
+    for i, (row, came) in enumerate(zip(rows, again, strict=True)):
+        differs = {c for c in COLUMNS if row[c] is not None and row[c] != came[c]}
+        assert differs == {c for r, c in told if r == i}
+
+
+def test_openai_items_hold_everything() -> None:
+    assert convert_eval_set(str(SAMPLES / "good.jsonl"), target="openai").lossless
+
+
+def test_a_loss_says_where_and_what() -> None:
+    row = {"request": {"messages": [{"role": "system", "content": "Be short."}, USER]}, "response": "12."}
+    (loss,) = convert_eval_set([row], target="vertex").losses.to_dict("records")
+    assert (loss["row"], loss["column"], loss["code"]) == (0, "request", "AE812")
+    assert loss["path"] == "request.messages[0]"
+    assert "Be short." in loss["message"]
+
+
+def test_invalid_rows_are_left_out_and_told() -> None:
+    rows = [{"request": "", "response": "x"}, {"request": "q", "response": "r"}]
+    made = convert_eval_set(rows, target="vertex")
+    assert made.data.to_dict("records") == [{"prompt": "q", "response": "r"}]
+    assert made.losses[["row", "code", "severity"]].to_numpy().tolist() == [[0, "AE814", "error"]]
+
+
+def test_a_row_that_has_no_answer_yet_is_converted_too() -> None:
+    rows = [{"prompt": "a", "response": "b"}, {"prompt": "c"}]
+    made = convert_eval_set(rows, target="openai")
+    assert made.lossless
+    assert len(made.data) == 2
+
+
+def test_unknown_columns_are_carried_along() -> None:
+    made = convert_eval_set([{"request": "q", "response": "r", "team": "hr"}], target="vertex")
+    assert made.data["team"].tolist() == ["hr"]
+    adk = convert_eval_set([{"request": "q", "expected_response": "r", "team": "hr"}], target="adk")
+    assert ("AE811", "team") in set(zip(adk.losses["code"], adk.losses["path"], strict=True))
+
+
+def test_the_data_of_the_caller_stays_as_it_is() -> None:
+    frame = pd.DataFrame({"request": ["q"], "response": ["r"]})
+    before = frame.copy(deep=True)
+    convert_eval_set(frame, target="openai")
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_an_unknown_target_is_told() -> None:
+    with pytest.raises(EvalSetError, match="cannot convert to 'excel': use one of databricks, mlflow"):
+        convert_eval_set([{"request": "q"}], target="excel")
+
+
+def test_no_rows_make_no_rows() -> None:
+    for target in FORMS:
+        made = convert_eval_set([], target=target)
+        assert len(made.data) in (0, 2)  # an evalset without cases has its id
+
+
+TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12).filter(
+    str.strip
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-1000, 1000) | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)
+CALLS = st.lists(st.fixed_dictionaries({"tool_name": TEXT, "tool_input": st.dictionaries(TEXT, VALUES)}), max_size=2)
+DOCUMENTS = st.lists(st.fixed_dictionaries({"doc_uri": TEXT, "content": TEXT}), max_size=2)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {"request": st.fixed_dictionaries({"messages": st.lists(st.fixed_dictionaries(
+            {"role": st.sampled_from(["user", "assistant", "system"]), "content": TEXT}), max_size=2).map(
+                lambda before: [*before, USER])})},
+        optional={
+            "request_id": TEXT,
+            "response": TEXT,
+            "expected_response": TEXT,
+            "retrieved_context": DOCUMENTS,
+            "expected_retrieved_context": DOCUMENTS,
+            "predicted_trajectory": CALLS,
+            "reference_trajectory": CALLS,
+            "guidelines": st.dictionaries(TEXT, st.lists(TEXT, min_size=1, max_size=2), min_size=1, max_size=2),
+            "custom_expected": st.dictionaries(TEXT, VALUES, min_size=1, max_size=2),
+            "tags": st.dictionaries(TEXT, TEXT, min_size=1, max_size=2),
+            "latency_seconds": st.floats(0, 100),
+            "failure": st.booleans(),
+            "session_id": TEXT,
+        },
+    ),
+    min_size=1,
+    max_size=3,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", FORMS)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(rows=ROWS)
+def test_nothing_is_lost_in_silence(target: str, rows: list[Row]) -> None:
+    """Whatever the rows: a converted value is there again when the target is read, or a loss names its column."""
+    made = convert_eval_set(rows, target=target)
+    told = set(zip(made.losses["row"], made.losses["column"], strict=True))
+    left_out = {r for r, c in told if c is None}
+    back = list(validate_eval_set(made.data, format=target, outputs="generated").iter_rows())
+    kept = [i for i in range(len(rows)) if i not in left_out]
+    if len(back) != len(kept):
+        assert target in ("adk", "adk-legacy")
+        return
+    for i, came in zip(kept, back, strict=True):
+        row = list(made.report.iter_rows())[i]
+        assert {c for c in COLUMNS if row[c] is not None and row[c] != came[c]} <= {c for r, c in told if r == i}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the command
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
+@pytest.mark.parametrize("target", ["databricks", "mlflow", "vertex", "openai", "ragas", "langsmith", "deepeval"])
+def test_the_command_writes_every_kind_of_file(
+    ending: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / f"out.{ending}"
+    assert main(["convert", str(SAMPLES / "good.jsonl"), str(out), "--to", target, "-q"]) == 0
+    assert f"databricks → {target}: 12 of 12 rows converted" in capsys.readouterr().out
+    in_memory = convert_eval_set(str(SAMPLES / "good.jsonl"), target=target).data
+    assert rows_of(str(out), format=target) == rows_of(in_memory, format=target)
+
+
+def test_the_command_writes_an_evalset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "set.evalset.json"
+    assert main(["convert", str(SAMPLES / "good.jsonl"), str(out), "--fail-on", "warning"]) == 1
+    assert "databricks → adk: 12 of 12 rows converted" in capsys.readouterr().out
+    assert len(json.loads(out.read_text())["eval_cases"]) == 12
+
+
+def test_rows_that_are_left_out_fail_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.jsonl"
+    assert main(["convert", str(SAMPLES / "broken.jsonl"), str(out), "--to", "vertex"]) == 1
+    printed = capsys.readouterr()
+    assert "AE814 error" in printed.out
+    assert "written to" in printed.err

@@ -1,0 +1,442 @@
+"""A result: its numbers by hand, another one beside it, and the forms that it takes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
+from agent_eval_schema.cli import main
+from agent_eval_schema.evaluation.alignment import aligned
+from agent_eval_schema.evaluation.comparison import paired_test
+from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.evaluation.tally import Tally
+from agent_eval_schema.evaluation.worst import worst_rows
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+from agent_eval_schema.schema import ToolCall
+from tests.conftest import KINDS, Row
+from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
+from tests.integrations.mlflow.test_evaluate import without_its_warnings
+from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
+
+NAN = math.nan
+
+# ---------------------------------------------------------------------------------------------------------------------
+# tallies
+
+scores = st.lists(st.floats(0, 5, width=16) | st.sampled_from([0, 0.5, 1, NAN]), max_size=40)
+
+
+@given(scores, st.integers(1, 7))
+def test_a_tally_is_what_numpy_computes(values: list[float], step: int) -> None:
+    tally = Tally()
+    for start in range(0, len(values), step):
+        tally.add(np.array(values[start : start + step], np.float64))
+    kept = np.array([v for v in values if not math.isnan(v)])
+    assert (tally.rows, tally.scored) == (len(values), len(kept))
+    assert tally.mean == pytest.approx(kept.mean() if len(kept) else NAN, nan_ok=True)
+    assert tally.std == pytest.approx(kept.std(ddof=1) if len(kept) > 1 else NAN, nan_ok=True)
+    for share in (0, 0.5, 0.9, 1):
+        expected = np.quantile(kept, share) if len(kept) else NAN
+        assert tally.percentile(share) == pytest.approx(expected, nan_ok=True)
+
+
+def test_an_interval_holds_the_mean_and_is_repeatable() -> None:
+    tally = Tally([0.0] * 30 + [1.0] * 70)
+    low, high = tally.interval()
+    assert low < 0.7 < high
+    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.7 * 0.3 / 100), rel=0.15)  # that of a proportion
+    assert tally.interval() == (low, high)
+    assert tally.interval(0.5) > (low, 0)
+    assert Tally([1.0]).interval() == (1, 1)
+    assert all(map(math.isnan, Tally().interval()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# results
+
+
+def result(rows: list[Row] = SEED) -> EvalResult:
+    return score_trajectories(rows)
+
+
+def test_by_a_column() -> None:
+    rows = [{**SEED[i % 2], "kind": kind} for i, kind in enumerate(["b", "a", "b", "b"])]
+    found = result(rows).by("kind")
+    assert found.index.tolist() == ["b", "a"]
+    assert found["row_count"].tolist() == [3, 1]
+    assert found["trajectory_recall/mean"].tolist() == pytest.approx([0.5 / 3, 0.5])
+    with pytest.raises(EvalSetError, match="no column 'mood'"):
+        result(rows).by("mood")
+
+
+def test_percentiles_of_the_latency() -> None:
+    found = EvalTask(PROMPTS, []).evaluate(agent)
+    assert list(found.percentiles()) == ["p50", "p90", "p95", "p99"]
+    assert all(0 <= seconds < 5 for seconds in found.percentiles().values())
+    with pytest.raises(EvalSetError, match="no metric 'latency_in_seconds' in this result"):
+        result().percentiles()
+
+
+def test_bounds() -> None:
+    found = result()
+    assert found.below({"trajectory_recall": 0.25, "trajectory_precision": 0.3}) == {"trajectory_precision": 0.25}
+    with pytest.raises(EvalSetError, match="no metric 'bleu'"):
+        found.below({"bleu": 1})
+    with pytest.raises(EvalSetError, match="between 0 and 1"):
+        found.interval("trajectory_recall", 95)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_data_gives_the_same(kind: str, tmp_path: Path) -> None:
+    rows = [*SEED, {"predicted_trajectory": [], "reference_trajectory": [WARM]}, {"reference_trajectory": [WARM]}]
+    found = score_trajectories(KINDS[kind](rows, tmp_path), tool_name="set_temperature")
+    table = found.metrics_table
+    assert len(table) == found.row_count == 4
+    assert table["trajectory_recall/score"].tolist() == pytest.approx([0, 0.5, NAN, NAN], nan_ok=True)
+    assert table["trajectory_single_tool_use/score"].tolist() == pytest.approx([0, 1, NAN, NAN], nan_ok=True)
+    assert found.issue_counts == {"AE505": 1}
+    assert found.reasons["trajectory_recall", "predicted_trajectory is empty"] == 1
+    assert found.reasons["trajectory_recall", "the row lacks predicted_trajectory"] == 1
+    assert found.unscored["rows"].sum() == 12
+
+
+def test_a_file_is_scored_batch_by_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_eval_schema.io.source.MAX_BATCH_ROWS", 7)
+    rows = [{**SEED[i % 2], "n": i} for i in range(50)]
+    path = KINDS["parquet"](rows, tmp_path)
+    found = score_trajectories(path)
+    assert sum(1 for _ in found.iter_parts()) == 8
+    assert found.metrics_table["trajectory_recall/score"].tolist() == [0, 0.5] * 25
+    assert found.metrics_table["n"].astype(int).tolist() == list(range(50))
+    assert [w.row for w in worst_rows(found, 30)] == [*range(0, 50, 2), *range(1, 10, 2)]
+    assert found.compare(score_trajectories(rows)).rows.empty
+
+
+def test_formats_that_call_trajectories_otherwise() -> None:
+    calls = [{"name": "a", "input_parameters": {"x": 1}}]
+    rows = [{"input": "q", "actual_output": "r", "tools_called": calls, "expected_tools": calls}]
+    found = score_trajectories([*rows, {**rows[0], "tools_called": [{"x": 1}]}])
+    assert found.metrics_table["trajectory_exact_match/score"].tolist() == pytest.approx([1, NAN], nan_ok=True)
+    assert found.reasons["trajectory_recall", "predicted_trajectory cannot be read"] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["taste"]}, "no metric 'taste': use trajectory_exact_match, "),
+        ({"metrics": ["bleu"]}, r"bleu is no trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it"),
+        ({"metrics": ["trajectory_single_tool_use"]}, r"TrajectorySingleToolUse\(tool_name=...\)"),
+        ({"duplicates": "once"}, "duplicates must be"),
+        ({"empty": "zero"}, "empty must be"),
+    ],
+)
+def test_options_that_there_are_not(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        score_trajectories(SEED, **options)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# comparisons
+
+
+def test_a_comparison_by_hand() -> None:
+    old = result([{**row, "id": i} for i, row in enumerate(SEED)])
+    better = [{**row, "predicted_trajectory": row["reference_trajectory"], "id": i} for i, row in enumerate(SEED)]
+    found = old.compare(result(better))
+    line = found.lines[-1]
+    assert (line.metric, line.rows, line.old, line.new, line.difference) == ("trajectory_recall", 2, 0.25, 1, 0.75)
+    assert (line.higher, line.lower, line.p_value) == (2, 0, 0.5)  # 2 of 4 patterns of signs are as far from 0
+    changed = found.rows.query("metric == 'trajectory_recall'")
+    assert changed[["row", "old", "new", "difference"]].to_numpy().tolist() == [[0, 0, 1, 1], [1, 0.5, 1, 0.5]]
+    assert "+0.75" in str(found)
+
+
+def test_rows_that_ask_different_things_are_not_compared_by_position() -> None:
+    rows = [{**SEED[i % 2], "prompt": p} for i, p in enumerate(["a", "b", None])]
+    assert len(result(rows).compare(result(rows)).lines) == 5
+    with pytest.raises(EvalSetError, match="row 0 has another prompt in the other result: say with key="):
+        result(rows).compare(result(rows[::-1]))
+    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: say with key="):
+        result(rows).compare(result(rows[:2]))
+
+
+def test_rows_are_matched_by_a_key() -> None:
+    rows = [{**SEED[i % 2], "id": f"r{i}"} for i in range(4)]
+    found = result(rows).compare(result([*rows[:0:-1], {**SEED[0], "id": "new"}]), key="id")
+    assert found.rows.empty
+    assert (found.only_old, found.only_new) == (["r0"], ["new"])
+    assert "1 row only before" in str(found)
+    with pytest.raises(EvalSetError, match="does not tell rows apart"):
+        result(rows).compare(result([rows[0], rows[0]]), key="id")
+    with pytest.raises(EvalSetError, match="share no row"):
+        result(rows[:1]).compare(result(rows[1:]), key="id")
+
+
+def test_a_score_that_came_or_went_is_a_change() -> None:
+    lost = [{**SEED[0], "predicted_trajectory": None}, SEED[1]]
+    found = result().compare(result(lost))
+    assert found.rows["row"].tolist() == [0] * 5
+    assert found.rows["new"].isna().all()
+    assert [line.rows for line in found.lines] == [1] * 5
+
+
+differences = st.lists(st.sampled_from([-1, -0.5, 0, 0.25, 0.5, 1]), min_size=2, max_size=8)
+
+
+@given(differences)
+def test_the_test_is_that_of_scipy(values: list[float]) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    found = stats.permutation_test((np.array(values),), np.sum, permutation_type="samples", n_resamples=np.inf)
+    assert paired_test(np.array(values)) == pytest.approx(found.pvalue)
+
+
+@pytest.mark.parametrize("size", [17, 400, 6000])
+def test_many_differences(size: int) -> None:
+    """Of ones this is the sign test; the three ways to compute it agree."""
+    stats = pytest.importorskip("scipy.stats")
+    ups = size // 2 + round(math.sqrt(size))
+    found = paired_test(np.array([1.0] * ups + [-1.0] * (size - ups)))
+    assert found == pytest.approx(stats.binomtest(ups, size).pvalue, abs=0.02)
+
+
+def test_no_difference() -> None:
+    assert paired_test(np.zeros(5)) == 1
+    assert math.isnan(paired_test(np.array([])))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# side by side
+
+
+@pytest.mark.parametrize(
+    ("predicted", "reference", "lines"),
+    [
+        ("ab", "ab", ["a= a=", "b= b="]),
+        ("axb", "ab", ["a= a=", "x+ .", "b= b="]),
+        ("a", "ab", ["a= a=", ". b-"]),
+        ("ba", "ab", [". a~", "b= b=", "a~ ."]),
+        ("", "a", [". a-"]),
+        ("a", "", ["a+ ."]),
+        ("", "", []),
+        ("aab", "ab", ["a= a=", "a+ .", "b= b="]),
+    ],
+)
+def test_calls_side_by_side(predicted: str, reference: str, lines: list[str]) -> None:
+    signs = {"matched": "=", "extra": "+", "missing": "-", "moved": "~"}
+
+    def drawn(side: Any) -> str:
+        return "." if side is None else side.tool + signs[side.mark]
+
+    found = aligned([ToolCall(t) for t in predicted], [ToolCall(t) for t in reference])
+    assert sorted(f"{drawn(line.predicted)} {drawn(line.reference)}" for line in found) == sorted(lines)
+
+
+def test_calls_of_one_tool_with_other_inputs_stand_on_one_line() -> None:
+    (line,) = aligned([ToolCall("a", {"x": 1})], [ToolCall("a", {"x": 2})])
+    assert line.predicted is not None
+    assert line.reference is not None
+    assert (line.predicted.mark, line.reference.mark) == ("extra", "missing")
+    assert (line.predicted.input, line.reference.input) == ('{"x":1}', '{"x":2}')
+
+
+calls = st.lists(st.builds(ToolCall, st.sampled_from("abc"), st.sampled_from([None, {"x": 1}])), max_size=7)
+
+
+@given(calls, calls)
+def test_every_call_is_shown_once_in_its_order(predicted: list[ToolCall], reference: list[ToolCall]) -> None:
+    lines = aligned(predicted, reference)
+    left, right = ([side for line in lines if (side := getattr(line, s))] for s in ("predicted", "reference"))
+    assert [s.tool for s in left] == [c.tool_name for c in predicted]
+    assert [s.tool for s in right] == [c.tool_name for c in reference]
+    for mark in ("matched", "moved"):
+        assert sum(s.mark == mark for s in left) == sum(s.mark == mark for s in right)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# forms
+
+
+def hostile_result() -> EvalResult:
+    texts = [text.encode("utf-16", "surrogatepass").decode("utf-16") for text in HOSTILE]
+    rows = [
+        {
+            **dict.fromkeys(("request_id", "prompt", "response", "reference", text), text),
+            "predicted_trajectory": [{"tool_name": text, "tool_input": {text: text}}],
+            "reference_trajectory": [WARM, {"tool_name": text}, {"name": text}] if i % 2 else [WARM],
+        }
+        for i, text in enumerate(texts)
+    ]
+
+    def agent(prompt: str) -> Any:
+        if prompt == texts[0]:
+            raise ValueError(prompt)
+        return {"response": prompt, "predicted_trajectory": [{"tool_name": prompt, "tool_input": {prompt: prompt}}]}
+
+    return EvalTask(rows, ["trajectory_recall", "exact_match"]).evaluate(agent)
+
+
+@pytest.mark.parametrize("form", ["to_html", "_repr_html_"])
+def test_hostile_cells_stay_text(form: str) -> None:
+    tags = Tags(getattr(hostile_result(), form)())
+    assert tags.open == []
+    assert {t for t, _ in tags.seen} <= ALLOWED | {"b"}
+    for _, attributes in tags.seen:
+        assert not [n for n in attributes if n.startswith("on") or n in ("src", "action")]
+
+
+def test_hostile_cells_do_not_reach_the_terminal() -> None:
+    found = hostile_result()
+    assert not [c for c in found.to_text() + found.to_json() if c in "\x1b\x9b\u202e\u2066\x00"]
+
+
+def test_the_page_shows_both_trajectories_and_their_marks() -> None:
+    page = result().to_html()
+    for words in ('aria-label="matched"', 'aria-label="extra"', 'aria-label="missing"', "user_z", "user_y", "0.25"):
+        assert words in page
+
+
+def test_json() -> None:
+    found = json.loads(EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_json())
+    assert found["summary_metrics"]["row_count"] == 3
+    assert found["summary_metrics"]["failure/mean"] == pytest.approx(1 / 3)
+    assert found["rows"][2]["trajectory_recall/score"] is None
+    assert found["rows"][0]["predicted_trajectory"][0]["tool_name"] == "set_device_info"
+    assert found["options"] == {"duplicates": "membership", "empty": "nan"}
+
+
+def test_parquet(tmp_path: Path) -> None:
+    found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
+    found.save(tmp_path / "result.parquet")
+    read = pd.read_parquet(tmp_path / "result.parquet")
+    assert read.columns.tolist() == found.metrics_table.columns.tolist()
+    assert read["trajectory_recall/score"].dtype == "float64"
+    assert json.loads(read["predicted_trajectory"][1]) == found.metrics_table["predicted_trajectory"][1]
+    again = score_trajectories(tmp_path / "result.parquet", ["trajectory_recall"])
+    assert again.summary_metrics["trajectory_recall/mean"] == found.summary_metrics["trajectory_recall/mean"]
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.jsonl", "table.parquet"])
+def test_a_saved_table_can_be_scored_again(tmp_path: Path, name: str) -> None:
+    found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
+    found.save(tmp_path / name)
+    again = EvalTask(tmp_path / name, [CustomMetric("seen", lambda row: float(row["trajectory_recall/score"] or -1))])
+    scores = again.evaluate().metrics_table["seen/score"].tolist()
+    assert scores == [-1 if math.isnan(s) else s for s in found.metrics_table["trajectory_recall/score"]]
+    once_more = score_trajectories(tmp_path / name, ["trajectory_recall"])
+    assert once_more.summary_metrics["trajectory_recall/mean"] == found.summary_metrics["trajectory_recall/mean"]
+
+
+def test_latency_is_drawn_in_units_that_can_be_read() -> None:
+    page = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_html()
+    assert re.search(r"median [\d.]+ [mµ]?s, p90", page)
+    assert "e-05" not in page
+    assert "1 rows" not in page
+
+
+def test_a_page_tells_one_percentile_of_a_metric() -> None:
+    rows = [{"prompt": f"{n}", "seconds": n / 8} for n in (1, 2, 4)]
+    found = EvalTask(rows, [CustomMetric("seen", lambda row: row["seconds"])]).evaluate(str)
+    page = found.to_html()
+    latency = re.search(r"Latency: p50 ([^,]+), p90 ([^,]+),", page)
+    assert latency is not None
+    assert f"median {latency[1]}, p90 {latency[2]}, p99" in page
+    assert f"p90 {found.percentiles('seen')['p90']:.3g}" in page
+
+
+def test_save_by_the_ending(tmp_path: Path) -> None:
+    found = result()
+    for name, start in (("r.html", "<!doctype html>"), ("r.json", "{"), ("r.txt", "metric ")):
+        found.save(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
+    with pytest.raises(EvalSetError, match="there is no folder"):
+        found.save(tmp_path / "nowhere" / "r.parquet")
+
+
+def test_an_mlflow_run(tracking_store: str) -> None:  # noqa: ARG001
+    import mlflow
+
+    with without_its_warnings():
+        mlflow.set_experiment("results")
+        run_id = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).log_to_mlflow()
+    run = mlflow.get_run(run_id)
+    assert run.data.metrics["row_count"] == 3
+    assert run.data.metrics["trajectory_recall/mean"] == 0.75
+    assert run.data.params["trajectory_empty"] == "nan"
+    names = {f.path for f in mlflow.MlflowClient().list_artifacts(run_id, "eval_result")}
+    assert names == {f"eval_result/{n}" for n in ("result.html", "result.json", "metrics_table.parquet")}
+    assert mlflow.active_run() is None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the command line
+
+
+@pytest.fixture
+def seed_file(tmp_path: Path) -> str:
+    return str(KINDS["jsonl"](SEED, tmp_path))
+
+
+def test_score_prints_the_table(seed_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", seed_file, "--tool-name", "set_temperature", "--quiet"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["metric", "mean", "std", "rows", "scored"]
+    assert ["trajectory_recall", "0.25", "0.354", "2", "of", "2"] in lines
+    assert ["trajectory_single_tool_use", "0.5", "0.707", "2", "of", "2"] in lines
+
+
+def test_score_writes(seed_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page, table = tmp_path / "r.html", tmp_path / "r.parquet"
+    assert main(["score", seed_file, "--html", str(page), "--write-scores", str(table), "--output", "json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["summary_metrics"]["trajectory_recall/mean"] == 0.25
+    assert "2 rows with their scores written to" in said.err
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert len(pd.read_parquet(table)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--min", "trajectory_recall=0.2"], 0),
+        (["--min", "trajectory_recall=0.3"], 1),
+        (["--metrics", "trajectory_recall", "--min", "trajectory_precision=0.1"], 2),
+        (["--metrics", "bleu"], 2),
+        (["--write-scores", "/nowhere/at/all.parquet"], 2),
+    ],
+)
+def test_exit_codes(seed_file: str, options: list[str], code: int) -> None:
+    assert main(["score", seed_file, "--quiet", *options]) == code
+
+
+def test_why_a_minimum_is_missed_is_said_even_with_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = KINDS["jsonl"]([{"predicted_trajectory": [WARM], "reference_trajectory": None}], tmp_path)
+    assert main(["score", str(path), "--quiet", "--min", "trajectory_recall=0.3"]) == 1
+    assert capsys.readouterr().err == "trajectory_recall: no row has a score, so no mean reaches 0.3\n"
+
+
+@pytest.mark.parametrize("bound", ["nan", "inf", "", "50%"])
+def test_a_minimum_is_a_number(seed_file: str, bound: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["score", seed_file, "--min", f"trajectory_recall={bound}"])
+    assert "expected METRIC=MEAN, such as trajectory_recall=0.9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("error", 1), ("warning", 1), ("never", 0)])
+def test_cells_that_cannot_be_read_fail(tmp_path: Path, fail_on: str, code: int) -> None:
+    path = KINDS["jsonl"]([*SEED, {"predicted_trajectory": [{"a": 1}], "reference_trajectory": [WARM]}], tmp_path)
+    assert main(["score", str(path), "--quiet", "--fail-on", fail_on]) == code
+
+
+def test_the_metrics_are_the_five() -> None:
+    assert result().metrics == tuple(TRAJECTORY_METRICS)
+    assert repr(result()) == "<EvalResult: 2 rows, 5 metrics>"

@@ -1,0 +1,953 @@
+"""Repairs: what is mended, what is left alone, and that nothing else changes."""
+
+import copy
+import gzip
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_eval_schema import InvalidEvalSet, explain, normalize_eval_set, validate_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.fix.catalog import REPAIRABLE, REPAIRS, meant
+from agent_eval_schema.fix.search import Change
+from agent_eval_schema.fix.source import Repaired, repair
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import source as source_
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.validate import check_source
+from tests.conftest import KINDS, as_jsonl, as_parquet
+from tests.render.report.test_text import GOLDEN, compare
+
+ROW = {"request": "Hi", "response": "Hello"}
+HI = {"role": "user", "content": "Hi"}
+DOC = {"doc_uri": "a.md", "content": "text"}
+CALL = {"tool_name": "f", "tool_input": {"x": 1}}
+TRACE = {
+    "info": {"trace_id": "t"},
+    "data": {
+        "spans": [
+            {
+                "name": "agent",
+                "span_id": "1",
+                "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
+            }
+        ]
+    },
+}
+
+Rows = list[dict[str, Any]]
+
+
+def changes_of(data: Any, **options: Any) -> list[Change]:
+    return [c for _, changes in repair(open_source(data), **options).batches() for c in changes]
+
+
+def repaired_report(data: Any, **options: Any) -> Report:
+    repaired = repair(open_source(data), **options)
+    return check_source(repaired.source, outputs=repaired.plan.outputs)
+
+
+def chat(*messages: Any) -> dict[str, Any]:
+    return {"messages": list(messages)}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# one by one
+
+NATIVE = ("list", "pandas", "jsonl", "json")
+"""Kinds of input whose cells can hold numbers and objects; in the others every cell is text."""
+
+MENDED: list[tuple[str, Any, Any, str]] = [
+    # request
+    ("request", [HI], chat(HI), "put the messages into an object"),
+    ("request", {"mesages": [HI]}, chat(HI), "renamed a key of the request"),
+    ("request", {"question": "Hi"}, {"query": "Hi"}, "renamed a key of the request"),
+    (
+        "request",
+        {"Question": "And?", "chat_history": [HI]},
+        {"query": "And?", "history": [HI]},
+        "renamed a key of the request",
+    ),
+    ("request", {"messages": HI}, chat(HI), "put the single message into a list"),
+    ("request", {"messages": json.dumps([HI])}, chat(HI), "put the single message into a list"),
+    ("request", chat(json.dumps(HI)), chat(HI), "read a message's JSON text"),
+    *(
+        ("request", chat({**HI, "role": role}), chat(HI), "wrote a role as the schema has it")
+        for role in ("human", "Human", "usr", "User", " USER ")
+    ),
+    *(
+        (
+            "request",
+            {"query": "And?", "history": [HI, {"role": role, "content": "Ho"}]},
+            {"query": "And?", "history": [HI, {"role": "assistant", "content": "Ho"}]},
+            "wrote a role as the schema has it",
+        )
+        for role in ("ai", "AI", "bot", "model", "asistant")
+    ),
+    ("request", chat({"type": "human", "content": "Hi"}), chat(HI), "wrote a role as the schema has it"),
+    ("request", chat({"role": "user", "text": "Hi"}), chat(HI), "renamed a message's key to content"),
+    ("request", {"mesages": {"role": "human", "text": "Hi"}}, chat(HI), "renamed a key of the request"),
+    # expectations
+    ("expected_response", "  ", None, "made blank text null"),
+    ("expected_facts", "16 weeks", ["16 weeks"], "put the text into a list"),
+    ("expected_facts", ["16 weeks", 16], ["16 weeks", "16"], "wrote a number as text"),
+    ("expected_facts", ["16 weeks", " "], ["16 weeks"], "dropped a blank entry"),
+    ("expected_facts", ["", " "], None, "dropped a blank entry"),
+    ("expected_facts", "['16 weeks', \"it's paid\"]", ["16 weeks", "it's paid"], "read the text"),
+    ("guidelines", "Be polite", ["Be polite"], "put the text into a list"),
+    ("guidelines", {"tone": "Be polite"}, {"tone": ["Be polite"]}, "put a named text into a list"),
+    ("custom_expected", "{'mode': None, 'n': [1, 2.5, True]}", {"mode": None, "n": [1, 2.5, True]}, "read the text"),
+    ("tags", " ", None, "made blank text null"),
+    # documents
+    ("retrieved_context", DOC, [DOC], "put the single document into a list"),
+    ("retrieved_context", [json.dumps(DOC)], [DOC], "read a document's JSON text"),
+    ("retrieved_context", [{"doc_uri": "a.md", "page_content": "text"}], [DOC], "renamed a document's key to content"),
+    ("retrieved_context", [{"doc_uri": "a.md", "text": "text"}], [DOC], "renamed a document's key to content"),
+    (
+        "retrieved_context",
+        [{"doc_uri": "a.md", "content": None, "text": "text"}],
+        [DOC],
+        "renamed a document's key to content",
+    ),
+    ("retrieved_context", [{"doc_url": "a.md", "content": "text"}], [DOC], "took doc_uri"),
+    ("retrieved_context", [{"docUri": "a.md", "content": "text"}], [DOC], "took doc_uri"),
+    ("retrieved_context", [{"source": "a.md", "content": "text"}], [DOC], "took doc_uri"),
+    ("retrieved_context", [{"doc_id": 7, "content": "text"}], [{"doc_uri": "7", "content": "text"}], "took doc_uri"),
+    (
+        "retrieved_context",
+        [{"content": "text", "metadata": {"doc_uri": "a.md", "source": "wiki/x", "page": 3}}],
+        [{**DOC, "metadata": {"doc_uri": "a.md", "source": "wiki/x", "page": 3}}],
+        "took doc_uri",
+    ),
+    (
+        "retrieved_context",
+        [{"page_content": "text", "metadata": {"source": "a.md"}}],
+        [{**DOC, "metadata": {"source": "a.md"}}],
+        "renamed a document's key to content; took doc_uri",
+    ),
+    (
+        "retrieved_context",
+        [{"doc_uri": " ", "content": "text", "metadata": {"url": "https://x.org/a"}}],
+        [{"doc_uri": "https://x.org/a", "content": "text", "metadata": {"url": "https://x.org/a"}}],
+        "took doc_uri",
+    ),
+    ("expected_retrieved_context", [{"doc_uri": 4711}], [{"doc_uri": "4711"}], "wrote a doc_uri as text"),
+    ("expected_retrieved_context", "[{'doc_uri': 'a.md'}]", [{"doc_uri": "a.md"}], "read the text"),
+    ("retrieved_context", " ", None, "made blank text null"),
+    # tool calls
+    ("predicted_trajectory", CALL, [CALL], "put the single call into a list"),
+    ("predicted_trajectory", [json.dumps(CALL)], [CALL], "read a call's JSON text"),
+    ("predicted_trajectory", [{"name": "f", "tool_input": {"x": 1}}], [CALL], "renamed a call's key to tool_name"),
+    ("predicted_trajectory", [{"tool_name": "f", "args": {"x": 1}}], [CALL], "renamed a call's key to tool_input"),
+    (
+        "reference_trajectory",
+        [{"function": {"name": "f", "arguments": {"x": 1}}, "id": "c1"}],
+        [{**CALL, "id": "c1"}],
+        "took the name and arguments",
+    ),
+]
+
+MENDED_NATIVE: list[tuple[str, Any, Any, str]] = [
+    ("request", json.dumps(chat(HI)), chat(HI), "read the JSON text"),
+    ("request", json.dumps({"question": "Hi"}), {"query": "Hi"}, "read the JSON text; renamed a key of the request"),
+    ("request_id", 7, "7", "wrote the number as text"),
+    ("expected_response", 42, "42", "wrote the number as text"),
+]
+
+
+@pytest.mark.parametrize(("column", "before", "after", "what"), MENDED)
+def test_what_is_mended_in_every_kind_of_input(
+    column: str, before: Any, after: Any, what: str, every_input: Callable[[Rows], Any]
+) -> None:
+    rows = [ROW, {**ROW, column: before}]
+    (change,) = changes_of(every_input(rows))
+    assert (change.row, change.column, change.before, change.after) == (1, column, before, after)
+    assert change.what.startswith(what)
+
+
+@pytest.mark.parametrize(("column", "before", "what"), [(c, b, w) for c, b, _, w in MENDED + MENDED_NATIVE])
+def test_the_issue_is_gone_and_a_note_says_so(column: str, before: Any, what: str) -> None:
+    rows = [ROW, {**ROW, column: before}]
+    found, left = validate_eval_set(rows), repaired_report(rows)
+    assert left.count("error") + left.count("warning") < found.count("error") + found.count("warning") or "AE211" in (
+        set(found.counts) - set(left.counts)
+    )
+    assert left.ok
+    (note,) = (i for i in left.iter_issues() if i.code == "AE108")
+    assert (note.row, note.column, str(note.severity)) == (1, column, "info")
+    assert note.path is not None
+    assert note.path.startswith(column)
+    assert note.message.startswith(what)
+    assert " became " in note.message
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+@pytest.mark.parametrize(("column", "before", "after", "what"), MENDED_NATIVE)
+def test_what_is_mended_where_a_cell_can_hold_it(
+    kind: str, column: str, before: Any, after: Any, what: str, tmp_path: Path
+) -> None:
+    (change,) = changes_of(KINDS[kind]([ROW, {**ROW, column: before}], tmp_path))
+    assert (change.row, change.before, change.after, change.what) == (1, before, after, what)
+
+
+def test_every_repair_has_an_example() -> None:
+    shown = {part for _, _, _, what in MENDED + MENDED_NATIVE for part in what.split("; ")}
+    assert [r.what for r in REPAIRS if not any(r.what.startswith(s) for s in shown)] == []
+
+
+def test_a_blank_request_gives_way_to_the_trace() -> None:
+    rows = [{"request": " ", "trace": TRACE}]
+    (change,) = changes_of(rows)
+    assert (change.column, change.after) == ("request", None)
+    assert normalize_eval_set(rows, fix=True)[0]["request"] == chat(HI)
+
+
+LEFT_ALONE: list[tuple[str, Any]] = [
+    # which of two was meant
+    ("request", {**chat(HI), "query": "Hi"}),
+    ("request", {"question": "Hi", "prompt": "Ho"}),
+    ("request", {"question": "Hi", "documents": ["a"]}),  # a part of what was asked would be left unread
+    ("request", {"question": "Hi", "context": "You are a pirate"}),
+    ("retrieved_context", [{"doc_uri": "a.md", "text": "one", "page_content": "two"}]),
+    ("retrieved_context", [{"url": "a/b", "source": "a/c", "content": "x"}]),
+    ("retrieved_context", [{"content": "x", "metadata": {"url": "a/b", "source": "a/c"}}]),
+    ("retrieved_context", [{"url": "a/b", "content": "x", "metadata": {"source": "a/c"}}]),
+    ("predicted_trajectory", [{"tool_name": "f", "args": {"x": 1}, "input": {"y": 2}}]),
+    ("predicted_trajectory", [{"name": "f", "tool": "g"}]),
+    # it may be something else
+    ("request", chat({"role": "user_2", "content": "Hi"})),
+    ("request", chat({"role": "assistant1", "content": "Hi"}, HI)),
+    ("request", chat({"role": "customer", "content": "Hi"})),
+    ("request", chat("Hi")),
+    ("request", chat({"role": "user", "content": None})),
+    ("response", " "),
+    ("retrieved_context", ["hr/leave.pdf"]),
+    ("retrieved_context", [DOC, None]),
+    ("retrieved_context", [{"source": "confluence", "content": "x"}]),
+    ("retrieved_context", [{"id": "chunk/7", "content": "x"}]),
+    ("retrieved_context", [{"doc_uri": 1.5}]),
+    ("retrieved_context", [{"doc_uri": True}]),
+    ("retrieved_context", [{"doc_uri": "a.md", "content": ["x"]}]),
+    ("expected_facts", "paid\n16 weeks"),
+    ("expected_facts", "paid; 16 weeks"),
+    ("expected_facts", ["a", None]),
+    ("expected_facts", [1.5]),
+    ("guidelines", {"tone": [""]}),
+    ("predicted_trajectory", [{"tool_name": "f", "tool_input": ["x"]}]),
+    ("predicted_trajectory", [{"tool_name": "f", "args": ["x"]}]),
+    # it cannot be read
+    ("retrieved_context", '[{"doc_uri": "a.md"'),
+    ("retrieved_context", "[{'doc_uri': 'a.md'}, Document(3)]"),
+    ("retrieved_context", "[{'doc_uri':'a.md'}]"),  # nearly what Python writes, but not it
+    ("custom_expected", "{'a': nan}"),
+    ("custom_expected", '{"a": NaN}'),
+    ("custom_expected", "{1: 2}"),
+    # it would uncover an error that is there as well
+    ("retrieved_context", {"content": "x"}),
+    ("request", {"mesages": [{"role": "customer", "content": "Hi"}]}),
+]
+
+LEFT_ALONE_NATIVE: list[tuple[str, Any]] = [
+    ("request", 42),
+    ("response", 42),
+    ("expected_response", ["16 weeks"]),
+    ("expected_response", 1.5),
+]
+
+
+@pytest.mark.parametrize(("column", "cell"), LEFT_ALONE)
+def test_what_is_left_alone(column: str, cell: Any, every_input: Callable[[Rows], Any]) -> None:
+    assert_left_alone(every_input([ROW, {**ROW, column: cell}]))
+
+
+@pytest.mark.parametrize("kind", NATIVE)
+@pytest.mark.parametrize(("column", "cell"), LEFT_ALONE_NATIVE)
+def test_what_is_left_alone_where_a_cell_can_hold_it(kind: str, column: str, cell: Any, tmp_path: Path) -> None:
+    assert_left_alone(KINDS[kind]([ROW, {**ROW, column: cell}], tmp_path))
+
+
+def assert_left_alone(data: Any) -> None:
+    assert changes_of(data) == []
+    found, left = validate_eval_set(data), repaired_report(data)
+    assert left.counts == found.counts
+    assert found.counts, "nothing to be mended here: the example shows nothing"
+
+
+def test_valid_cells_are_left_alone_though_a_repair_could_read_them_otherwise() -> None:
+    rows = [
+        {**ROW, "retrieved_context": json.dumps([DOC]), "expected_facts": '["a"]'},
+        {"request": '{"a": 1}', "response": "['a']", "expected_response": "{'a': 1}"},
+        {"request": "human", "response": '{"page_content": "x"}', "tags": {"role": "human"}},
+    ]
+    assert changes_of(rows) == []
+
+
+def test_a_repair_that_causes_another_error_is_not_applied() -> None:
+    row = {**ROW, "expected_response": "16 weeks", "expected_facts": "16 weeks"}
+    assert changes_of([row]) == []
+    assert [c.column for c in changes_of([{**row, "expected_response": " "}])] == [
+        "expected_response",
+        "expected_facts",
+    ]
+
+
+def test_of_the_repairs_of_a_cell_those_are_kept_that_help() -> None:
+    """The document is put into a list; renaming its key would uncover that the content is no text."""
+    row = {**ROW, "retrieved_context": {"doc_uri": 7, "content": "x", "text": "y"}}
+    (change,) = changes_of([row])
+    assert change.after == [{"doc_uri": "7", "content": "x", "text": "y"}]
+    assert repaired_report([row]).counts == {"AE108": 1, "AE406": 1}
+
+
+def test_a_change_names_the_smallest_places() -> None:
+    documents = [{"doc_uri": 1}, DOC, {"doc_uri": 2, "content": "x"}]
+    (change,) = changes_of([{**ROW, "retrieved_context": documents}])
+    assert [tuple(p) for p in change.places] == [
+        ("retrieved_context[0].doc_uri", 1, "1"),
+        ("retrieved_context[2].doc_uri", 2, "2"),
+    ]
+    (note,) = (i for i in repaired_report([{**ROW, "retrieved_context": documents}]).iter_issues() if i.code == "AE108")
+    assert (note.path, note.message) == (
+        "retrieved_context[0].doc_uri",
+        'wrote a doc_uri as text: 1 became "1" (the first of 2 places)',
+    )
+
+
+def test_big_numbers_and_floats_beside_a_repair_keep_their_digits(tmp_path: Path) -> None:
+    text = '{"x": 123456789012345678901234567890, "y": 0.1, "z": 1e400}'
+    path = tmp_path / "a.jsonl"
+    for given_, kept in ((text, False), (text.replace(', "z": 1e400', ""), True)):
+        row = json.dumps(ROW)[:-1] + ', "predicted_trajectory": [{"tool_name": "f", "args": ' + given_ + "}]}"
+        path.write_text(row + "\n")
+        repair(open_source(str(path))).write(str(path))
+        assert ('"tool_input": {"x": 123456789012345678901234567890, "y": 0.1}' in path.read_text()) is kept
+        assert kept or path.read_text() == row + "\n"
+
+
+def test_a_cell_with_a_key_that_stands_twice_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    cell = '[{"doc_uri": 7, "doc_uri": 8}]'
+    path.write_text(json.dumps(ROW)[:-1] + f', "retrieved_context": {cell}}}\n')
+    assert changes_of(str(path)) == []
+
+
+def test_hostile_text_is_shown_and_not_sent() -> None:
+    report = repaired_report([{**ROW, "expected_facts": "red \x1b[31m"}])
+    (note,) = (i for i in report.iter_issues() if i.code == "AE108")
+    assert "\x1b" not in note.message
+    assert "\\u001b[31m" in note.message
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# columns
+
+RENAMED = [
+    ("expected_respones", "expected_response", "x"),
+    ("Request_ID", "request_id", "r1"),
+    ("requestId", "request_id", "r1"),
+    ("expected facts", "expected_facts", ["x"]),
+    ("retrieved_contexts", "retrieved_context", [DOC]),
+]
+
+
+@pytest.mark.parametrize(("wrong", "right", "cell"), RENAMED)
+def test_a_misspelt_column_is_renamed(wrong: str, right: str, cell: Any, every_input: Callable[[Rows], Any]) -> None:
+    data = every_input([{**ROW, wrong: cell}, {**ROW, "team": "x"}])
+    repaired = repair(open_source(data))
+    assert repaired.renames == {wrong: right}
+    report = check_source(repaired.source)
+    assert report.counts == {"AE103": 1, "AE109": 1}
+    (note,) = (i for i in report.iter_issues() if i.code == "AE109")
+    assert (note.row, note.column, note.message) == (None, right, f"renamed from `{wrong}`")
+    assert report.rows[right][0] == validate_eval_set([{**ROW, right: cell}]).rows[right][0]
+    assert wrong not in report.rows
+
+
+def test_a_misspelt_column_moves_into_the_gaps_of_the_right_one(every_input: Callable[[Rows], Any]) -> None:
+    data = every_input([{**ROW, "expected_respones": "a"}, {**ROW, "request": "Ho", "expected_response": "b"}, ROW])
+    report = repaired_report(data)
+    assert report.rows["expected_response"].tolist() == ["a", "b", None]
+    assert report.counts == {"AE109": 1}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([{**ROW, "respones": "x"}], id="a row fills both"),
+        pytest.param([{**ROW, "expected_respones": "x", "expected_reponse": "y"}], id="two columns mean the same"),
+        pytest.param([{**ROW, "response_2": "x"}], id="a number is a name of its own"),
+        pytest.param([{**ROW, "response_b": "x"}], id="a word more is a name of its own"),
+        pytest.param(
+            [{**ROW, "retrieved_contexts": "x"}, {**ROW, "retrieved_contexts": [DOC]}], id="the type is wrong"
+        ),
+        pytest.param([{**ROW, "request_ids": "1"}, {**ROW, "request_ids": "1"}], id="ids would repeat"),
+        pytest.param([{**ROW, "expected_respones": "x", "expected_facts": ["y"]}], id="two truths"),
+        pytest.param([{"request": " ", "response": "a", "retrieved_contexts": [1]}], id="one more error"),
+    ],
+)
+def test_a_column_that_is_not_renamed(rows: Rows, every_input: Callable[[Rows], Any]) -> None:
+    data = every_input(rows)
+    repaired = repair(open_source(data), outputs="provided")
+    assert repaired.renames == {}
+    found = validate_eval_set(data, outputs="provided")
+    assert check_source(repaired.source, outputs="provided").counts == found.counts
+
+
+def test_a_misspelt_response_says_that_outputs_are_provided() -> None:
+    report = repaired_report([{"request": "Hi", "Response": "Hello"}, {"request": "Ho", "Response": None}])
+    assert (report.outputs, report.invalid_count) == ("provided", 1)
+    assert "AE223" in report.counts
+
+
+def test_a_cell_that_only_has_a_description_is_no_reason_to_rename() -> None:
+    assert repair(open_source([{"request": "Hi", "respones": "Hi \ud83d"}])).renames == {}
+    assert repair(open_source([{"request": "Hi", "respones": "Hi"}])).renames == {"respones": "response"}
+
+
+def test_a_renamed_column_is_repaired_too() -> None:
+    (change,) = changes_of([{**ROW, "expected_fact": "16 weeks"}])
+    assert (change.column, change.after) == ("expected_facts", ["16 weeks"])
+
+
+def test_a_repeated_column_is_not_renamed() -> None:
+    frame = pd.DataFrame([["Hi", "Hello", "a", "b"]], columns=["request", "response", "guidlines", "guidlines"])
+    assert repair(open_source(frame)).renames == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "right"),
+    [
+        ("Doc-URI", ("doc_uri", "content"), "doc_uri"),
+        ("text", ("doc_uri", "content"), "content"),
+        ("tool_input2", ("tool_name", "tool_input"), None),
+        ("iutput_token_count", COLUMNS, None),
+        ("shoe_size", COLUMNS, None),
+        ("text", ("query", "content"), None),  # an alias of both
+    ],
+)
+def test_which_name_was_meant(name: str, known: tuple[str, ...], right: str | None) -> None:
+    assert meant(name, known) == right
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# types
+
+
+def test_a_typed_column_keeps_its_type_if_that_holds_the_repair() -> None:
+    table = pa.table({"request": ["a", "b"], "response": ["a", "b"], "expected_facts": [["x"], ["y", " "]]})
+    repaired = repair(open_source(table))
+    (batch,) = (b for b, _ in repaired.batches())
+    assert batch.schema.field("expected_facts").type == pa.list_(pa.string())
+    assert batch.column(batch.schema.get_field_index("expected_facts")).to_pylist() == [["x"], ["y"]]
+
+
+@pytest.mark.parametrize("step", [1, 8192])
+def test_a_typed_column_becomes_json_in_every_batch_if_it_must(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", step)
+    monkeypatch.setattr(source_, "BATCH_BYTES", 0 if step == 1 else 8 << 20)
+    monkeypatch.setattr(source_, "rows_per_batch", lambda _: step)
+    documents = [[{"doc_uri": "a.md", "page_content": "x"}], [{"doc_uri": "b.md", "page_content": None}]]
+    table = pa.table({"request": ["a", "b"], "response": ["a", "b"], "retrieved_context": documents})
+    repaired = repair(open_source(table))
+    assert repaired.as_json == {"retrieved_context"}
+    cells = [
+        c for b, _ in repaired.batches() for c in b.column(b.schema.get_field_index("retrieved_context")).to_pylist()
+    ]
+    assert [json.loads(c) for c in cells] == [
+        [{"doc_uri": "a.md", "content": "x"}],
+        [{"doc_uri": "b.md", "page_content": None}],
+    ]
+
+
+def test_a_column_of_numbers_becomes_text() -> None:
+    frame = pd.DataFrame({"request_id": [1, 2], "request": ["a", "b"], "response": ["a", "b"]})
+    rows = normalize_eval_set(frame, fix=True)
+    assert rows["request_id"].tolist() == ["1", "2"]
+    assert frame["request_id"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.large_string()])
+def test_text_in_other_encodings_is_mended(kind: pa.DataType) -> None:
+    facts = pa.array(["a", '["b"]', None], pa.string()).cast(kind)
+    table = pa.table({"request": ["a", "b", "c"], "response": ["a", "b", "c"], "expected_facts": facts})
+    assert repaired_report(table).rows["expected_facts"].tolist() == [["a"], ["b"], None]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# normalize_eval_set
+
+
+def test_nothing_is_repaired_unless_asked() -> None:
+    rows = [{**ROW, "expected_facts": "16 weeks"}]
+    with pytest.raises(InvalidEvalSet):
+        normalize_eval_set(rows)
+    assert normalize_eval_set(rows, fix=True)[0]["expected_facts"] == ["16 weeks"]
+    assert rows == [{**ROW, "expected_facts": "16 weeks"}]
+
+
+def test_normalising_with_repairs_gives_the_kind_that_came(every_input: Callable[[Rows], Any]) -> None:
+    data = every_input([{**ROW, "expected_facts": "16 weeks", "team": "a"}, {**ROW, "team": "b"}])
+    got = normalize_eval_set(data, fix=True)
+    rows = got.to_pylist() if isinstance(got, pa.Table) else got if isinstance(got, list) else got.to_dict("records")
+    assert [r["expected_facts"] for r in rows] == [["16 weeks"], None]
+    assert [r["team"] for r in rows] == ["a", "b"]
+
+
+def test_what_is_left_raises_with_a_report_that_lists_the_repairs() -> None:
+    with pytest.raises(InvalidEvalSet) as caught:
+        normalize_eval_set([{**ROW, "expected_facts": "16 weeks"}, {"request": " ", "response": "x"}], fix=True)
+    assert caught.value.report.counts == {"AE108": 1, "AE202": 1}
+    assert caught.value.report.invalid == [{"request": " ", "response": "x"}]
+
+
+@pytest.mark.parametrize("name", ["search_traces.jsonl", "traces_v2.jsonl", "good.jsonl", "good.csv"])
+def test_good_samples_need_no_repair(name: str, samples: Path) -> None:
+    repaired = repair(open_source(str(samples / name)))
+    assert not repaired.renames
+    assert changes_of(str(samples / name)) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# properties
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                ["role", "content", "doc_uri", "text", "source", "metadata", "name", "args", "messages", "x"]
+            ),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def cell_of(column: str) -> st.SearchStrategy[Any]:
+    known = [cell for c, cell, *_ in [*MENDED, *MENDED_NATIVE, *LEFT_ALONE, *LEFT_ALONE_NATIVE] if c == column]
+    return st.sampled_from([*known, None, "text", [HI], [DOC], [CALL]]) | JSON
+
+
+NAMES = {
+    **{c: c for c in ("request", "response", "expected_response", "expected_facts", "guidelines", "retrieved_context")},
+    **{c: c for c in ("predicted_trajectory", "request_id", "custom_expected", "tags")},
+    "expected_respones": "expected_response",
+    "Retrieved_Context": "retrieved_context",
+    "team": "team",
+}
+ROWS = st.lists(
+    st.lists(st.sampled_from(sorted(NAMES)), min_size=1, max_size=5, unique=True).flatmap(
+        lambda names: st.fixed_dictionaries({n: cell_of(NAMES[n]) for n in names}).map(lambda row: {**ROW, **row})
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def facts(changes: list[Change]) -> list[str]:
+    return [repr((c.row, c.column, c.what, c.before, c.after)) for c in changes]
+
+
+def errors_by_row(report: Report) -> Counter[int | None]:
+    return Counter(i.row for i in report.iter_issues() if str(i.severity) == "error")
+
+
+def lines_without_repairs(repaired: Repaired, lines: list[bytes]) -> list[bytes]:
+    touched = {c.row for _, changes in repaired.batches() for c in changes}
+    return [line for i, line in enumerate(lines) if i not in touched]
+
+
+NESTED = JSON | st.lists(JSON, max_size=2) | st.dictionaries(st.sampled_from(["messages", "history", "query"]), JSON)
+
+
+@settings(max_examples=500)
+@given(NESTED | st.lists(st.dictionaries(st.sampled_from(["role", "type", "doc_uri", "metadata", "function"]), JSON)))
+def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any) -> None:
+    before = repr(value)
+    for entry in REPAIRS:
+        mended = entry.mend(value)
+        assert mended is value or repr(mended) != before, f"{entry.what}: nothing was repaired"
+        assert repr(value) == before
+        again = entry.mend(mended)
+        assert again is mended or entry.mend.__name__ == "json_text", f"{entry.what}: does it in two steps"
+
+
+@settings(max_examples=150)
+@given(ROWS)
+def test_repairs_only_make_it_better(rows: Rows) -> None:
+    before = copy.deepcopy(rows)
+    found = validate_eval_set(rows, outputs="provided")
+    repaired = repair(open_source(rows), outputs="provided")
+    left = check_source(repaired.source, outputs="provided")
+    assert repr(rows) == repr(before), "the caller's rows were changed"
+    assert left.row_count == found.row_count
+    assert not (found.valid_mask & ~left.valid_mask).any(), "a valid row became invalid"
+    assert left.count("error") <= found.count("error")
+    if not repaired.renames:
+        assert all(n <= errors_by_row(found)[row] for row, n in errors_by_row(left).items())
+    assert left.counts.get("AE108", 0) == sum(len(changes) for _, changes in repaired.batches())
+
+
+@settings(max_examples=100)
+@given(ROWS, st.sampled_from([1, 2]))
+def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(rows: Rows, step: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder, "rows.jsonl")
+        given_lines = [json.dumps(row, ensure_ascii=False, indent=None).encode() for row in rows]
+        path.write_bytes(b"".join(line + b"\n" for line in given_lines))
+        first = repair(open_source(str(path)), outputs="provided")
+        untouched = lines_without_repairs(first, given_lines)
+        changes, renames = facts(changes_of(str(path), outputs="provided")), first.renames
+        from agent_eval_schema.io import jsonl
+
+        patch.setattr(jsonl.CellBuilder, "full", property(lambda self: self.size >= step))
+        small = repair(open_source(str(path)), outputs="provided")
+        assert (facts([c for _, cs in small.batches() for c in cs]), small.renames) == (changes, renames)
+
+        first.write(str(path))
+        now = path.read_bytes().splitlines()
+        assert len(now) == len(rows)
+        assert renames or lines_without_repairs(first, now) == [] or set(untouched) <= set(now)
+        again = repair(open_source(str(path)), outputs="provided")
+        assert facts([c for _, cs in again.batches() for c in cs]) == []
+        assert again.renames == {}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# on the command line
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = main([str(a) for a in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_diff_of_the_broken_sample(
+    capsys: pytest.CaptureFixture[str], samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(samples.parent)
+    code, out, err = run(capsys, "validate", "sample_data/broken.jsonl", "--diff")
+    compare(GOLDEN / "broken.diff", out)
+    assert (code, err) == (1, "8 cells in 8 rows and 1 column name can be repaired; nothing was written\n")
+
+
+def test_the_diff_of_good_data_is_empty(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
+    assert run(capsys, "validate", samples / "good.jsonl", "--diff") == (
+        0,
+        "",
+        "there is nothing that can be repaired safely\n",
+    )
+
+
+def test_the_diff_says_that_rows_of_a_format_are_not_repaired(
+    capsys: pytest.CaptureFixture[str], samples: Path
+) -> None:
+    code, out, err = run(capsys, "validate", samples / "ragas_broken.jsonl", "--diff")
+    assert (code, out, err) == (0, "", "rows of the ragas format are not repaired, only of databricks and vertex\n")
+
+
+def test_a_trajectory_data_set_that_pandas_wrote_as_csv_is_repaired(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    call = {"tool_name": "set", "tool_input": {"device": 9, "on": True, "room": None}}
+    path, mended = tmp_path / "vertex.csv", tmp_path / "mended.csv"
+    frame = pd.DataFrame({"prompt": ["on", "off"], "predicted_trajectory": [[call], [call, call]]})
+    frame.assign(reference_trajectory=frame["predicted_trajectory"]).to_csv(path, index=False)
+    code, out, err = run(capsys, "validate", path, "--fix", mended)
+    assert (code, err) == (0, f"4 cells in 2 rows repaired, written to {mended}\n")
+    assert out.replace("\n", "").startswith(f"{path}: vertex format")  # a long path is cut into lines
+    assert [json.loads(cell) for cell in pd.read_csv(mended)["reference_trajectory"]] == [[call], [call, call]]
+    assert list(pd.read_csv(mended)["prompt"]) == ["on", "off"]
+
+
+@pytest.mark.parametrize("by_number", [False, True])
+@pytest.mark.parametrize("request_column", ["prompt", "request"])
+def test_a_table_that_is_one_object_by_columns_is_repaired_as_rows(
+    tmp_path: Path, by_number: bool, request_column: str
+) -> None:
+    columns = {request_column: ["on", "off"], "reference_trajectory": [str([CALL]), str([CALL, CALL])]}
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps({n: dict(enumerate(c)) for n, c in columns.items()} if by_number else columns))
+    repair(open_source(str(path))).write(str(path))
+    assert json.loads(path.read_text()) == [
+        {request_column: "on", "reference_trajectory": [CALL]},
+        {request_column: "off", "reference_trajectory": [CALL, CALL]},
+    ]
+
+
+@pytest.mark.parametrize("name", ["help_desk_broken.evalset.json", "deepeval_broken.json", "golden_broken.csv"])
+def test_a_file_of_a_format_that_is_not_repaired_stays_as_it_is(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path, name: str
+) -> None:
+    out = tmp_path / name
+    _, _, err = run(capsys, "validate", samples / name, "--fix", out)
+    assert out.read_bytes() == (samples / name).read_bytes()
+    assert "format are not repaired, only of databricks and vertex" in err
+
+
+def test_a_page_without_evaluations_is_written_by_fix(tmp_path: Path) -> None:
+    path = tmp_path / "page.json"
+    path.write_text('{"evaluations": []}')
+    repair(open_source(str(path)), format="ces-evaluation").write(str(tmp_path / "out.json"))
+    assert (tmp_path / "out.json").read_text() == path.read_text()
+
+
+def test_a_file_of_one_object_stays_one_object(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_bytes(b'\xef\xbb\xbf{"request": "Hi",\n "retrieved_context": {"doc_uri": "a"}}\n')
+    repair(open_source(str(path))).write(str(path))
+    assert path.read_bytes() == b'\xef\xbb\xbf{"request": "Hi",\n "retrieved_context": [{"doc_uri": "a"}]}\n'
+
+
+def test_a_misspelt_column_of_a_trajectory_data_set_is_renamed() -> None:
+    rows = [{"prompt": "on", "predicted_trajectry": [{"name": "f", "args": {"x": 1}}], "reference_trajectory": [CALL]}]
+    repaired = repair(open_source(rows))
+    assert (repaired.plan.format, repaired.renames) == ("vertex", {"predicted_trajectry": "predicted_trajectory"})
+    assert [c.after for _, changes in repaired.batches() for c in changes] == [[CALL]]
+    assert repaired_report(rows).ok
+
+
+def test_the_diff_of_long_and_hostile_cells(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({**ROW, "retrieved_context": [{"doc_uri": "a", "text": "\u202ex" * 9000}]}))
+    _, out, _ = run(capsys, "validate", path, "--diff")
+    assert "\u202e" not in out
+    old, new = out.splitlines()[-2:]
+    assert old.startswith('- {"doc_uri":"a","text":"')
+    assert new.startswith('+ {"doc_uri":"a","content":"')
+    assert max(len(old), len(new)) < 1000
+
+
+def test_fix_replaces_the_file_and_changes_nothing_else(
+    capsys: pytest.CaptureFixture[str], samples: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "broken.jsonl"
+    before = (samples / "broken.jsonl").read_bytes().splitlines()
+    path.write_bytes(b"\xef\xbb\xbf\n" + b"\r\n".join(before) + b"\nnot \xff a row")
+    code, out, err = run(capsys, "validate", path, "--fix", path)
+    assert code == 1  # by what is still wrong
+    assert "AE108 repaired-cell  8 ×" in out
+    assert "AE109 repaired-column" in out
+    assert err == f"8 cells in 8 rows and 1 column name repaired, written to {path}\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["broken.jsonl"]
+    head, *after = path.read_bytes().split(b"\n")
+    assert (head, after.pop()) == (b"\xef\xbb\xbf", b"not \xff a row")
+    changed = {i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b.rstrip(b"\r")}
+    assert changed == {5, 8, 9, 12, 13, 14, 15, 18, 19, 20}
+    assert after[5] == before[5].replace(b'"usr"', b'"user"') + b"\r"
+    assert run(capsys, "validate", path, "--diff")[0] == 0
+
+
+def test_fix_that_leaves_nothing_wrong_exits_0(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = as_jsonl([{**ROW, "expected_facts": "a"}], tmp_path)
+    assert run(capsys, "validate", path, "--fix", path)[0] == 0
+    assert json.loads(Path(path).read_text()) == {**ROW, "expected_facts": ["a"]}
+
+
+def test_only_the_selected_codes_are_repaired(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = as_jsonl([{**ROW, "expected_facts": "a", "guidlines": ["b"]}, {**ROW, "retrieved_context": DOC}], tmp_path)
+    run(capsys, "validate", path, "--fix", path, "--select", "AE4")
+    assert [json.loads(line) for line in Path(path).read_text().splitlines()] == [
+        {**ROW, "expected_facts": "a", "guidlines": ["b"]},
+        {**ROW, "retrieved_context": [DOC]},
+    ]
+
+
+def test_json_keeps_its_elements(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(
+        '[\n {"request": "a", "response":"b", "x": null},\n'
+        ' {"request":[{"role":"user","content":"Hi"}],"response":"c"}]'
+    )
+    run(capsys, "validate", path, "--fix", path)
+    assert path.read_text() == (
+        '[\n {"request": "a", "response":"b", "x": null},\n'
+        ' {"request":{"messages":[{"role":"user","content":"Hi"}]},"response":"c"}]'
+    )
+
+
+FORMS = [  # all but the cell `%s` stays as it is
+    pytest.param("a.jsonl", '{"request": "a", "response": "b"}\r\n{"expected_facts":%s,%s}', id="no-line-end"),
+    pytest.param("a.jsonl", '\n\n{"expected_facts": %s, %s}\n \n\n', id="blank-lines"),
+    pytest.param("a.json", ' [{"request": "a","response":"b"} ,\n\n\t{"expected_facts": %s, %s} ]\r\n', id="array"),
+    pytest.param("a.json", '\t{"expected_facts": %s, %s}', id="one-object"),
+]
+CELLS = [
+    pytest.param('"x"', '["x"]', id="plain"),
+    pytest.param('"\\u202ex \\ud83d\\ude00"', '["\\u202ex \\ud83d\\ude00"]', id="escapes"),
+    pytest.param('"é"', '["é"]', id="letters"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), FORMS)
+@pytest.mark.parametrize(("before", "after"), CELLS)
+def test_what_is_not_repaired_stays_as_it_is(tmp_path: Path, name: str, text: str, before: str, after: str) -> None:
+    path, rest = tmp_path / name, '"request": "a", "response": null, "x": 1.0e5'
+    path.write_bytes((text % (before, rest)).encode())
+    tally = repair(open_source(str(path)), outputs="generated").write(str(path))
+    assert (str(tally), path.read_bytes().decode()) == ("1 cell in 1 row", text % (after, rest))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.jsonl", "{}"),
+        ("a.json", " [ ]"),
+        ("a.json", ""),
+        ("a.json", "\n{} "),
+        ("a.csv", "\r\nrequest\r\n\r\na\n\n"),
+    ],
+)
+def test_a_file_without_repairs_is_copied(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    repair(open_source(str(path))).write(str(path))
+    assert path.read_bytes().decode() == text
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("indent", [1, 4, "\t"])
+def test_a_repaired_value_stands_on_lines_as_the_one_before(tmp_path: Path, indent: int | str, end: str) -> None:
+    path = tmp_path / "a.json"
+    rows = [{"request": {"messages": [{"role": role, "content": "h\u00e9"}]}, "x": [1]} for role in ("human", "user")]
+    texts = [json.dumps([row, rows[1]], indent=indent).replace("\n", end) for row in rows]
+    path.write_bytes(texts[0].encode())
+    repair(open_source(str(path))).write(str(path))
+    assert path.read_bytes().decode() == texts[1]
+
+
+def test_fields_of_a_csv_file_keep_their_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'"reqest","response",expected_facts,note\r\n"a","","x","=1+1\r\n"\r\n\r\n"b","c",y,a"b\r\nd,,,')
+    repair(open_source(str(path)), outputs="generated").write(str(path))
+    assert path.read_bytes() == (
+        b'"request","response",expected_facts,note\r\n"a","","[""x""]","=1+1\r\n"\r\n\r\n"b","c","[""y""]",a"b\r\nd,,,'
+    )
+
+
+def test_json_that_is_cut_off_is_not_rewritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('[{"request": "a", "response": "b", "expected_facts": "x"}, {"request": "b"')
+    given_text = path.read_text()
+    code, _, err = run(capsys, "validate", path, "--fix", path)
+    assert (code, path.read_text()) == (2, given_text)
+    assert "mend this first" in err
+
+
+def test_csv_keeps_its_records(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(
+        b"\xef\xbb\xbfrequest,response,expected_respones,expected_facts,expected_response,x,x\r\n"
+        b'"a","b ""c""",,,"d",1,2\r\n'
+        b"a2,b2,,short facts,,1,2\r\n"
+        b"a3,b3,late,,,1,2\r\n"
+        b"too,few\r\n"
+        b"\xff,b5,,,e,1,2\n"
+    )
+    run(capsys, "validate", path, "--fix", path)
+    assert path.read_bytes() == (
+        b"\xef\xbb\xbfrequest,response,expected_facts,expected_response,x,x\r\n"
+        b'"a","b ""c""",,"d",1,2\r\n'
+        b'a2,b2,"[""short facts""]",,1,2\r\n'
+        b"a3,b3,,late,1,2\r\n"
+        b"too,few\r\n"
+        b"\xff,b5,,e,1,2\n"
+    )
+
+
+def test_csv_records_without_a_repair_are_not_quoted_anew(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(b'request\tresponse\texpected_facts\n"a"\t"b"\t["x"]\nc\t"d"\ty\n')
+    run(capsys, "validate", path, "--fix", path)
+    assert path.read_bytes() == b'request\tresponse\texpected_facts\n"a"\t"b"\t["x"]\nc\t"d"\t"[""y""]"\n'
+
+
+def test_parquet_keeps_its_columns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table(
+        {
+            "request": ["a", "b"],
+            "response": ["a", "b"],
+            "expected_facts": ["x", None],
+            "day": pa.array([1, 2], pa.date32()),
+            "retrieved_context": [[DOC], None],
+        }
+    )
+    pq.write_table(table, path)
+    run(capsys, "validate", path, "--fix", path)
+    assert pq.read_table(path).equals(table.set_column(2, "expected_facts", pa.array(['["x"]', None])))
+
+
+def test_another_form_keeps_the_lines_that_are_no_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "a.jsonl", tmp_path / "a.parquet"
+    path.write_text(json.dumps({**ROW, "expected_facts": "x"}) + '\n{"request": "cut\n')
+    assert run(capsys, "validate", path, "--fix", out)[0] == 1
+    assert pq.read_table(out).to_pylist() == [
+        {**ROW, "expected_facts": '["x"]', "__line__": None},
+        {"request": None, "response": None, "expected_facts": None, "__line__": '{"request": "cut'},
+    ]
+
+
+def test_a_compressed_file_is_written_plain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl"
+    path.write_bytes(gzip.compress(json.dumps({**ROW, "expected_facts": "x"}).encode()))
+    assert run(capsys, "validate", path, "--fix", out)[0] == 0
+    assert json.loads(out.read_text())["expected_facts"] == ["x"]
+    assert run(capsys, "validate", path, "--fix", path)[0] == 2
+
+
+def test_a_repeated_column_is_not_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path, out = tmp_path / "a.csv", tmp_path / "b.jsonl"
+    path.write_text("request,response,x,x\na,b,1,2\n")
+    code, _, err = run(capsys, "validate", path, "--fix", out)
+    assert (code, out.exists()) == (2, False)
+    assert "only the first of several columns would be kept: x" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["good.jsonl", "good.csv", "--diff"], "--fix and --diff take one FILE"),
+        (["good.jsonl", "--fix", "x.xlsx"], "cannot tell the kind of file from its name"),
+        (["good.jsonl", "--fix", "no-folder/x.jsonl"], "there is no folder"),
+    ],
+)
+def test_what_cannot_run(
+    capsys: pytest.CaptureFixture[str], samples: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.chdir(samples)
+    code, _, err = run(capsys, "validate", *arguments)
+    assert code == 2
+    assert words in err
+
+
+@pytest.mark.parametrize("code", REPAIRABLE)
+def test_explain_says_what_can_be_repaired(code: str) -> None:
+    assert "Repair: `validate --fix` repairs this" in explain(code)
+
+
+def test_explain_says_nothing_of_repairs_where_there_are_none() -> None:
+    assert "Repair:" not in explain("AE203")
+
+
+def test_a_parquet_file_of_many_batches_is_mended_throughout(tmp_path: Path) -> None:
+    rows = [{**ROW, "expected_facts": "x" if i % 3 == 0 else None} for i in range(9000)]
+    source: Source = open_source(as_parquet(rows, tmp_path))
+    assert len(list(source.batches())) > 1
+    assert [c.row for _, changes in repair(source).batches() for c in changes] == list(range(0, 9000, 3))

@@ -1,0 +1,204 @@
+"""What is private is replaced and counted, and nothing else changes: JSON stays JSON, ids and times stay themselves."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("duckdb")
+
+from agent_eval_schema import EvalSetError, eval_set_from_inference_table
+from agent_eval_schema.inference_tables.finish.redact import Redactor, is_card_number
+from tests.helpers.logged_calls import chat, chunk, feedback, logged, retrieval, table, trace
+
+
+def redacted(text: str) -> tuple[str, dict[str, int]]:
+    redactor = Redactor("default")
+    [found] = redactor.column(pa.array([text])).to_pylist()
+    return found, dict(redactor.counts)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "counts"),
+    [
+        ("write to ana@example.com.", "write to [EMAIL].", {"email": 1}),
+        ("<Ana.B+c@mail.example.co.uk>", "<[EMAIL]>", {"email": 1}),
+        ("jürgen@übel.de, x@y.org", "[EMAIL], [EMAIL]", {"email": 2}),
+        ("+44 20 7946 0958", "[PHONE]", {"phone": 1}),
+        ("call +4915112345678 now", "call [PHONE] now", {"phone": 1}),
+        ("(555) 123-4567 or 555.123.4567", "[PHONE] or [PHONE]", {"phone": 2}),
+        ("1-800-555-0199", "[PHONE]", {"phone": 1}),
+        ("0049 30 1234567", "[PHONE]", {"phone": 1}),
+        ("4111 1111 1111 1111", "[CARD]", {"card": 1}),
+        ("5500-0000-0000-0004", "[CARD]", {"card": 1}),
+        ("378282246310005", "[CARD]", {"card": 1}),
+    ],
+)
+def test_what_is_private(text: str, expected: str, counts: dict[str, int]) -> None:
+    assert redacted(text) == (expected, counts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "4111 1111 1111 1112",  # the sum does not hold
+        "0000 0000 0000 0000",
+        "9f3d2a10-0000-4000-8000-000000000003",
+        "tr-4111111111111111",
+        "4111111111111111abc",
+        "1762160471000000000",
+        "2025-11-03T09:01:11.204000Z",
+        "2024-09-12 10:20:30",
+        "192.168.100.200",
+        "version 1.2.3, build 20240912",
+        "80 working days, $1,234,567.89",
+        "a@b, @ana, ana@localhost",
+        "x = 3.14159265358979",
+        "cG9ydC80OTE1MTEyMzQ1Njc4+4915112345678==",
+    ],
+)
+def test_what_is_not(text: str) -> None:
+    assert redacted(text) == (text, {})
+
+
+@pytest.mark.parametrize(
+    ("digits", "holds"),
+    [
+        ("4111111111111111", True),
+        ("4222222222222", True),
+        ("6304000000000000000", True),
+        ("4111111111111112", False),
+        ("4111 1111-1111 1111", True),
+        ("79927398713", False),  # Luhn holds, but eleven digits are no card
+    ],
+)
+def test_luhn(digits: str, holds: bool) -> None:
+    assert is_card_number(digits) is holds
+
+
+CELL = {
+    "ana@example.com": 1,
+    "said": "from ana@example.com\nto ben@example.com",
+    "nested": json.dumps({"n": 1762160471000000000, "deep": json.dumps(["+44 20 7946 0958", 1.50])}),
+    "card": 4111111111111111,
+    "span_id": "4111111111111112",
+    "price": 1.50,
+}
+
+
+def test_json_stays_json_and_nested_json_too() -> None:
+    found, counts = redacted(json.dumps(CELL))
+    value = json.loads(found)
+    assert value["said"] == "from [EMAIL]\nto [EMAIL]"
+    nested = json.loads(value["nested"])
+    assert (nested["n"], json.loads(nested["deep"])) == (1762160471000000000, ["[PHONE]", 1.5])
+    assert (value["card"], value["span_id"], value["[EMAIL]"]) == ("[CARD]", "4111111111111112", 1)
+    assert counts == {"email": 3, "phone": 1, "card": 1}
+
+
+def test_an_escape_hides_nothing() -> None:
+    assert redacted('{"a": "ana\\u0040example.com"}') == ('{"a": "[EMAIL]"}', {"email": 1})
+
+
+def test_text_that_is_no_json_is_redacted_as_text() -> None:
+    assert redacted('{"a": "ana@example.com')[0] == '{"a": "[EMAIL]'
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**19), 10**19)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=12)
+    | st.sampled_from(["ana@example.com", "+44 20 7946 0958", "4111 1111 1111 1111", '{"a": "x@y.org"}', '"']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: shape(v) for k, v in value.items()}
+    return [shape(v) for v in value] if isinstance(value, list) else type(value) if isinstance(value, float) else None
+
+
+@given(values, st.booleans())
+def test_any_json_keeps_its_shape(value: Any, ascii: bool) -> None:
+    found = json.loads(redacted(json.dumps(value, ensure_ascii=ascii))[0])
+    assert shape(found) == shape(value)
+    assert "ana@example.com" not in json.dumps(found)
+    again, counts = redacted(json.dumps(found))
+    assert (json.loads(again), counts) == (found, {})
+
+
+@given(st.text())
+def test_any_text_comes_back(text: str) -> None:
+    assert isinstance(Redactor("default").cell(text), str)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# in a build
+
+PRIVATE = "Mail ana@example.com or call +44 20 7946 0958"
+
+
+def test_every_text_of_a_set_is_redacted_and_counted() -> None:
+    answer, found = f"{PRIVATE}!", retrieval("s1", ("mailto:ana@example.com", PRIVATE))
+    rows = [
+        chat("a", PRIVATE, answer, trace=trace("a", PRIVATE, answer, found)),
+        feedback("a", "negative", edit=f"{PRIVATE}?", chunks=[chunk("s1", 0)]),
+        logged("b", f"{{{PRIVATE}", "{}"),
+    ]
+    build = eval_set_from_inference_table(table(rows), redact="default")
+    kept, aside = build.rows.to_json(date_format="iso"), build.set_aside[["message", "request", "response"]].to_json()
+    for text in (kept, aside):
+        assert "ana@example.com" not in text
+        assert "7946" not in text
+    row = build.rows.iloc[0]
+    assert row["expected_response"] == "Mail [EMAIL] or call [PHONE]?"
+    assert row["expected_retrieved_context"] == row["retrieved_context"]
+    assert row["retrieved_context"][0]["doc_uri"] == "mailto:[EMAIL]"
+    assert build.report.ok
+    # request, response, expected_response, expected chunk (uri and text); in the trace: question and answer of the
+    # root, uri and text of the document
+    assert build.summary.redacted == {"email": 1 + 1 + 1 + 2 + 4, "phone": 1 + 1 + 1 + 1 + 3}
+
+
+def test_a_function_of_the_user() -> None:
+    build = eval_set_from_inference_table(
+        table([chat("a", "Ana asks", "Ana!")]), redact=lambda t: t.replace("Ana", "X")
+    )
+    row = build.rows.iloc[0]
+    assert (row["request"]["messages"], row["response"]) == ([{"role": "user", "content": "X asks"}], "X!")
+    assert build.summary.redacted == {"hook": 2}
+
+
+def test_a_function_is_not_asked_about_the_structure() -> None:
+    own = trace("a", "Hi", "Hello", retrieval("s1", ("u", "text")))
+    build = eval_set_from_inference_table(table([chat("a", "Hi", "Hello", trace=own)]), redact=lambda _: "REDACTED")
+    row = build.rows.iloc[0]
+    assert row["request"]["messages"] == [{"role": "user", "content": "REDACTED"}]
+    assert json.loads(row["trace"])["data"]["spans"][1]["span_id"] == "s1"
+    assert build.report.ok
+
+
+def test_a_function_by_its_name() -> None:
+    build = eval_set_from_inference_table(table([chat("a", "Hi", "a < b")]), redact="html:escape")
+    assert (build.rows["response"].tolist(), build.summary.redacted) == (["a &lt; b"], {"hook": 1})
+
+
+@pytest.mark.parametrize("hook", [lambda _: None, lambda _: 1 / 0])
+def test_a_function_that_fails_is_told(hook: Any) -> None:
+    with pytest.raises(EvalSetError, match="the redaction hook"):
+        eval_set_from_inference_table(table([chat("a")]), redact=hook)
+
+
+def test_nothing_is_redacted_unless_asked() -> None:
+    build = eval_set_from_inference_table(table([chat("a", PRIVATE)]))
+    assert build.rows["request"][0]["messages"][0]["content"] == PRIVATE
+    assert build.summary.redacted == {}

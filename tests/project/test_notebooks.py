@@ -1,0 +1,128 @@
+"""The notebooks run, and what is committed of their outputs is what a run gives.
+
+    committed notebook ──nbclient──▶ outputs of this run ──compare──▶ committed outputs
+
+They are read on a web page, where nobody runs them. `UPDATE_GOLDEN=1 python -m pytest tests/project/test_notebooks.py`
+writes the outputs of the run into the notebooks: look at the difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from tests.conftest import ROOT
+
+FOLDER = ROOT / "notebooks"
+NAMES = [
+    "01_validate.ipynb",
+    "02_from_traces.ipynb",
+    "03_inference_table.ipynb",
+    "04_convert_ces.ipynb",
+    "05_trajectories.ipynb",
+]
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+VOLATILE = [(re.compile(r"agent-eval-schema \d+(\.\w+)+"), "agent-eval-schema <version>")]
+"""What may differ from run to run. The notebooks show no ids, times and latencies, so there is nothing else."""
+
+UNWANTED = {
+    "an absolute path": re.compile(r"(?<![\w.:/<])/(?!Volumes/)[\w.-]+/|\b[A-Z]:\\|file://"),
+    "a traceback": re.compile(r"Traceback|ipykernel"),
+    "a warning": re.compile(r"\w+Warning\b|WARNING"),
+    "terminal colours": re.compile("\x1b"),
+    "an id of mlflow": re.compile(r"\btr-[0-9a-f]{32}|\b[0-9a-f]{32}\b"),
+}
+
+
+def committed(name: str) -> NotebookNode:
+    return nbformat.read(FOLDER / name, as_version=4)
+
+
+def executed(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> NotebookNode:
+    """The notebook after a run of this code in this interpreter, whatever kernels and profiles the machine has."""
+    kernel = home / "kernels" / "python3"
+    kernel.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "Python 3", "language": "python"}))
+    for variable in ("JUPYTER_PATH", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        monkeypatch.setenv(variable, str(home))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)  # the kernel starts in the notebooks' folder
+    notebook = committed(name)
+    monkeypatch.setenv("COLUMNS", "80")  # the width of what is printed
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")  # a package of mlflow's, without ipywidgets
+    client = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": FOLDER}}
+    )
+    client.execute()  # raises CellExecutionError with the traceback of the cell
+    return notebook
+
+
+def tidied(notebook: NotebookNode) -> str:
+    """The file's text: the same for the same sources and outputs."""
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for number, cell in enumerate(notebook.cells):
+        cell.id, cell.metadata = f"cell-{number:02d}", nbformat.from_dict({})
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            for output in cell.outputs:
+                if output.output_type == "execute_result":
+                    output.execution_count = None
+    return nbformat.writes(notebook).rstrip("\n") + "\n"
+
+
+def outputs(notebook: NotebookNode) -> list[tuple[str, list[Any]]]:
+    """Each code cell with what it shows, without what may differ."""
+    return [(c.source, [_shown(o) for o in c.outputs]) for c in notebook.cells if c.cell_type == "code"]
+
+
+def _shown(output: NotebookNode) -> dict[str, str]:
+    shown = {output.name: output.text} if output.output_type == "stream" else dict(output.get("data", output))
+    return {form: _settled(str(text)) for form, text in shown.items()}
+
+
+def _settled(text: str) -> str:
+    for pattern, name in VOLATILE:
+        text = pattern.sub(name, text)
+    return text
+
+
+def test_all_notebooks_are_tested() -> None:
+    assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_gives_the_committed_outputs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = executed(name, tmp_path, monkeypatch)
+    if os.environ.get("UPDATE_GOLDEN"):
+        (FOLDER / name).write_text(tidied(run), encoding="utf-8")
+    assert outputs(run) == outputs(committed(name))
+    assert sorted(path.name for path in FOLDER.iterdir() if path.is_dir()) == [], "the run left something behind"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_file_has_its_stable_form(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == tidied(committed(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_committed_outputs_can_be_read_on_a_web_page(name: str) -> None:
+    cells = outputs(committed(name))
+    assert sum(bool(shown) for _, shown in cells) >= 8
+    for source, shown in cells:
+        for form, text in ((form, text) for output in shown for form, text in output.items()):
+            assert form in ("stdout", "text/plain", "text/html"), source
+            assert {what: found[0] for what, p in UNWANTED.items() if (found := p.search(text))} == {}, source

@@ -1,0 +1,240 @@
+"""The report in a real browser: nothing runs, nothing is loaded, everything can be read, reached and printed.
+
+Needs a Chromium (Debian's package is enough); where there is none the tests are skipped, unless
+AGENT_EVAL_SCHEMA_BROWSER=required says that there has to be one, as `.ci/run` does.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import EvalTask, diff_eval_sets, eval_set_from_inference_table, validate_eval_set
+from tests.conftest import SAMPLES
+from tests.evaluation.test_result import hostile_result
+from tests.evaluation.test_task import PROMPTS, agent
+from tests.render.report.test_html import HOSTILE, hostile_rows
+
+CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
+REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_BROWSER") == "required"
+
+WHITE, BLACK = "rgb(255, 255, 255)", "rgb(15, 20, 25)"
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM is not None, "AGENT_EVAL_SCHEMA_BROWSER=required, but there is no Chromium"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page that was opened, with what it asked for, wrote to the console and popped up."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self.requests: list[str] = []
+        self.trouble: list[str] = []
+        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.refused: list[str] = []
+        self.page.on("requestfailed", lambda r: self.refused.append(r.failure))
+        self.page.on("console", lambda m: self.trouble.append(m.text))
+        self.page.on("pageerror", lambda e: self.trouble.append(str(e)))
+        self.page.on("dialog", lambda d: (self.trouble.append(d.message), d.dismiss()))
+        self.page.goto(path.as_uri())
+        self.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+        self.page.wait_for_timeout(50)
+        self.at_home = self.requests == [path.as_uri()]
+
+
+def saved(folder: Path, text: str) -> Path:
+    path = folder / "report.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "broken": lambda: validate_eval_set(SAMPLES / "broken.jsonl").to_html(),
+    "good": lambda: validate_eval_set(SAMPLES / "good.jsonl").to_html(),
+    "hostile": lambda: validate_eval_set(hostile_rows()).to_html(),
+    "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "good_v2.jsonl").to_html(),
+    "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
+    "hostile result": lambda: hostile_result().to_html(),
+    "hostile diff": lambda: diff_eval_sets(hostile_rows()[:30], hostile_rows()[8:]).to_html(),
+}
+
+
+@pytest.fixture(params=PAGES)
+def report_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return saved(tmp_path, PAGES[request.param]())
+
+
+def test_nothing_runs_and_nothing_is_loaded(browser: Any, report_path: Path) -> None:
+    visit = Visit(browser, report_path)
+    assert visit.trouble == []
+    assert visit.at_home
+    assert visit.page.evaluate("window.pwned") is None
+    assert visit.page.locator("script, img, iframe, link, object, form, input, a:not([href^='#'])").count() == 0
+    assert visit.page.locator("main").count() == 1
+    assert visit.page.locator("footer").is_visible()  # no cell closed the page early, and no style hid it
+
+
+def test_a_page_that_did_not_escape_would_be_noticed(browser: Any, tmp_path: Path) -> None:
+    unsafe = "<!doctype html><body>" + "".join(HOSTILE[:-1])
+    visit = Visit(browser, saved(tmp_path, unsafe.encode("utf-8", "replace").decode()))
+    assert visit.page.evaluate("window.pwned") == 1
+    assert not visit.at_home
+
+
+def test_the_policy_of_the_page_stops_what_slips_through(browser: Any, tmp_path: Path) -> None:
+    page = validate_eval_set([{"request": "a", "response": "b"}]).to_html()
+    injected = page.replace("</main>", "".join(HOSTILE[:3]) + "<img src='http://example.invalid/x'></main>")
+    visit = Visit(browser, saved(tmp_path, injected))
+    assert visit.page.evaluate("window.pwned") is None
+    tried = [r for r in visit.requests if r.startswith("http")]
+    assert tried
+    assert visit.refused == ["csp"] * len(visit.refused)
+    assert len(visit.refused) >= len(tried)
+
+
+def test_hostile_text_is_shown_as_it_is(browser: Any, tmp_path: Path) -> None:
+    row = {"request": "a", "response": "b", "expected_facts": HOSTILE[0]}
+    visit = Visit(browser, saved(tmp_path, validate_eval_set([row]).to_html()))
+    assert visit.page.locator("mark").first.inner_text() == HOSTILE[0]
+
+
+def test_it_has_a_title_landmarks_and_named_pictures(browser: Any, report_path: Path) -> None:
+    page = Visit(browser, report_path).page
+    assert page.title()
+    assert page.locator("html").get_attribute("lang") == "en"
+    for role in ("main", "region", "heading"):
+        assert page.get_by_role(role).count() >= 1
+    assert page.get_by_role("navigation", name="Parts of this").count() == 1
+    assert page.locator("h1").count() == 1
+    assert page.locator("svg:not([aria-label]), [role=img]:not([aria-label])").count() == 0
+    assert page.locator("th:not([scope])").count() == 0
+    for link in page.locator("nav a").all():
+        assert page.locator(str(link.get_attribute("href"))).count() == 1
+
+
+CONTRAST = """() => {
+  const channel = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4 };
+  const parse = s => s.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+  const ground = e => {
+    const own = e && parse(getComputedStyle(e).backgroundColor);
+    return !e ? [255, 255, 255] : own.length === 3 || own[3] === 1 ? own : ground(e.parentElement);
+  };
+  const poor = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || ['STYLE', 'TITLE', 'title'].includes(e.tagName)) continue;
+    const style = getComputedStyle(e);
+    const [a, b] = [light(parse(e.closest('svg') ? style.fill : style.color)), light(ground(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    seen++;
+    if (ratio < 4.5) poor.push([e.tagName, e.className, walker.currentNode.data.trim().slice(0, 30), ratio.toFixed(2)]);
+  }
+  return {seen, poor};
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_contrast_is_enough(browser: Any, report_path: Path, scheme: str) -> None:
+    found = Visit(browser, report_path, color_scheme=scheme).page.evaluate(CONTRAST)
+    assert found["seen"] > 50
+    assert found["poor"] == []
+
+
+def test_dark_is_dark(browser: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path, validate_eval_set([{"request": "a", "response": "b"}]).to_html())
+    shades = [
+        Visit(browser, path, color_scheme=s).page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for s in ("light", "dark")
+    ]
+    assert shades == [WHITE, BLACK]
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_sticks_out(browser: Any, report_path: Path, width: int) -> None:
+    page = Visit(browser, report_path, viewport={"width": width, "height": 800}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+NAMED: dict[str, Callable[[Path, Path], str]] = {
+    "report": lambda one, other: validate_eval_set(one).to_html(),  # noqa: ARG005
+    "diff": lambda one, other: diff_eval_sets(one, other).to_html(),
+}
+
+
+@pytest.mark.parametrize("page", NAMED)
+def test_a_long_path_is_broken(browser: Any, tmp_path: Path, page: str) -> None:
+    folder = tmp_path / ("W" * 80)
+    folder.mkdir()
+    files = [Path(shutil.copy(SAMPLES / name, folder)) for name in ("good.jsonl", "good_v2.jsonl")]
+    shown = Visit(browser, saved(tmp_path, NAMED[page](*files)), viewport={"width": 400, "height": 800}).page
+    assert "W" * 80 in shown.locator("main").text_content()
+    assert shown.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Path) -> None:
+    page = Visit(browser, report_path).page
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
+    reached = 0
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        if page.evaluate("document.activeElement.tagName") == "SUMMARY":
+            reached += 1
+            page.keyboard.press("Enter")
+            assert page.evaluate("document.activeElement.parentElement.open")
+    assert reached == page.locator("summary").count() > 0
+
+
+def test_print_shows_what_is_folded(browser: Any, tmp_path: Path) -> None:
+    page = Visit(browser, saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html())).page
+    page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
+    page.emulate_media(media="print")
+    heights = [e.bounding_box()["height"] for e in page.locator("details > div").all()]
+    assert len(heights) > 20
+    assert min(heights) > 10
+
+
+@pytest.mark.parametrize(("theme", "system", "ground"), [("true", "dark", WHITE), ("false", "light", BLACK)])
+def test_inline_follows_the_theme_of_the_notebook(
+    browser: Any, tmp_path: Path, theme: str, system: str, ground: str
+) -> None:
+    inline = validate_eval_set(SAMPLES / "broken.jsonl")._repr_html_()
+    notebook = f'<!doctype html><body data-jp-theme-light="{theme}"><p id="other">x</p>{inline}{inline}'
+    visit = Visit(browser, saved(tmp_path, notebook), color_scheme=system)
+    assert visit.trouble == []
+    assert visit.page.evaluate("getComputedStyle(document.querySelector('.aes')).backgroundColor") == ground
+    assert visit.page.evaluate(CONTRAST)["poor"] == []
+    # its style is its own: the rest of the notebook looks as before
+    assert visit.page.evaluate("getComputedStyle(document.getElementById('other')).fontSize") == "16px"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_build(scheme: str, browser: Any, tmp_path: Path) -> None:
+    """The funnel and the report on the rows, in one page that asks for nothing and can be read."""
+    pytest.importorskip("duckdb")
+    build = eval_set_from_inference_table(SAMPLES / "payload.jsonl", sample=9, stratify="day", redact="default")
+    visit = Visit(browser, saved(tmp_path, build.to_html()), color_scheme=scheme)
+    text = visit.page.inner_text("body")
+    for said in (build.summary.funnel, "a feedback call: somebody judged another row", "2026-11-17", "9 with seed 0"):
+        assert said in text
+    assert visit.at_home
+    assert visit.trouble == []
+    assert visit.page.evaluate(CONTRAST)["poor"] == []

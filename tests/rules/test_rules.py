@@ -1,0 +1,128 @@
+"""A rule's text is its documentation and its test: its bad rows raise its code, its good rows do not."""
+
+import re
+
+import pytest
+
+from agent_eval_schema import EvalSetError, explain, validate_eval_set
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import FAMILIES, RULES, chosen
+from tests.helpers.inference_tables import codes, convert
+
+WITH_EXAMPLES = [r for r in RULES.values() if r.bad and r.code[2] != "7"]
+LOGGED_EXAMPLES = [r for r in RULES.values() if r.bad and r.code[2] == "7"]
+"""The examples of family 7 are logged rows, which are converted before they are rows of an evaluation set."""
+
+NOW = 1_764_000_000_000_000
+"""In November 2025, in microseconds: later than the examples."""
+
+TESTED_ELSEWHERE = {
+    "AE001": "test_bad_input: a defect injected into a rule",
+    "AE005": "test_files: bytes that are not UTF-8",
+    "AE007": "test_files: lines that are no rows",
+    "AE008": "test_files: rows that are no objects",
+    "AE101": "test_dataset: no rows",
+    "AE104": "test_columns: a frame with two columns of a name",
+    "AE105": "test_columns: outputs that are ignored",
+    "AE108": "test_repair",
+    "AE109": "test_repair",
+    "AE120": "test_ces_golden: a header that lacks a column",
+    "AE410": "test_traces",
+    "AE411": "test_traces",
+    "AE412": "test_traces",
+    "AE607": "test_traces",
+    "AE608": "test_traces",
+    "AE609": "test_traces",
+    "AE610": "test_traces",
+    "AE611": "test_traces",
+    "AE712": "production/test_streams",
+    **dict.fromkeys(("AE714", "AE715", "AE716", "AE718"), "production/test_feedback"),
+    "AE717": "production/test_build: feedback whose call is not in the table",
+    "AE811": "test_convert",
+    "AE812": "test_convert",
+    "AE813": "test_convert",
+    "AE814": "test_convert",
+    **dict.fromkeys(("AE801", "AE802", "AE803", "AE804", "AE805", "AE806"), "test_ces_losses"),
+}
+
+
+@pytest.mark.parametrize("rule", LOGGED_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")
+def test_the_examples_of_logged_rows(rule: Rule) -> None:
+    assert [rule.code] in [codes(record) for record in convert(list(rule.bad), now=NOW)]
+    assert not any(codes(record) for record in convert(list(rule.good), now=NOW))
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")
+def test_the_bad_example_raises_the_code_with_its_severity(rule: Rule) -> None:
+    report = validate_eval_set(list(rule.bad))
+    issue = report.issues[report.issues["code"] == rule.code].iloc[0]
+    assert (issue["name"], issue["severity"]) == (rule.name, rule.severity)
+    assert issue["message"]
+    assert issue["hint"]
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")
+def test_the_good_example_is_valid_and_free_of_the_code(rule: Rule) -> None:
+    report = validate_eval_set(list(rule.good))
+    assert report.ok, report.to_text()
+    assert rule.code not in report.counts
+
+
+@pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda r: f"{r.code}-{r.name}")
+def test_one_cause_is_one_error(rule: Rule) -> None:
+    """Each bad row has at most the one error that it is an example of."""
+    report = validate_eval_set(list(rule.bad))
+    errors = report.issues[report.issues["severity"] == "error"]
+    assert set(errors["code"]) <= {rule.code}
+    assert not errors["row"].dropna().duplicated().any()
+
+
+def test_rules_without_examples_are_tested_somewhere() -> None:
+    assert {r.code for r in RULES.values() if not r.bad} == set(TESTED_ELSEWHERE)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda r: r.code)
+def test_every_rule_is_documented(rule: Rule) -> None:
+    assert re.fullmatch(r"AE\d{3}", rule.code)
+    assert rule.code[2] in FAMILIES
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.name)
+    assert rule.doc.partition("\n")[0].endswith(".")
+    assert rule.hint
+    text = explain(rule.code)
+    assert text.startswith(f"{rule.code} {rule.name} ({rule.severity})")
+    assert "Fix: " in text
+    assert explain(rule.name) == text
+
+
+def test_names_are_unique() -> None:
+    assert len({r.name for r in RULES.values()}) == len(RULES)
+
+
+def test_explain_knows_only_its_rules() -> None:
+    with pytest.raises(EvalSetError, match="no rule 'AE999'"):
+        explain("AE999")
+
+
+def test_select_and_ignore_take_codes_prefixes_and_names() -> None:
+    assert chosen(("AE206",), ()) == {"AE206"}
+    assert chosen(("message-role",), ()) == {"AE206"}
+    assert {c[:3] for c in chosen(("AE4",), ())} == {"AE4"}
+    assert chosen((), ("AE4",)) == {c for c in RULES if not c.startswith("AE4")}
+    assert chosen(("AE2",), ("AE206",)) == {c for c in RULES if c.startswith("AE2")} - {"AE206"}
+
+
+def test_a_selector_that_matches_nothing_is_an_error() -> None:
+    with pytest.raises(EvalSetError, match="no rule matches 'AE77'"):
+        chosen(("AE77",), ())
+
+
+def test_a_rule_that_is_ignored_does_not_make_a_row_invalid() -> None:
+    rows = [{"request": "Hi", "response": "Hello", "retrieved_context": [{"content": "x"}]}]
+    assert validate_eval_set(rows).invalid_count == 1
+    report = validate_eval_set(rows, ignore=["AE403"])
+    assert (report.valid_count, report.counts) == (1, {})
+
+
+def test_select_leaves_only_the_rules_that_are_named() -> None:
+    rows = [{"request": None, "response": "", "team": "x"}]
+    assert validate_eval_set(rows, select="AE201").counts == {"AE201": 1}
