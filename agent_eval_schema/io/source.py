@@ -35,9 +35,9 @@ class Source(Struct, frozen=True):
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
     `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows;
     `stored_bytes` the size of a table of several files. Rows that are `remote` are checked where they are. A repaired
-    source says which columns it `renamed`; as its batches are not those of the file, they are made and checked in one process
-    (`repaired`). `in_order` says that a batch can only be made or judged after those before it. `remarks` are what
-    there is to say of the data as a whole: rule, column, message, hint.
+    source says which columns it `renamed`; as its batches are not those of the file, they are made and checked in one
+    process (`repaired`). `in_order` says that a batch can only be made or judged after those before it. `remarks` are
+    what there is to say of the data as a whole: rule, column, message, hint.
     """
 
     kind: str

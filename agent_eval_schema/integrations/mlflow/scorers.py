@@ -36,6 +36,9 @@ try:
 except ImportError as error:
     raise missing("mlflow", "mlflow 3.3", error) from None
 
+PUBLIC_PATH = "agent_eval_schema.integrations.scorers"
+"""Where a serialised scorer finds its class, whatever file defines it."""
+
 AGGREGATIONS = ("mean", "min", "max", "p90")
 
 Calls = Sequence[ToolCall]
@@ -94,7 +97,7 @@ class RowScorer(Scorer):
         written = SerializedScorer(
             name=self.name,
             aggregations=self.aggregations,
-            call_source=f"from {__name__} import {type(self).__name__}\n"
+            call_source=f"from {PUBLIC_PATH} import {type(self).__name__}\n"
             f"return {type(self).__name__}({arguments})({handed})",
             call_signature=f"({', '.join(f'{name}=None' for name in _HANDED)})",
             original_func_name=type(self).model_fields["name"].default,

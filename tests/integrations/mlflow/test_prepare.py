@@ -259,7 +259,7 @@ def test_conversations_of_ces_have_to_be_converted_first(name: str, target: Any)
 
 
 @pytest.mark.parametrize("name", ["good.jsonl", "good.csv", "search_traces.jsonl", "traces_v2.jsonl", "broken.jsonl"])
-@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.prepare.RowsSetAside")
+@pytest.mark.filterwarnings("ignore::agent_eval_schema.integrations.mlflow.prepare.RowsSetAside")
 def test_samples_are_plain_python_that_mlflow_reads(name: str) -> None:
     from mlflow.entities import Trace as MlflowTrace
 
