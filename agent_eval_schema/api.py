@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.io.arrow import one_batch
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,16 +35,37 @@ def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
     """Texts, or the UTF-8 of texts, as an Arrow array. Large ones are copied once: `pa.array` copies each of them
     several times, into a buffer that grows. Raises ArrowInvalid for bytes that are not UTF-8."""
     pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
-    ends = np.cumsum(np.fromiter(map(len, pieces), np.int64, len(pieces)))
-    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+    offsets = bounds(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+    if offsets[-1] > np.iinfo(np.int32).max:
         return pa.array(cells, pa.string())
-    offsets = np.concatenate([[0], ends]).astype(np.int32)
     given = np.array([c is not None for c in cells], bool)
     bits = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
     data = pa.py_buffer(b"".join(pieces))
-    array = pa.Array.from_buffers(pa.string(), len(pieces), [bits, pa.py_buffer(offsets), data])
+    array = pa.Array.from_buffers(pa.string(), len(pieces), [bits, pa.py_buffer(offsets.astype(np.int32)), data])
     array.validate(full=True)
     return array
+
+
+def bounds(lengths: Sequence[int] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where pieces of these lengths begin, and where the last one ends: `[2, 0, 3]` → `[0, 2, 2, 5]`."""
+    return np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))])
+
+
+def list_array(
+    lengths: Sequence[int] | np.ndarray[Any, Any],
+    values: pa.Array,
+    absent: pa.Array | Sequence[bool] | None = None,
+) -> pa.ListArray:
+    """The values as lists of these lengths, one after the other; null where `absent` is true."""
+    mask = absent if absent is None or isinstance(absent, pa.Array) else pa.array(absent, pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(bounds(lengths), pa.int32()), values, mask=mask)
+
+
+def one_batch(rows: pa.Table | Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of a table, or of at least one batch, in one batch."""
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
@@ -178,27 +198,15 @@ def in_utc(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
 
 
-def pack(batch: pa.RecordBatch, codec: str = "zstd") -> bytes:
-    """A batch as it goes through a cell: with its own schema, as each names the columns that it has."""
+def pack(batch: pa.RecordBatch, codec: str | None) -> bytes:
+    """A batch as bytes for a cell or a pipe: with its own schema, as each names the columns that it has. `codec` is
+    "lz4" (quick), "zstd" (small) or None."""
     sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=codec)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
 
 
-def unpack(cell: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
-    """The batch in a cell."""
-    return pa.ipc.open_stream(cell).read_next_batch()
-
-
-def batch_bytes(batch: pa.RecordBatch) -> bytes:
-    """The batch with its own schema: each names the columns that its part of the file has."""
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
-
-
-def read_batch(payload: bytes) -> pa.RecordBatch:
-    """The batch that `batch_bytes` made."""
-    return pa.ipc.open_stream(payload).read_next_batch()
+def unpack(packed: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
+    """The batch that `pack` made bytes of."""
+    return pa.ipc.open_stream(packed).read_next_batch()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.issues import Rule, Severity
 
 READING = "__reading_problems__"
@@ -186,8 +187,7 @@ class IssueLog:
         """A list<NOTE> array with one entry a row, the issues of a row in the order they were found."""
         parents = np.array(self.rows, np.int64)
         order = np.argsort(parents, kind="stable").tolist()
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(parents, minlength=self.size))])
         notes = [self.notes[i] for i in order]
         columns = list(zip(*notes, strict=True)) if notes else [()] * 5
         values = pa.StructArray.from_arrays([pa.array(c, pa.string()) for c in columns], fields=list(NOTE))
-        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+        return list_array(np.bincount(parents, minlength=self.size), values)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import text_bytes
+from agent_eval_schema.cells.arrow import bounds, text_bytes
 from agent_eval_schema.schema import DOCUMENT, Document
 
 Mask = np.ndarray[Any, Any]
@@ -26,7 +26,7 @@ class DocumentColumn:
         flat = array.flatten()
         self._uris, self._contents = flat.field("doc_uri"), flat.field("content")
         self._lengths = np.asarray(pc.list_value_length(array).fill_null(0))
-        self._bounds = np.concatenate([[0], np.cumsum(self._lengths)]).tolist()
+        self._bounds = bounds(self._lengths).tolist()
         self._given = np.asarray(array.is_valid())
 
     @staticmethod
@@ -95,9 +95,8 @@ class DocumentColumn:
     def with_content(self) -> Mask:
         """For each row whether a document of it has content."""
         has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
-        total = np.concatenate([[0], np.cumsum(has)])
-        bounds = np.asarray(self._bounds)
-        return np.asarray(total[bounds[1:]] > total[bounds[:-1]])
+        total = bounds(has)[self._bounds]
+        return np.asarray(total[1:] > total[:-1])
 
 
 class TextColumn:

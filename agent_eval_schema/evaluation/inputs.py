@@ -19,6 +19,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.judges import PointwiseMetric
@@ -159,9 +160,9 @@ def _joined(
         log.rows.extend(log.size + row for row in found.rows)
         log.notes.extend(found.notes)
         log.size += found.size
-    calls = pa.Table.from_batches([calls for _, calls, _ in parts]).combine_chunks().to_batches() if parts else []
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
-    return _given(whole_frame(source, log.size), values, calls[0] if calls else none, log)
+    calls = one_batch(calls for _, calls, _ in parts) if parts else none
+    return _given(whole_frame(source, log.size), values, calls, log)
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:

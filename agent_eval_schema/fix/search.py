@@ -19,12 +19,11 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.arrow import filtered, one_batch
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
 from agent_eval_schema.fix.catalog import REPAIRABLE, REPAIRS, REPAIRS_OF, json_text
-from agent_eval_schema.io.arrow import one_batch
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS

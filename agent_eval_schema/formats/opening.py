@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema.io.arrow import from_arrow, one_batch
+from agent_eval_schema.cells.arrow import one_batch
+from agent_eval_schema.io.arrow import from_arrow
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.records import from_list
 from agent_eval_schema.io.remote import TemporaryFolder, fetch_url
@@ -82,7 +83,7 @@ def open_source(data: Any) -> Source:
     if isinstance(data, pa.RecordBatchReader):
         data = data.read_all()  # a reader can be read once only; give a path to stream
     if isinstance(data, pa.RecordBatch):
-        return from_arrow(pa.Table.from_batches([data]), lambda t: one_batch(t))
+        return from_arrow(pa.Table.from_batches([data]), one_batch)
     if isinstance(data, pa.Table):
         return from_arrow(data, lambda t: t)
     if isinstance(data, list | tuple):

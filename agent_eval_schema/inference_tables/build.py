@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.arrow import filtered, one_batch
 from agent_eval_schema.cells.notes import is_hidden
 from agent_eval_schema.formats.inference_tables import detect_family
 from agent_eval_schema.formats.opening import open_source
@@ -450,16 +450,12 @@ def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         total += batch.num_rows
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= GROUP_ROWS or size >= GROUP_BYTES:
-            yield _one(held)
+            yield one_batch(held)
             held, rows, size = [], 0, 0
     if held:
-        yield _one(held)
+        yield one_batch(held)
     if not total:
         yield pa.RecordBatch.from_pylist([], schema=ROWS)
-
-
-def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
 def _stored(rows: Iterator[pa.RecordBatch], work: Work, out: str | None) -> Source:

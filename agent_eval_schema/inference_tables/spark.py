@@ -26,7 +26,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import filtered, pack, unpack
+from agent_eval_schema.cells.arrow import filtered, one_batch, pack, unpack
 from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES
 from agent_eval_schema.inference_tables.finish.finish import (
     ENTRIES,
@@ -46,7 +46,6 @@ from agent_eval_schema.inference_tables.side_tables import ASSESSMENT_LOGS, requ
 from agent_eval_schema.inference_tables.stages import convert_logged, steps_of
 from agent_eval_schema.inference_tables.summary import Summary, feedback_counts, funnel_steps, issue_counts
 from agent_eval_schema.inference_tables.work_folder import INDEX, TRACES
-from agent_eval_schema.io.arrow import one_batch
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.spark import Batches, ddl, ddl_of, in_python, named, numbered, spark_source
 from agent_eval_schema.issues import EvalSetError
@@ -485,7 +484,7 @@ def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook
     redactor = hook or plan.redact
     if redactor:
         aside = redacted(aside, Redactor(redactor))
-    aside = one_batch(pa.Table.from_batches([aside, invalid_rows(bad)]))
+    aside = one_batch([aside, invalid_rows(bad)])
     counts = {
         "kept": Counter({"": good.num_rows}),
         "joined": Counter({"": rows.num_rows - decisions.field("trace").null_count}),

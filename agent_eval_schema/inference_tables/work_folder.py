@@ -34,6 +34,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.inference_tables.decide.sql import ENTRY
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK
 from agent_eval_schema.issues import EvalSetError
@@ -309,12 +310,12 @@ def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[Place, pa.RecordB
     at: int | None = None
     for part, batch in _runs(path, columns):
         if part != at and at is not None:
-            yield Place.of(at), _one(held)
+            yield Place.of(at), one_batch(held)
             held = []
         at = part
         held.append(batch)
     if at is not None:
-        yield Place.of(at), _one(held)
+        yield Place.of(at), one_batch(held)
 
 
 def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -325,7 +326,3 @@ def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]
             for start, stop in pairwise(bounds):
                 if stop > start:
                     yield int(parts[start]), batch.slice(start, stop - start)
-
-
-def _one(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    return pa.Table.from_batches(list(batches)).combine_chunks().to_batches()[0]

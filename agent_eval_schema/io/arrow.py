@@ -51,11 +51,6 @@ def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
     )
 
 
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # and back
 def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:

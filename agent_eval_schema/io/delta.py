@@ -29,7 +29,7 @@ from agent_eval_schema.io.source import Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
-from agent_eval_schema.text.privacy import error_text
+from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -165,11 +165,7 @@ def _told(name: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, pa.ArrowException) as error:
-        raise EvalSetError(f"{name}: cannot be read as a Delta table: {_first_line(error)}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(error_text(error).splitlines()), type(error).__name__)
+        raise EvalSetError(f"{name}: cannot be read as a Delta table: {first_line(error)}") from error
 
 
 def _deltalake() -> Any:
@@ -208,7 +204,7 @@ def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
             deltalake.write_deltalake(temporary, pa.RecordBatchReader.from_batches(rows.schema, rows.read()))
         except Exception as error:  # of delta-rs, whose types differ from version to version, or of the rows
             if rows.error is None or isinstance(rows.error, pa.ArrowException):
-                raise EvalSetError(f"{path}: cannot be written: {_first_line(rows.error or error)}") from error
+                raise EvalSetError(f"{path}: cannot be written: {first_line(rows.error or error)}") from error
             raise rows.error from None
     return rows.count
 
@@ -232,7 +228,7 @@ def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:
         try:
             Schema.from_arrow(pa.schema([field]))
         except Exception as error:  # delta-rs has no type for it
-            why = _first_line(error)
+            why = first_line(error)
             raise EvalSetError(
                 f"{path}: cannot be written: the column {field.name!r} of type {field.type}: {why}"
             ) from error

@@ -178,7 +178,7 @@ def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
 def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Batches) -> Batches:
     """What was made of each batch, packed into one cell."""
     for batch in named(names, batches):
-        yield pa.RecordBatch.from_arrays([pa.array([pack(work(batch))], pa.binary())], names=["message"])
+        yield pa.RecordBatch.from_arrays([pa.array([pack(work(batch), "zstd")], pa.binary())], names=["message"])
 
 
 def _any(test: Callable[[pa.RecordBatch], bool], names: Sequence[str], batches: Batches) -> Batches:

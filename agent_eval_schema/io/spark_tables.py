@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ def spark_session() -> SparkSession:
     try:
         return SparkSession.builder.appName("agent-eval-schema").getOrCreate()
     except Exception as error:  # no Java, no cluster: pyspark has no type for it
-        raise EvalSetError(f"Spark cannot be started: {_first_line(error)}") from error
+        raise EvalSetError(f"Spark cannot be started: {first_line(error)}") from error
 
 
 def read_table(spark: SparkSession, name: str) -> DataFrame:
@@ -37,7 +38,7 @@ def read_table(spark: SparkSession, name: str) -> DataFrame:
             return spark.read.format("delta").load(name)
         return spark.read.parquet(name)
     except Exception as error:  # of Spark or of Java
-        raise EvalSetError(f"{name}: Spark cannot read it: {_first_line(error)}") from error
+        raise EvalSetError(f"{name}: Spark cannot read it: {first_line(error)}") from error
 
 
 def require_new(path: str) -> None:
@@ -59,10 +60,6 @@ def write_table(df: DataFrame, path: str) -> None:
         df.write.format(form).save(new)
         os.rename(new, path)
     except Exception as error:  # of Spark, of Java or of the disk
-        raise EvalSetError(f"{path}: cannot be written: {_first_line(error)}") from error
+        raise EvalSetError(f"{path}: cannot be written: {first_line(error)}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
-
-
-def _first_line(error: Any) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -63,3 +63,8 @@ def byte_name(byte: int) -> str:
 def error_text(error: Exception) -> str:
     """What an exception says; others quote cells in theirs, as in "Failed to parse 'x'"."""
     return str(error) if may_quote() else f"(a {type(error).__name__}, its text may quote cells)"
+
+
+def first_line(error: Exception) -> str:
+    """The first line of what an exception says; the others go on with where in foreign code it arose."""
+    return next(iter(error_text(error).strip().splitlines()), type(error).__name__)

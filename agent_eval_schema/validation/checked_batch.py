@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import is_text, is_valid_text
+from agent_eval_schema.cells.arrow import is_text, is_valid_text, list_array
 from agent_eval_schema.cells.batch import CANONICAL_CELLS, JSON_CELLS, is_json_column
 from agent_eval_schema.cells.hashing import hash_texts
 from agent_eval_schema.cells.notes import NOTE, IssueLog, is_hidden
@@ -288,10 +288,8 @@ def _documents(values: list[Any]) -> pa.Array:
     """Built of flat columns: Arrow takes twice as long to make them of dicts."""
     flat = [d for v in values for d in v or ()]
     columns = [pa.array([d.doc_uri for d in flat], pa.string()), pa.array([d.content for d in flat], pa.string())]
-    offsets = np.concatenate([[0], np.cumsum([len(v or ()) for v in values])]).astype(np.int32)
-    absent = pa.array([v is None for v in values], pa.bool_())
     documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT))
-    return pa.ListArray.from_arrays(pa.array(offsets), documents, mask=absent)
+    return list_array([len(v or ()) for v in values], documents, [v is None for v in values])
 
 
 def _calls(values: list[Any]) -> list[Any]:

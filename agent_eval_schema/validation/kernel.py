@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.reading import INTERNAL
@@ -69,12 +70,8 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.Record
         if batch.num_rows > 1:
             half = batch.num_rows // 2
             parts = (batch.slice(0, half), batch.slice(half))
-            return _joined([_check_batch(part, plan, finish) for part in parts])
+            return one_batch([_check_batch(part, plan, finish) for part in parts])
         return finish(_broken(rows or Rows(batch, plan), error), plan)
-
-
-def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
 
 
 def _broken(rows: Rows, error: Exception) -> Rows:

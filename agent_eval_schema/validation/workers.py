@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import batch_bytes, read_batch
+from agent_eval_schema.cells.arrow import pack, unpack
 from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source
 from agent_eval_schema.runtime.processes import Worker, in_order
 from agent_eval_schema.validation.plan import Plan
@@ -51,7 +51,7 @@ def _job(path: str, plan: Plan, share: Share) -> bytes:
 
 
 def _parts(worker: Worker) -> Iterator[tuple[int, pa.RecordBatch]]:
-    return ((unit, read_batch(payload)) for unit, payload in worker.messages())
+    return ((unit, unpack(payload)) for unit, payload in worker.messages())
 
 
 def check_share(job: bytes) -> Iterator[tuple[int, bytes]]:
@@ -61,4 +61,4 @@ def check_share(job: bytes) -> Iterator[tuple[int, bytes]]:
 
     told = msgspec.msgpack.decode(job, type=Job)
     for unit, batch in open_file(told.path).quoting(told.plan.values).units(told.share):
-        yield unit, batch_bytes(check_batch(batch, told.plan))
+        yield unit, pack(check_batch(batch, told.plan), None)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import label
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
@@ -110,7 +111,8 @@ def _redacted_documents(lists: pa.Array, redactor: Redactor) -> pa.Array:
     if all(new is old for new, old in zip(parts, documents.flatten(), strict=True)):
         return lists
     values = pa.StructArray.from_arrays(parts, fields=list(documents.type), mask=documents.is_null())
-    return _lists(lists, values)
+    lengths = np.asarray(pc.list_value_length(lists).fill_null(0))
+    return list_array(lengths, values, lists.is_null() if lists.null_count else None)
 
 
 def _redacted_tags(maps: pa.Array, redactor: Redactor) -> pa.Array:
@@ -119,14 +121,6 @@ def _redacted_tags(maps: pa.Array, redactor: Redactor) -> pa.Array:
     of = np.array([i for i, row in enumerate(pairs) for _ in row or ()], np.int64)
     values = iter(redactor.column(flat, of).to_pylist())
     return pa.array([None if row is None else [(k, next(values)) for k, _ in row] for row in pairs], maps.type)
-
-
-def _lists(like: pa.Array, values: pa.Array) -> pa.Array:
-    """The values as lists of the same lengths, and with the same nulls, as those of another array."""
-    lengths = np.asarray(pc.list_value_length(like).fill_null(0))
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    mask = like.is_null() if like.null_count else None
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=mask)
 
 
 def _maps(counts: dict[int, Counter[str]], size: int) -> pa.Array:
@@ -143,10 +137,9 @@ def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array]) -> pa.RecordB
         return checked
     of = np.concatenate([np.asarray(pc.list_parent_indices(each)) for each in lists])
     notes = pa.concat_arrays([each.flatten() for each in lists]).take(pa.array(np.argsort(of, kind="stable")))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=checked.num_rows))])
     at = VERDICT.get_field_index("issues")
     arrays = list(checked.columns)
-    arrays[at] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), notes)
+    arrays[at] = list_array(np.bincount(of, minlength=checked.num_rows), notes)
     return pa.RecordBatch.from_arrays(arrays, schema=checked.schema)
 
 

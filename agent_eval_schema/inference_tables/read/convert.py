@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import text_array
+from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE
 from agent_eval_schema.inference_tables.read.calls import Record, convert_call
@@ -181,16 +181,11 @@ def _notes(records: list[Record]) -> pa.Array:
     flat = [(rule.code, column, path, message, rule.hint) for r in records for rule, column, path, message in r.remarks]
     columns = list(zip(*flat, strict=True)) if flat else [()] * 5
     values = pa.StructArray.from_arrays([pa.array(c, pa.string()) for c in columns], fields=list(NOTE))
-    return _lists(lengths, [n == 0 for n in lengths], values)
+    return list_array(lengths, values, [n == 0 for n in lengths])
 
 
 def _feedback(records: list[Record]) -> pa.Array:
     entries = [r.feedback for r in records]
     flat = [{n: getattr(f, n) for n in FEEDBACK.names} for e in entries for f in e or ()]
     values = pa.array(flat, FEEDBACK)
-    return _lists([len(e or ()) for e in entries], [e is None for e in entries], values)
-
-
-def _lists(lengths: list[int], absent: list[bool], values: pa.Array) -> pa.Array:
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(absent, pa.bool_()))
+    return list_array([len(e or ()) for e in entries], values, [e is None for e in entries])

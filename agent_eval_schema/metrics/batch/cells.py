@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import is_text, simplified
+from agent_eval_schema.cells.arrow import bounds, is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
@@ -65,7 +65,7 @@ def joined(parts: Sequence[Calls]) -> Calls:
     encoded = pa.concat_arrays([pa.DictionaryArray.from_arrays(part.ids, part.texts) for part in parts])
     ids, tools = np.asarray(encoded.indices), np.full(len(encoded.dictionary), -1)
     tools[ids] = np.concatenate([part.tools[part.ids] for part in parts])
-    before = np.cumsum([0, *(len(part.ids) for part in parts)])
+    before = bounds([len(part.ids) for part in parts])
     return Calls(
         ids,
         encoded.dictionary,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import eval_set_from_inference_table
-from agent_eval_schema.cells.arrow import batch_bytes, text_array
+from agent_eval_schema.cells.arrow import pack, text_array
 from agent_eval_schema.cells.notes import with_plain_requests
 from agent_eval_schema.decoding import requests
 from agent_eval_schema.formats.opening import open_source
@@ -121,7 +121,7 @@ def test_the_issues_that_a_fold_keeps_do_not_keep_their_batch() -> None:
     source = open_source([{"request": " ", "response": "x"}])
     plan = make_plan(source, "auto", "auto")
     fold = Fold(plan.codes, plan.outputs, source)
-    payload = np.frombuffer(batch_bytes(check_batch(next(source.batches()), plan)), np.uint8).copy()
+    payload = np.frombuffer(pack(check_batch(next(source.batches()), plan), None), np.uint8).copy()
     batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
     held = weakref.ref(payload)
     fold.add(batch)
