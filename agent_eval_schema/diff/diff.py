@@ -20,6 +20,7 @@ from agent_eval_schema.diff.comparison import Comparison
 from agent_eval_schema.diff.examples import NAMING, asked, issues_among, review_of
 from agent_eval_schema.diff.snapshot import Side
 from agent_eval_schema.render.diff.summary import IssueChange, MetricChange, Review
+from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report, issues_frame
 
@@ -49,7 +50,7 @@ def diff_eval_sets(old: Any, new: Any, *, format: str = "auto", outputs: Outputs
     return Diff(Comparison(Side(old, format, outputs), Side(new, format, outputs)))
 
 
-class Diff:
+class Diff(Shown):
     """What `diff_eval_sets` found.
 
     Attributes: `same`, `losses`, `old`, `new` (the two reports), `counts` ({what: rows}), `fields` ({field: rows that
@@ -200,9 +201,6 @@ class Diff:
         parts = ("added", "removed", "changed", "became_invalid", "lost_a_metric")
         found = ", ".join(f"{counts[name]:,} {name.replace('_', ' ')}" for name in parts)
         return f"<Diff: {counts['old']:,} → {counts['new']:,} rows, " + ("the same>" if self.same else f"{found}>")
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def _rows_frame(side: Side, rows: Array) -> pd.DataFrame:

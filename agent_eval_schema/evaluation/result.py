@@ -9,6 +9,7 @@ table is read, and scored, again when it is asked for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,10 +21,10 @@ import pandas as pd
 from agent_eval_schema.evaluation.columns import column_of
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.tally import RESAMPLES, Tally
-from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import LATENCY
 from agent_eval_schema.render.result.summary import Scored
+from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.validation.report import issues_frame
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
 
-class EvalResult:
+class EvalResult(Saved):
     """What `EvalTask.evaluate` and `score_trajectories` give.
 
     Attributes
@@ -213,17 +214,15 @@ class EvalResult:
 
         write_parquet(str(path), self.iter_parts())
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result by the ending of the path: a page (.html), JSON (.json), the table (.parquet, .csv, .jsonl),
         or text."""
-        ending = Path(path).suffix.lower()
-        if ending in (".parquet", ".pq", ".csv", ".jsonl", ".ndjson"):
+        if Path(path).suffix.lower() in (".parquet", ".pq", ".csv", ".jsonl", ".ndjson"):
             from agent_eval_schema.evaluation.table_files import write_table
 
-            write_table(str(path), self.iter_parts())
-            return
-        forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
-        write_text(str(path), forms.get(ending, self.to_text)())
+            write_table(os.fspath(path), self.iter_parts())
+        else:
+            super().save(path)
 
     def log_to_mlflow(self) -> str:
         """Log the summary as metrics, and page, JSON and table as artifacts, to the active mlflow run (a new one if
@@ -231,9 +230,6 @@ class EvalResult:
         from agent_eval_schema.evaluation.mlflow_run import log_result
 
         return log_result(self)
-
-    def __str__(self) -> str:
-        return self.to_text()
 
     def __repr__(self) -> str:
         return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics>"

@@ -18,7 +18,6 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -44,9 +43,14 @@ from agent_eval_schema.inference_tables.options import FEEDBACK, aliases_of, pla
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import add_labels, add_traces
 from agent_eval_schema.inference_tables.stages import Job, convert, decided, finish
-from agent_eval_schema.inference_tables.summary import Summary, feedback_counts, funnel_steps, issue_counts
+from agent_eval_schema.inference_tables.summary import (
+    Summarized,
+    Summary,
+    feedback_counts,
+    funnel_steps,
+    issue_counts,
+)
 from agent_eval_schema.inference_tables.work_folder import Place, Work, decisions_by_part
-from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.pandas import frame_of, to_pandas
 from agent_eval_schema.io.parquet import files_of, parquet_columns
@@ -54,6 +58,7 @@ from agent_eval_schema.io.source import Source, rows_where, schema_of, worth_wor
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.funnel.summary import Stratum
+from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import dataset
 from agent_eval_schema.runtime.progress import Screen, notebook, progress
 from agent_eval_schema.validation.checked_batch import verdict
@@ -67,7 +72,7 @@ GROUP_ROWS, GROUP_BYTES = 1_024, 4 << 20
 """Rows are written in groups of this size or more, however few of them each part of the table has."""
 
 
-class EvalSetBuild:
+class EvalSetBuild(Summarized, Saved):
     """What was made of a logged table.
 
     Attributes
@@ -138,33 +143,11 @@ class EvalSetBuild:
         """Stream what was set aside into a file or a new Delta table; returns the number of rows."""
         return write_rows(os.fspath(path), self.iter_set_aside(), SET_ASIDE)
 
-    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
-        """The funnel as it is printed in a terminal."""
-        return self.summary.to_text(color=color, width=width)
-
-    def to_json(self) -> str:
-        """The funnel as versioned JSON."""
-        return self.summary.to_json()
-
-    def to_html(self) -> str:
-        """The funnel and the report on the rows as a standalone page."""
-        from agent_eval_schema.render.funnel.page import build_page
-
-        return build_page(self.summary, self.report)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the summary: HTML for `.html`, JSON for `.json`, text otherwise."""
-        forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
-        write_text(os.fspath(path), forms.get(Path(path).suffix.lower(), self.to_text)())
-
     def _repr_html_(self) -> str:
         return self.summary._repr_html_()
 
     def __repr__(self) -> str:
         return f"<EvalSetBuild: {self.summary.funnel}>"
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def eval_set_from_inference_table(

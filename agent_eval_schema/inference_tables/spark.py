@@ -44,7 +44,13 @@ from agent_eval_schema.inference_tables.read.convert import FEEDBACK as ENTRY_TY
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import ASSESSMENT_LOGS, require_assessments, trace_pairs
 from agent_eval_schema.inference_tables.stages import convert_logged, steps_of
-from agent_eval_schema.inference_tables.summary import Summary, feedback_counts, funnel_steps, issue_counts
+from agent_eval_schema.inference_tables.summary import (
+    Summarized,
+    Summary,
+    feedback_counts,
+    funnel_steps,
+    issue_counts,
+)
 from agent_eval_schema.inference_tables.work_folder import INDEX, TRACES
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.spark import Batches, ddl, ddl_of, in_python, named, numbered, spark_source
@@ -67,7 +73,7 @@ STRATA_KEPT = 100
 _WANTED, _STRATUM, _DECISIONS, _PACKED = "wanted", "stratum", "decisions", "packed"
 
 
-class SparkBuild:
+class SparkBuild(Summarized):
     """What was made of a logged table on Spark.
 
     Attributes
@@ -170,23 +176,6 @@ class SparkBuild:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
-        """The funnel as it is printed in a terminal."""
-        return self.summary.to_text(color=color, width=width)
-
-    def to_json(self) -> str:
-        """The funnel as versioned JSON."""
-        return self.summary.to_json()
-
-    def to_html(self) -> str:
-        """The funnel and the report on the rows as a standalone page."""
-        from agent_eval_schema.render.funnel.page import build_page
-
-        return build_page(self.summary, self.report)
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def spark_from_inference_table(

@@ -8,12 +8,17 @@ Numbers only: the renderers (render/funnel.py) draw it. `records == rows + sum(s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from agent_eval_schema.render.funnel.summary import Removed, Step, Stratum
+from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 from agent_eval_schema.rules.set_aside import REASON_NAMES
+
+if TYPE_CHECKING:
+    from agent_eval_schema.validation.report import Report
 
 STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("calls", ("filtered", "feedback")),
@@ -28,7 +33,7 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 """The steps of the funnel: what the rows that are left are called, and the reasons for which rows go in it."""
 
 
-class Summary(Struct, frozen=True, kw_only=True):
+class Summary(Shown, Struct, frozen=True, kw_only=True):
     """What became of a table.
 
     table
@@ -120,8 +125,33 @@ class Summary(Struct, frozen=True, kw_only=True):
 
         return funnel_inline(self)
 
-    def __str__(self) -> str:
-        return self.to_text()
+
+class Build(Protocol):
+    """What became of a table, in numbers, and the report on the rows that were made of it."""
+
+    @property
+    def summary(self) -> Summary: ...
+
+    @property
+    def report(self) -> Report: ...
+
+
+class Summarized(Shown):
+    """A build in each form: its summary, and on the page the report on its rows too."""
+
+    def to_text(self: Build, *, color: bool = False, width: int | None = None) -> str:
+        """The funnel as it is printed in a terminal."""
+        return self.summary.to_text(color=color, width=width)
+
+    def to_json(self: Build) -> str:
+        """The funnel as versioned JSON."""
+        return self.summary.to_json()
+
+    def to_html(self: Build) -> str:
+        """The funnel and the report on the rows as a standalone page."""
+        from agent_eval_schema.render.funnel.page import build_page
+
+        return build_page(self.summary, self.report)
 
 
 def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:

@@ -18,7 +18,6 @@ from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import LINE, NOTE, own_columns
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted, to_columns
-from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.io.pandas import to_pandas
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import write_batches
@@ -36,6 +35,7 @@ from agent_eval_schema.metrics.support import (
 )
 from agent_eval_schema.render.figures import Distribution, Presence, presence
 from agent_eval_schema.render.report.summary import Excerpt, Place
+from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
@@ -55,7 +55,7 @@ ISSUES = "_issues"
 ISSUE_COLUMNS = ("row", "request_id", "column", "path", "code", "name", "severity", "message", "hint")
 
 
-class Report:
+class Report(Saved):
     """What `validate_eval_set` found.
 
     Attributes: `ok` (no error anywhere), `format`, `outputs`, `row_count`, `valid_count`, `invalid_count`, `counts`
@@ -365,12 +365,6 @@ class Report:
 
         return report_inline(self)
 
-    def save(self, path: str | Path) -> None:
-        """Write the report: HTML for `.html`, JSON for `.json`, text otherwise. Raises EvalSetError if the file cannot
-        be written."""
-        forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
-        write_text(str(path), forms.get(Path(path).suffix.lower(), self.to_text)())
-
     def write_normalized(self, path: str | Path, *, carry: bool = True) -> int:
         """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
         canonical columns are written."""
@@ -406,9 +400,6 @@ class Report:
             f"<Report: {self.valid_count:,} of {self.row_count:,} rows valid, {self.count('error'):,} errors, "
             f"{self.count('warning'):,} warnings>"
         )
-
-    def __str__(self) -> str:
-        return self.to_text()
 
 
 def issues_frame(found: list[Issue]) -> pd.DataFrame:
