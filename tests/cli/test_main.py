@@ -277,9 +277,16 @@ def test_a_console_without_unicode_gets_escapes(samples: Path) -> None:
     assert done.stdout.isascii()
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
-    heavy = ("pandas", "pyarrow", "msgspec", "rich")
-    code = f"import sys, agent_eval_schema; print([m for m in {heavy} if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import agent_eval_schema", ("pandas", "pyarrow", "msgspec", "rich")),
+        ("from agent_eval_schema import ces", ("pandas", "pyarrow", "msgspec", "rich")),
+        ("from agent_eval_schema.cli import argument_parser as p; p().format_help()", ("numpy", "pyarrow", "rich")),
+    ],
+)
+def test_importing_the_package_and_asking_for_help_load_nothing_heavy(code: str, heavy: tuple[str, ...]) -> None:
+    code += f"; import sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

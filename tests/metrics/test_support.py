@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
-from agent_eval_schema.cli import _parser
+from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, SYSTEMS, WORDS
 
@@ -263,7 +263,7 @@ def test_the_documentation_names_every_format_and_system() -> None:
 
 def command(name: str) -> argparse.ArgumentParser:
     """The parser of a command."""
-    (commands,) = (a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction))
+    (commands,) = (a for a in argument_parser()._actions if isinstance(a, argparse._SubParsersAction))
     return cast(argparse.ArgumentParser, commands.choices[name])
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent_eval_schema.cli import _parser
+from agent_eval_schema.cli import argument_parser
 from tests.conftest import ROOT
 
 (HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
@@ -22,7 +22,7 @@ def snippet(mark: str) -> Any:
 def parses(command: str, *more: str) -> None:
     program, *arguments = shlex.split(command)
     assert program == "agent-eval-schema"
-    _parser().parse_args([*arguments, *more])
+    argument_parser().parse_args([*arguments, *more])
 
 
 def test_the_step_for_github() -> None:

@@ -1,0 +1,51 @@
+"""from-traces: MLflow traces, of a file or a tracking store, into evaluation rows."""
+
+from __future__ import annotations
+
+import argparse
+
+from agent_eval_schema.cli.options import Commands, add_command, add_no_values, add_quiet
+from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, report_text
+from agent_eval_schema.issues import EvalSetError
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = add_command(commands, "from-traces", run, "turn MLflow traces into evaluation rows")
+    command.add_argument(
+        "input", metavar="IN", nargs="?", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table"
+    )
+    command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
+    command.add_argument("--experiment", metavar="NAME", help="the traces of a tracking store, in place of IN")
+    command.add_argument("--filter", metavar="F", help="those of them that mlflow.search_traces finds")
+    command.add_argument("--tracking-uri", metavar="URI", help="the store (that of MLFLOW_TRACKING_URI)")
+    add_no_values(command)
+    add_quiet(command)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the rows; print the report if there are issues."""
+    from agent_eval_schema.api import report_on_traces
+    from agent_eval_schema.io.atomic import require_apart
+    from agent_eval_schema.io.write import require_writable
+
+    require_writable(arguments.output)
+    require_apart({"IN": arguments.input}, {"OUT": arguments.output})
+    report = report_on_traces(_traces(arguments), values=arguments.values, screen=progress_screen(arguments))
+    count = report.write_normalized(arguments.output, carry=False)
+    print_note(f"{count:,} rows written to {arguments.output}", arguments)
+    if report.counts:
+        print_text(report_text(report))
+    return ExitCode.CLEAN if report.ok else ExitCode.FOUND
+
+
+def _traces(arguments: argparse.Namespace) -> object:
+    """The file of traces, or what a tracking store has of an experiment."""
+    store_only = arguments.filter or arguments.tracking_uri
+    if (arguments.input is None) == (arguments.experiment is None) or (arguments.input and store_only):
+        raise EvalSetError("give a file IN, or --experiment NAME (with --filter and --tracking-uri) in its place")
+    if arguments.input is not None:
+        return arguments.input
+    from agent_eval_schema.integrations.mlflow.tracking import traces_from_store
+
+    return traces_from_store(arguments.experiment, filter_string=arguments.filter, tracking_uri=arguments.tracking_uri)
