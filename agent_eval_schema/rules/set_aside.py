@@ -8,21 +8,15 @@ Whatever is logged ends as a row or with exactly one of these: rows + set aside 
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
-
-Stage = Literal["table", "call", "all", "row"]
 
 
 class Reason(Struct, frozen=True):
-    """Why a row is set aside. `stage` says who finds out: the reader of the `table`, the kernel from the `call` alone,
-    the engine that sees `all` rows, or the check of the finished `row`. What is not `switchable` cannot be kept."""
+    """Why a row is set aside. What is not `switchable` cannot be kept."""
 
     name: str
     sentence: str
     remedy: str
-    stage: Stage
     switchable: bool = True
 
 
@@ -31,90 +25,76 @@ REASONS: tuple[Reason, ...] = (
         "filtered",
         "the row does not meet the condition that was given (where)",
         "change the condition if the row was meant",
-        "table",
     ),
     Reason(
         "feedback",
         "a feedback call: somebody judged another row",
         "nothing to do: it labels the row whose request_id it names",
-        "call",
     ),
     Reason(
         "outside_window",
         "logged outside the time window",
         "change since and until if the row was meant",
-        "call",
     ),
     Reason(
         "status",
         "the call failed: its status is not 200, or the response is an error",
         "look at what the endpoint or its guardrail refused; such calls have no answer to score",
-        "call",
     ),
     Reason(
         "oversize",
         "the request or response was too large to be logged",
         "join a traces table (traces=...), from which request and response are then taken",
-        "call",
         switchable=False,
     ),
     Reason(
         "malformed",
         "the request or response is not JSON that can be read",
         "look at the byte that the message names; a cell this broken was cut or hand-edited",
-        "call",
         switchable=False,
     ),
     Reason(
         "partial",
         "the streamed response broke off",
         "nothing to do: half an answer is not what the agent says",
-        "call",
     ),
     Reason(
         "batch_mismatch",
         "a call with several records whose number of predictions differs",
         "look at the model's output: which answer belongs to which record cannot be told",
-        "call",
         switchable=False,
     ),
     Reason(
         "no_request",
         "there is nothing that was asked",
         "join a traces table (traces=...), or name the column (map)",
-        "call",
         switchable=False,
     ),
     Reason(
         "defect",
         "the converter broke down on the row",
         "please report the row and the message as a defect of agent_eval_schema",
-        "call",
         switchable=False,
     ),
     Reason(
         "repeated",
         "the same request_id was logged before",
         "nothing to do: tables are written at least once; the earliest row is kept",
-        "all",
     ),
     Reason(
         "duplicate_question",
         "another row asks the same",
         "nothing to do; build without dedupe='question' to keep every call",
-        "all",
     ),
     Reason(
         "not_sampled",
         "not drawn for the sample",
         "ask for a larger sample, or take another seed",
-        "all",
     ),
     Reason(
         "invalid",
         "the finished row breaks a rule of the evaluation schema",
         "the message names the rules; `agent-eval-schema explain CODE` tells more",
-        "row",
     ),
 )
 
