@@ -1,4 +1,4 @@
-"""FAMILIES: the tables in which endpoints log their calls, known by their columns, and which column holds what.
+"""TABLE_FAMILIES: the tables in which endpoints log their calls, known by their columns, and which column holds what.
 
     legacy payload · AI Gateway payload · Unity AI Gateway · derived request logs · assessment logs
     search_traces frames · archived trace views · and any other log with a mapping (`request=body.input`)
@@ -20,7 +20,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.spelling import match_names
 
-TARGETS: dict[str, str] = {
+MAPPING_TARGETS: dict[str, str] = {
     "request_id": "id of the logged call",
     "client_request_id": "id that the caller gave",
     "time": "when the call was logged: timestamp, ISO text, or seconds, ms, us, ns since 1970",
@@ -98,7 +98,7 @@ _TRACES = {
     "assessments": ("assessments",),
 }
 
-FAMILIES: tuple[Family, ...] = (
+TABLE_FAMILIES: tuple[Family, ...] = (
     Family(
         "assessment_logs",
         "a derived table of judgements (<prefix>_payload_assessment_logs)",
@@ -196,10 +196,10 @@ _OF_EVALUATION = frozenset(
 
 def find_family(name: str) -> Family:
     """The family of that name. Raises EvalSetError if there is none."""
-    for family in (*FAMILIES, MAPPED):
+    for family in (*TABLE_FAMILIES, MAPPED):
         if family.name == name:
             return family
-    raise EvalSetError(f"no family {name!r}: use one of {names(f.name for f in (*FAMILIES, MAPPED))}, auto")
+    raise EvalSetError(f"no family {name!r}: use one of {names(f.name for f in (*TABLE_FAMILIES, MAPPED))}, auto")
 
 
 def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family, str]:
@@ -208,7 +208,7 @@ def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family
     Raises EvalSetError if there is none and the mapping names no request, response or trace either.
     """
     known = set(columns)
-    for family in FAMILIES:
+    for family in TABLE_FAMILIES:
         found = [next((n for n in group if n in known), None) for group in family.signs]
         if None not in found and not (family.own_trace and _is_written_here(known)):
             return family, f"the columns {names(dict.fromkeys(found))}"
@@ -241,7 +241,7 @@ def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
     known = set(columns) - {"event_time"}
     if known & _OF_EVALUATION:
         return None
-    for family in FAMILIES:
+    for family in TABLE_FAMILIES:
         signs = [[n for n in group if n in known] for group in family.signs]
         if all(signs) and not (family.own_trace and "trace" in known):
             return family, f"the columns {names(group[0] for group in signs)}"
@@ -253,9 +253,9 @@ def parse_aliases(texts: Iterable[str]) -> Aliases:
     aliases = []
     for text in texts:
         target, equals, path = (part.strip() for part in text.partition("="))
-        if target not in TARGETS:
-            close = match_names([target], TARGETS).get(target)
-            hint = f"did you mean {close}?" if close else f"use one of {names(TARGETS)}"
+        if target not in MAPPING_TARGETS:
+            close = match_names([target], MAPPING_TARGETS).get(target)
+            hint = f"did you mean {close}?" if close else f"use one of {names(MAPPING_TARGETS)}"
             raise EvalSetError(f"cannot map {target!r}: {hint}")
         if not equals or not path:
             raise EvalSetError(f"expected target=column or target=column.key, got {text!r}")
@@ -263,9 +263,7 @@ def parse_aliases(texts: Iterable[str]) -> Aliases:
     return tuple(aliases)
 
 
-def place_of(
-    target: str, family: Family, aliases: Aliases, columns: Sequence[str]
-) -> tuple[str, tuple[str, ...]] | None:
+def locate(target: str, family: Family, aliases: Aliases, columns: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
     """Which column holds the target, and the path inside its JSON; None if no column of the table does.
 
     A column whose name is the whole path, dots and all, wins over a path into a column.
@@ -279,12 +277,3 @@ def place_of(
         if (column := ".".join(keys[:end])) in columns:
             return column, tuple(keys[end:])
     return None
-
-
-def columns_read(family: Family, aliases: Aliases, columns: Sequence[str]) -> list[str]:
-    """The columns of a table that the conversion reads: what need not be loaded can stay where it is."""
-    places = [place_of(target, family, aliases, columns) for target in TARGETS]
-    wanted = {place[0] for place in places if place is not None}
-    if family.own_trace and "trace" not in columns:
-        wanted.update(TRACE_PARTS)
-    return [n for n in columns if n in wanted]

@@ -42,7 +42,7 @@ from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE, inval
 from agent_eval_schema.inference_tables.options import FEEDBACK, aliases_of, plan_of
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import add_labels, add_traces
-from agent_eval_schema.inference_tables.stages import Job, convert, decided, finish
+from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
 from agent_eval_schema.inference_tables.summary import (
     Summarized,
     Summary,
@@ -50,7 +50,7 @@ from agent_eval_schema.inference_tables.summary import (
     funnel_steps,
     issue_counts,
 )
-from agent_eval_schema.inference_tables.work_folder import Place, Work, decisions_by_part
+from agent_eval_schema.inference_tables.work_folder import PartKey, WorkFolder, decisions_by_part
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.pandas import frame_of, to_pandas
 from agent_eval_schema.io.parquet import files_of, parquet_columns
@@ -94,7 +94,14 @@ class EvalSetBuild(Summarized, Saved):
     """
 
     def __init__(
-        self, work: Work, plan: BuildPlan, summary: Summary, fold: Fold, check: Plan, hook: Hook | None, rows: Source
+        self,
+        work: WorkFolder,
+        plan: BuildPlan,
+        summary: Summary,
+        fold: Fold,
+        check: Plan,
+        hook: Hook | None,
+        rows: Source,
     ) -> None:
         self.summary = summary
         self._work, self._plan, self._hook, self._rows = work, plan, hook, rows
@@ -203,10 +210,10 @@ def eval_set_from_inference_table(
     where
         SQL over the columns of the table: which rows are wanted. Feedback is read from all rows.
     family, map
-        The kind of table, if its columns do not tell (tables.py); and where a log of another kind has what:
+        The kind of table, if its columns do not tell; and where a log of another kind has what:
         `{"request": "body.input"}`, a column or a dotted path into its JSON.
     keep
-        Reasons (reasons.py) whose step is switched off, such as `"status"` or `"invalid"`: such rows stay.
+        Reasons whose step is switched off, such as `"status"` or `"invalid"`: such rows stay.
     values
         Without, no message quotes what stands in a cell.
     engine
@@ -247,7 +254,7 @@ def eval_set_from_inference_table(
         return spark_from_inference_table(table, traces=traces, **options)
     if engine != "embedded":
         raise EvalSetError(f"engine: expected embedded or spark, got {engine!r}")
-    work = Work(tempfile.mkdtemp(prefix="agent-eval-schema-"))
+    work = WorkFolder(tempfile.mkdtemp(prefix="agent-eval-schema-"))
     try:
         build = build_set(table, work, traces=traces, jobs=jobs, screen=notebook(), **options)
     except BaseException:
@@ -259,7 +266,7 @@ def eval_set_from_inference_table(
 
 def build_set(
     table: Any,
-    work: Work,
+    work: WorkFolder,
     *,
     traces: Any = None,
     jobs: int = 0,
@@ -279,7 +286,7 @@ def build_set(
     plan = msgspec.structs.replace(plan, now=work.start(job_told, resume=resume))
     hook = options.get("redact") if callable(options.get("redact")) else None
     workers = jobs or worth_workers(source.name, source.stored_bytes)
-    job = Job(source.name or "", str(work.folder), plan, workers=workers if source.name else 1)
+    job = BuildJob(source.name or "", str(work.folder), plan, workers=workers if source.name else 1)
     logged = 0
     with progress(source.read_share, screen) as so_far:
         for size in convert(source, job):
@@ -351,7 +358,7 @@ def input_of(path: str) -> dict[str, Any]:
 class _Tally:
     """Counts the finished rows while they pass, and sets the invalid ones aside."""
 
-    def __init__(self, plan: BuildPlan, work: Work) -> None:
+    def __init__(self, plan: BuildPlan, work: WorkFolder) -> None:
         self._plan, self._work = plan, work
         self._check = finish_plan(plan)
         nowhere = Source("arrow", lambda: iter(()), lambda _: pd.DataFrame())
@@ -364,7 +371,7 @@ class _Tally:
         self._redacted: Counter[str] = Counter()
         self._invalid = self._rows = 0
 
-    def rows(self, finished: Iterable[tuple[Place, pa.RecordBatch]], seen: Any) -> Iterator[pa.RecordBatch]:
+    def rows(self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Any) -> Iterator[pa.RecordBatch]:
         """The rows that stay, in the columns of ROWS."""
         for place, batch in finished:
             valid = np.asarray(verdict(batch, "valid")).astype(bool) | self._plan.keeps("invalid")
@@ -382,7 +389,7 @@ class _Tally:
         self._labels += label_counts(batch)
         self._redacted += redacted_counts(batch)
 
-    def _set_aside(self, place: Place, batch: pa.RecordBatch) -> None:
+    def _set_aside(self, place: PartKey, batch: pa.RecordBatch) -> None:
         self._invalid += batch.num_rows
         codes = verdict(batch, "issues").flatten().field("code").value_counts().to_pylist()
         self._issues.update({entry["values"]: entry["counts"] for entry in codes})
@@ -441,7 +448,7 @@ def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([], schema=ROWS)
 
 
-def _stored(rows: Iterator[pa.RecordBatch], work: Work, out: str | None) -> Source:
+def _stored(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None) -> Source:
     """Write the rows where they belong; gives the source that reads them again."""
     if out is not None:
         write_rows(out, rows, ROWS)

@@ -20,7 +20,7 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.build import build_set, input_of, require_out
 from agent_eval_schema.inference_tables.options import FEEDBACK
 from agent_eval_schema.inference_tables.summary import Summary
-from agent_eval_schema.inference_tables.work_folder import Work
+from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.atomic import require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.issues import EvalSetError
@@ -73,7 +73,7 @@ def build_file(
         **options,
         **{n: _version_of(t) for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK},
     }
-    work = Work(work_of(out))
+    work = WorkFolder(work_of(out))
     try:
         build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
     except EvalSetError:

@@ -14,8 +14,8 @@ from agent_eval_schema.formats.inference_tables import (
     Family,
     detect_family,
     find_family,
+    locate,
     parse_aliases,
-    place_of,
 )
 from agent_eval_schema.inference_tables.decide.sampling import sample_of, seed_of
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook, find_hook
@@ -100,7 +100,7 @@ def aliases_of(given: Mapping[str, str] | Iterable[str] | None) -> Aliases:
 def _require_places(aliases: Aliases, family: Family, columns: list[str]) -> None:
     """A mapping that leads nowhere would set every row aside."""
     for target, path in aliases:
-        if place_of(target, family, aliases, columns) is None:
+        if locate(target, family, aliases, columns) is None:
             raise EvalSetError(
                 f"map: the table has no column for {_said(path)} ({target}); it has {names(columns[:30])}"
             )

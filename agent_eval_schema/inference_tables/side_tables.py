@@ -1,6 +1,6 @@
 """Tables beside the payload table: an assessment log in place of its own feedback, and traces that are not in it.
 
-Both are read once, in batches, into narrow files of the work folder; DuckDB joins them (decide.py).
+Both are read once, in batches, into narrow files of the work folder; DuckDB joins them (decide/duckdb.py).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.inference_tables.options import FEEDBACK
 from agent_eval_schema.inference_tables.read.convert import convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.work_folder import TRACES, Work
+from agent_eval_schema.inference_tables.work_folder import TRACE_TABLE, WorkFolder
 from agent_eval_schema.issues import EvalSetError
 
 ASSESSMENT_LOGS = "assessment_logs"
 
 
-def add_labels(work: Work, labels: Any, plan: BuildPlan) -> None:
+def add_labels(work: WorkFolder, labels: Any, plan: BuildPlan) -> None:
     """Put the judgements of an assessment-log table into the work folder, unless they are there."""
     if not plan.labelled or (isinstance(labels, str) and labels == FEEDBACK) or work.read_json("labels.json"):
         return
@@ -49,7 +49,7 @@ def require_assessments(columns: Iterable[str]) -> None:
             )
 
 
-def add_traces(work: Work, traces: Any) -> None:
+def add_traces(work: WorkFolder, traces: Any) -> None:
     """Put the traces of a table into the work folder, each under all ids by which a call may know it."""
     if traces is None or work.read_json("traces.json"):
         return
@@ -83,7 +83,7 @@ def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
     """(key, trace) of a batch of traces: a line for each id by which the trace is known."""
     cells = read_cells(find_format(detect(batch)[0].name).read(batch), "trace")
     if cells is None:
-        return TRACES.empty_table()
+        return TRACE_TABLE.empty_table()
     columns = [c for n in _ID_COLUMNS if (c := read_cells(batch, n)) is not None]
     keys: list[str] = []
     rows: list[int] = []
@@ -94,7 +94,7 @@ def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
             keys += own
             rows += [row] * len(own)
     texts = pa.array(cells.texts, pa.string()).take(pa.array(np.array(rows, np.int64)))
-    return pa.table([pa.array(keys, pa.string()), texts], schema=TRACES)
+    return pa.table([pa.array(keys, pa.string()), texts], schema=TRACE_TABLE)
 
 
 def _plain(text: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """A logged table → an evaluation set, on Spark: the kernels and the SQL of the embedded engine, so the same rows.
 
-    df ─mapInArrow(convert_batch)─▶ lines, one a record: index, packed rows ─SQL (decide.py)─▶ decisions
+    df ─mapInArrow(convert_batch)─▶ lines, one a record: index, packed rows ─SQL (decide/)─▶ decisions
     lines ⋈ decisions ─mapInArrow(finish_batch)─▶ built, packed ─┬─▶ rows
                                                                  ├─▶ set aside
                                                                  └─▶ summary, report
@@ -29,7 +29,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import filtered, one_batch, pack, unpack
 from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES
 from agent_eval_schema.inference_tables.finish.finish import (
-    ENTRIES,
+    ENTRY_LISTS,
     ROWS,
     evaluation_rows,
     finish_batch,
@@ -40,7 +40,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE, invalid_rows, redacted, rows_set_aside
 from agent_eval_schema.inference_tables.options import FEEDBACK, plan_of
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK as ENTRY_TYPE
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import ASSESSMENT_LOGS, require_assessments, trace_pairs
 from agent_eval_schema.inference_tables.stages import convert_logged, steps_of
@@ -51,7 +51,7 @@ from agent_eval_schema.inference_tables.summary import (
     funnel_steps,
     issue_counts,
 )
-from agent_eval_schema.inference_tables.work_folder import INDEX, TRACES
+from agent_eval_schema.inference_tables.work_folder import INDEX, TRACE_TABLE
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.spark import Batches, ddl, ddl_of, in_python, named, numbered, spark_source
 from agent_eval_schema.issues import EvalSetError
@@ -318,7 +318,7 @@ def _mentions(select: str, name: str) -> bool:
 
 
 _FIELDS = ", ".join(f"e.{name}" for name in ("time", *(n for n in ENTRY if n != "time")))
-_BACK = ", ".join(f"e.{name} AS {name}" for name in ENTRY_TYPE.names)
+_BACK = ", ".join(f"e.{name} AS {name}" for name in FEEDBACK_TYPE.names)
 
 _BY_BATCH = f"""
     SELECT d.part, CAST(0 AS BIGINT) AS place,
@@ -328,7 +328,7 @@ _BY_BATCH = f"""
     FROM decisions d {{more}}
     GROUP BY d.part
 """
-_NO_ENTRIES = f"CAST(array() AS {ddl_of(ENTRIES)})"
+_NO_ENTRIES = f"CAST(array() AS {ddl_of(ENTRY_LISTS)})"
 """Rather than null: see `lists_filled`."""
 _ENTRIES = f"""
     LEFT JOIN (
@@ -355,12 +355,12 @@ def _entries(lines: DataFrame) -> DataFrame:
 
 
 def _traces(df: DataFrame) -> DataFrame:
-    return in_python(numbered(df), partial(_pairs, df.columns), ddl(TRACES))
+    return in_python(numbered(df), partial(_pairs, df.columns), ddl(TRACE_TABLE))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # on the executors
-_LINE = pa.schema([*INDEX, ("feedback", ENTRIES), (_PACKED, pa.binary())])
+_LINE = pa.schema([*INDEX, ("feedback", ENTRY_LISTS), (_PACKED, pa.binary())])
 """What the decisions need of a converted row, and the packed batch: `part` is the number of the first logged row in the
 batch, `place` that of the converted row in it."""
 
@@ -458,8 +458,8 @@ def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
     looked at: see `named`."""
     sizes = pa.compute.list_value_length(lists)
     if not pa.compute.sum(sizes).as_py():
-        return pa.nulls(len(lists), ENTRIES)
-    return pa.compute.if_else(pa.compute.equal(sizes, 0), pa.scalar(None, ENTRIES), lists.cast(ENTRIES))
+        return pa.nulls(len(lists), ENTRY_LISTS)
+    return pa.compute.if_else(pa.compute.equal(sizes, 0), pa.scalar(None, ENTRY_LISTS), lists.cast(ENTRY_LISTS))
 
 
 def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:

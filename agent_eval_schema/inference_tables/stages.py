@@ -21,18 +21,17 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
-from agent_eval_schema.inference_tables.decide.sql import Step, steps
-from agent_eval_schema.inference_tables.finish.finish import ENTRIES as ENTRY_LISTS
-from agent_eval_schema.inference_tables.finish.finish import finish_batch
+from agent_eval_schema.inference_tables.decide.sql import SqlStep, steps
+from agent_eval_schema.inference_tables.finish.finish import ENTRY_LISTS, finish_batch
 from agent_eval_schema.inference_tables.finish.redact import Hook
 from agent_eval_schema.inference_tables.read.convert import convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
-    ENTRIES,
+    ENTRY_TABLE,
     INDEX,
-    TRACES,
-    Place,
-    Work,
+    TRACE_TABLE,
+    PartKey,
+    WorkFolder,
     decisions_by_part,
     traces_by_part,
 )
@@ -42,10 +41,10 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.processes import Worker, in_order
 
 FILTERED = "filtered"
-"""The reason of rows that the user's SQL does not choose (reasons.py)."""
+"""The reason of rows that the user's SQL does not choose."""
 
 
-class Job(Struct, frozen=True):
+class BuildJob(Struct, frozen=True):
     """What every process of a build is told: names and options only."""
 
     path: str
@@ -63,15 +62,15 @@ class Job(Struct, frozen=True):
         return number % self.workers == self.worker
 
 
-def _shares(job: Job) -> list[Job]:
+def _shares(job: BuildJob) -> list[BuildJob]:
     return [msgspec.structs.replace(job, worker=k) for k in range(job.workers)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # convert
-def convert(source: Source, job: Job) -> Iterator[int]:
+def convert(source: Source, job: BuildJob) -> Iterator[int]:
     """Convert the whole source into committed parts; gives the number of logged rows of each, as they are done."""
-    work = Work(job.folder)
+    work = WorkFolder(job.folder)
     done = work.read_json("converted.json")
     if done is not None:
         yield from done
@@ -83,7 +82,7 @@ def convert(source: Source, job: Job) -> Iterator[int]:
     work.commit_json("converted.json", counts)
 
 
-def _converted(source: Source, job: Job) -> Iterator[int]:
+def _converted(source: Source, job: BuildJob) -> Iterator[int]:
     if job.workers == 1:
         yield from (logged for _, logged in _convert_share(source, job))
         return
@@ -98,13 +97,13 @@ def _converted(source: Source, job: Job) -> Iterator[int]:
 
 def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     """In a worker: its share of the table."""
-    told = msgspec.msgpack.decode(job, type=Job)
+    told = msgspec.msgpack.decode(job, type=BuildJob)
     for unit, logged in _convert_share(open_source(told.path), told):
         yield unit, str(logged).encode()
 
 
-def _convert_share(source: Source, job: Job) -> Iterator[tuple[int, int]]:
-    work, columns = Work(job.folder), Expressions(_expressions(job.plan), job.plan.sql_columns)
+def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
+    work, columns = WorkFolder(job.folder), Expressions(_expressions(job.plan), job.plan.sql_columns)
     for place, batch in _places(source, job):
         if not work.has(place):
             rows, stratum = convert_logged(batch, job.plan, columns.over(batch))
@@ -112,11 +111,11 @@ def _convert_share(source: Source, job: Job) -> Iterator[tuple[int, int]]:
         yield place.unit, batch.num_rows
 
 
-def _places(source: Source, job: Job) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def _places(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The batches of the share with their places, which are the same however many workers there are."""
     if source.kind == "parquet" and source.name is not None:
-        return ((Place(unit, n), batch) for unit, n, batch in parquet_places(source.name, job.share))
-    return ((Place(unit, 0), batch) for unit, batch in enumerate(source.batches()) if job.has(unit))
+        return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.name, job.share))
+    return ((PartKey(unit, 0), batch) for unit, batch in enumerate(source.batches()) if job.has(unit))
 
 
 def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
@@ -159,7 +158,7 @@ def _without(rows: pa.RecordBatch, gone: np.ndarray[Any, Any]) -> pa.RecordBatch
 
 # ---------------------------------------------------------------------------------------------------------------------
 # decide
-def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
+def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
     """Decide about the rows of all parts, unless that has been done. Gives the small results: how many rows have which
     reason, what became of the feedback, the strata."""
     found: dict[str, Any] | None = work.read_json("decided.json")
@@ -167,7 +166,7 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
         return found
     entries = work.tables("labels") or (work.files("entries") if plan.labelled else [])
     tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
-    schemas = {"calls": INDEX, "entries": ENTRIES, "traces": TRACES}
+    schemas = {"calls": INDEX, "entries": ENTRY_TABLE, "traces": TRACE_TABLE}
     results = {
         "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
         "feedback": "SELECT what, rows_of FROM tallies",
@@ -182,7 +181,7 @@ def decided(work: Work, plan: BuildPlan) -> dict[str, Any]:
     return decided(work, plan)
 
 
-def steps_of(plan: BuildPlan) -> list[Step]:
+def steps_of(plan: BuildPlan) -> list[SqlStep]:
     """The SQL for a plan."""
     return steps(
         sample=plan.sample,
@@ -195,17 +194,17 @@ def steps_of(plan: BuildPlan) -> list[Step]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # finish
-def finish(job: Job, hook: Hook | None = None) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The finished rows of all parts that have any, in the order of the table."""
     if job.workers == 1 or hook is not None:  # a function that has no name stays in this process
         yield from _finish_share(msgspec.structs.replace(job, worker=0, workers=1), hook)
         return
     # Their batches are large: few may wait.
     workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2) for share in _shares(job)]
-    work = Work(job.folder)
+    work = WorkFolder(job.folder)
     try:
         for number, _ in in_order([worker.messages() for worker in workers]):
-            yield Place.of(number), work.take_finished(Place.of(number))
+            yield PartKey.of(number), work.take_finished(PartKey.of(number))
     finally:
         for worker in workers:
             worker.stop()
@@ -214,15 +213,15 @@ def finish(job: Job, hook: Hook | None = None) -> Iterator[tuple[Place, pa.Recor
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     """In a worker: its share of the parts. A file is handed over, not its bytes: that saves copying them through a
     pipe."""
-    told = msgspec.msgpack.decode(job, type=Job)
-    work = Work(told.folder)
+    told = msgspec.msgpack.decode(job, type=BuildJob)
+    work = WorkFolder(told.folder)
     for place, batch in _finish_share(told, None):
         work.hand_over_finished(place, batch)
         yield place.number, b""
 
 
-def _finish_share(job: Job, hook: Hook | None) -> Iterator[tuple[Place, pa.RecordBatch]]:
-    work = Work(job.folder)
+def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
+    work = WorkFolder(job.folder)
     traces, given = _Joined(work), [0] * job.workers
     for place, decisions in decisions_by_part(work.folder / "decided.parquet"):
         stays = np.asarray(decisions.column("reason").is_null())
@@ -242,12 +241,12 @@ def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBa
 class _Joined:
     """The traces that belong to rows which came without one, read on beside the parts."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: WorkFolder) -> None:
         path = work.folder / "traced.parquet"
         self._parts = traces_by_part(path) if path.exists() else iter(())
         self._next = next(self._parts, None)
 
-    def filled(self, place: Place, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def filled(self, place: PartKey, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a part, with the joined traces; parts are asked for in order."""
         while self._next is not None and self._next[0] < place:
             self._next = next(self._parts, None)

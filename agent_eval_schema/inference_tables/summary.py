@@ -2,7 +2,7 @@
 
     1,000,000 logged → 962,114 calls → 958,020 readable → 957,998 distinct → 500 sampled → 498 rows
 
-Numbers only: the renderers (render/funnel.py) draw it. `records == rows + sum(set_aside.values())`, always.
+Numbers only: the renderers (render/funnel) draw it. `records == rows + sum(set_aside.values())`, always.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agent_eval_schema.rules.set_aside import REASON_NAMES
 if TYPE_CHECKING:
     from agent_eval_schema.validation.report import Report
 
-STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("calls", ("filtered", "feedback")),
     (
         "readable",
@@ -39,7 +39,7 @@ class Summary(Shown, Struct, frozen=True, kw_only=True):
     table
         The path of the table, if it was a file or folder.
     family, family_reason
-        The kind of table (tables.py), and why it was taken for one.
+        The kind of table (formats/inference_tables.py), and why it was taken for one.
     logged
         Rows of the table.
     records
@@ -155,7 +155,7 @@ class Summarized(Shown):
 
 
 def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:
-    """What became of the feedback, from what was counted in the table (decide.py)."""
+    """What became of the feedback, from what was counted in the table."""
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     return {**tallies, "elsewhere": max(elsewhere, 0)}
 
@@ -169,7 +169,7 @@ def issue_counts(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dic
 def funnel_steps(records: int, set_aside: Mapping[str, int]) -> tuple[Step, ...]:
     """The funnel from the number of rows and how many went for which reason."""
     left, steps = records, []
-    for name, reasons in STEPS:
+    for name, reasons in FUNNEL_STEPS:
         removed = tuple(Removed(r, set_aside[r]) for r in reasons if set_aside.get(r))
         left -= sum(gone.rows for gone in removed)
         steps.append(Step(name, left, removed))

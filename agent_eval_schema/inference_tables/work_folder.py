@@ -36,7 +36,7 @@ import pyarrow.parquet as pq
 
 from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.inference_tables.decide.sql import ENTRY
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
 from agent_eval_schema.issues import EvalSetError
 
 STRATUM = "stratum"
@@ -60,12 +60,12 @@ INDEX = pa.schema(
     ]
 )
 
-ENTRIES = pa.schema([("part", pa.int64()), ("place", pa.int64()), *((n, FEEDBACK.field(n).type) for n in ENTRY)])
+ENTRY_TABLE = pa.schema([("part", pa.int64()), ("place", pa.int64()), *(FEEDBACK_TYPE.field(n) for n in ENTRY)])
 
-TRACES = pa.schema([("key", pa.string()), ("trace", pa.string())])
+TRACE_TABLE = pa.schema([("key", pa.string()), ("trace", pa.string())])
 
 
-class Place(NamedTuple):
+class PartKey(NamedTuple):
     """Which batch of the table a part was made of: the unit, and the number of the batch in it."""
 
     unit: int
@@ -81,11 +81,11 @@ class Place(NamedTuple):
         return f"{self.unit:08d}-{self.batch:06d}"
 
     @staticmethod
-    def of(number: int) -> Place:
-        return Place(number >> 24, number & 0xFFFFFF)
+    def of(number: int) -> PartKey:
+        return PartKey(number >> 24, number & 0xFFFFFF)
 
 
-class Work:
+class WorkFolder:
     """A work folder. Everything in it is written beside its name and renamed: it is there whole or not at all."""
 
     def __init__(self, folder: str | Path) -> None:
@@ -156,7 +156,7 @@ class Work:
 
     # parts
 
-    def commit(self, place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
+    def commit(self, place: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
         """Commit the converted rows of a batch."""
         index, entries = _index(place, rows, stratum), _entries(place, rows)
         with self._writing():
@@ -179,23 +179,23 @@ class Work:
         unpack them would take a tenth of the time of a build."""
         return _PLAIN if shutil.disk_usage(self.folder).free > AMPLE else _LZ4
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: PartKey) -> bool:
         return (self.folder / "parts" / place.name).is_dir()
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[PartKey]:
         """The committed parts, in the order of the table."""
-        return [Place(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").glob("*"))]
+        return [PartKey(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").glob("*"))]
 
-    def rows(self, place: Place) -> pa.RecordBatch:
+    def rows(self, place: PartKey) -> pa.RecordBatch:
         """The converted rows of a part."""
         return _mapped(self.folder / "parts" / place.name / "rows.arrow")
 
-    def hand_over_finished(self, place: Place, rows: pa.RecordBatch) -> None:
+    def hand_over_finished(self, place: PartKey, rows: pa.RecordBatch) -> None:
         """Leave the finished rows of a part to another process, which takes them."""
         with self._writing():
             self._write(self.folder / "finished" / f"{place.name}.arrow", rows)
 
-    def take_finished(self, place: Place) -> pa.RecordBatch:
+    def take_finished(self, place: PartKey) -> pa.RecordBatch:
         """What another process has left; it is gone then."""
         path = self.folder / "finished" / f"{place.name}.arrow"
         rows = _mapped(path)
@@ -214,7 +214,7 @@ class Work:
 
     def commit_labels(self, number: int, rows: pa.RecordBatch) -> None:
         """The feedback of the converted rows of a batch of an assessment log."""
-        self._commit_table(_entries(Place(0, number), rows), f"labels/{number:06d}.parquet")
+        self._commit_table(_entries(PartKey(0, number), rows), f"labels/{number:06d}.parquet")
 
     def _commit_table(self, table: pa.Table, name: str) -> None:
         with self._writing():
@@ -228,11 +228,11 @@ class Work:
 
     # results
 
-    def commit_invalid(self, place: Place, batch: pa.RecordBatch) -> None:
+    def commit_invalid(self, place: PartKey, batch: pa.RecordBatch) -> None:
         """What the check set aside of a part."""
         self._commit_batches([batch], f"invalid/{place.name}.arrow")
 
-    def invalid(self, place: Place) -> list[pa.RecordBatch]:
+    def invalid(self, place: PartKey) -> list[pa.RecordBatch]:
         path = f"invalid/{place.name}.arrow"
         return list(self.read_rows(path)) if (self.folder / path).exists() else []
 
@@ -272,7 +272,7 @@ _PLAIN = pa.ipc.IpcWriteOptions()
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
-def _index(place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> pa.Table:
+def _index(place: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> pa.Table:
     size = rows.num_rows
     made = {
         "part": pa.array(np.full(size, place.number)),
@@ -283,39 +283,39 @@ def _index(place: Place, rows: pa.RecordBatch, stratum: pa.Array | None) -> pa.T
     return pa.table([made[f.name] if f.name in made else rows.column(f.name) for f in INDEX], schema=INDEX)
 
 
-def _entries(place: Place, rows: pa.RecordBatch) -> pa.Table:
+def _entries(place: PartKey, rows: pa.RecordBatch) -> pa.Table:
     """The feedback of all rows, an entry a line."""
     lists = rows.column("feedback")
     entries = lists.flatten()
     of = np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
     columns = [pa.array(np.full(len(of), place.number)), pa.array(of), *(entries.field(n) for n in ENTRY)]
-    return pa.table(columns, schema=ENTRIES)
+    return pa.table(columns, schema=ENTRY_TABLE)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # decisions
-def decisions_by_part(path: Path) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def decisions_by_part(path: Path) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The decisions (place, reason, entries) of each part that has rows, in the order of the table."""
     return _by_part(path, ["part", "place", "reason", "entries"])
 
 
-def traces_by_part(path: Path) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def traces_by_part(path: Path) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The joined traces (place, trace) of each part that has any, in the order of the table."""
     return _by_part(path, ["part", "place", "trace"])
 
 
-def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """A file in the order of its parts → a batch a part, whatever pages and row groups it is made of."""
     held: list[pa.RecordBatch] = []
     at: int | None = None
     for part, batch in _runs(path, columns):
         if part != at and at is not None:
-            yield Place.of(at), one_batch(held)
+            yield PartKey.of(at), one_batch(held)
             held = []
         at = part
         held.append(batch)
     if at is not None:
-        yield Place.of(at), one_batch(held)
+        yield PartKey.of(at), one_batch(held)
 
 
 def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -32,7 +32,7 @@ _FAILED, _END = -1, -2
 _T = TypeVar("_T")
 
 
-class Message(NamedTuple):
+class WorkerMessage(NamedTuple):
     """What a worker says of a unit of its work; a unit below 0 ends a worker's messages."""
 
     unit: int
@@ -60,7 +60,7 @@ class Worker:
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads, one a core, would only wait for work
             pipesize=PIPE_BYTES,
         )
-        self._messages: queue.Queue[Message] = queue.Queue(ahead)
+        self._messages: queue.Queue[WorkerMessage] = queue.Queue(ahead)
         self._stopped = False
         assert self._process.stdin is not None
         with suppress(BrokenPipeError), self._process.stdin as stdin:  # a dead worker is told by its missing messages
@@ -69,7 +69,7 @@ class Worker:
 
     def _receive(self) -> None:
         assert self._process.stdout is not None
-        message = Message(0, b"")
+        message = WorkerMessage(0, b"")
         while message.unit >= 0 and not self._stopped:
             message = _read(self._process.stdout)
             while not self._stopped:
@@ -79,7 +79,7 @@ class Worker:
                 except queue.Full:
                     continue
 
-    def messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[WorkerMessage]:
         """The messages of this worker, in order. Raises EvalSetError if it could not do its share."""
         while (message := self._messages.get()).unit >= 0:
             yield message
@@ -105,13 +105,13 @@ def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, 
             waiting[k] = part
 
 
-def _read(stream: IO[bytes]) -> Message:
+def _read(stream: IO[bytes]) -> WorkerMessage:
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
         said = b"a worker process ended before its work was done: try again with one process (--jobs 1)"
-        return Message(_FAILED, said)
+        return WorkerMessage(_FAILED, said)
     unit, size = _HEADER.unpack(header)
-    return Message(unit, stream.read(size))
+    return WorkerMessage(unit, stream.read(size))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

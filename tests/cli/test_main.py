@@ -302,13 +302,13 @@ def test_a_repair_shows_cells_so_it_does_not_go_without_values(
 
 
 def test_the_help_of_a_build_names_every_family_and_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    from agent_eval_schema.formats.inference_tables import FAMILIES
+    from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
     from agent_eval_schema.inference_tables.options import KEEPABLE
 
     with pytest.raises(SystemExit):
         main(["from-inference-table", "--help"])
     said = " ".join(capsys.readouterr().out.split())
-    assert [n for n in (*(f.name for f in FAMILIES), *KEEPABLE) if n not in said] == []
+    assert [n for n in (*(f.name for f in TABLE_FAMILIES), *KEEPABLE) if n not in said] == []
 
 
 @pytest.mark.parametrize(

@@ -253,16 +253,16 @@ def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys:
 
 def run_watched(capsys: pytest.CaptureFixture[str], seen: dict[str, int], *arguments: object) -> tuple[int, str, str]:
     """Run, and note when each part was committed before the work folder goes."""
-    from agent_eval_schema.inference_tables.work_folder import Work
+    from agent_eval_schema.inference_tables.work_folder import WorkFolder
 
-    remove = Work.remove
+    remove = WorkFolder.remove
 
-    def noted(work: Work) -> None:
+    def noted(work: WorkFolder) -> None:
         seen.update({p.name: p.stat().st_mtime_ns for p in (work.folder / "parts").iterdir()})
         remove(work)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Work, "remove", noted)
+        patch.setattr(WorkFolder, "remove", noted)
         return run(capsys, *arguments)
 
 

@@ -1,4 +1,4 @@
-"""DuckDB, for what needs the whole table: the decisions (production/decide.py) over index files that exceed memory, and
+"""DuckDB, for what needs the whole table: the decisions (sql.py) over index files that exceed memory, and
 the user's SQL over the columns of a raw batch.
 
     index files (Parquet) ──STEPS──▶ decisions file (Parquet, in the order of the rows) · tallies
@@ -21,7 +21,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import is_hidden
-from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, Step
+from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, SqlStep
 from agent_eval_schema.io.arrow import as_text
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
@@ -59,7 +59,7 @@ def _connected(folder: Path | None, **more: Any) -> duckdb.DuckDBPyConnection:
 def decide(
     tables: Mapping[str, Sequence[str]],
     schemas: Mapping[str, pa.Schema],
-    steps: Sequence[Step],
+    steps: Sequence[SqlStep],
     results: Mapping[str, str],
     decided: Path,
     folder: Path,

@@ -1,6 +1,6 @@
 """Sampling by a seeded hash of the id: the same rows whatever the order, the batches, the processes or the engine.
 
-    int        the N rows with the smallest hashes; of each stratum its share of N, by largest remainder (decide.py)
+    int        the N rows with the smallest hashes; of each stratum its share of N, by largest remainder (sql.py)
     fraction   the rows whose hash lies below that part of its range; of strata the share that this makes of all rows
 
 A row that is chosen for a sample is chosen for every larger one too (without strata), so a set can grow.

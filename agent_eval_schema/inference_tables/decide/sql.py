@@ -22,7 +22,7 @@ from typing import NamedTuple
 from agent_eval_schema.inference_tables.decide.sampling import below
 
 REPEATED, DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "not_sampled"
-"""The reasons that are decided here; those that a row has from the start (reasons.py) come before them."""
+"""The reasons that are decided here; those that a row has from the start (rules/set_aside.py) come before them."""
 
 ENTRY = (
     "request_id",
@@ -42,7 +42,7 @@ THUMBS = "thumbs"
 """The stratum that is only known here: up, down or none, by the latest feedback on the answer."""
 
 
-class Step(NamedTuple):
+class SqlStep(NamedTuple):
     """A SELECT, and the name by which the later ones know its result."""
 
     name: str
@@ -56,7 +56,7 @@ def steps(
     by_question: bool = False,
     stratified: bool = False,
     by_thumbs: bool = False,
-) -> list[Step]:
+) -> list[SqlStep]:
     """The steps for these options; the last four are the results.
 
     `sample` is a number of rows or a fraction, `stratified` shares it over the strata, `by_thumbs` makes strata of the
@@ -70,7 +70,7 @@ def steps(
 _ROW = "part, place, request_id, label_id, content_hash, sample_hash, stratum"
 
 # Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies.
-_NUMBERED = Step(
+_NUMBERED = SqlStep(
     "numbered",
     f"""
     SELECT {_ROW}, time, question_hash,
@@ -80,14 +80,14 @@ _NUMBERED = Step(
     FROM calls WHERE reason IS NULL
     """,
 )
-_ONCE = Step("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE nth = 1")
-_EVERY = Step("once", f"SELECT {_ROW}, time, question_hash FROM numbered")
+_ONCE = SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE nth = 1")
+_EVERY = SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered")
 
-_ALL_QUESTIONS = (Step("asked", f"SELECT {_ROW}, 1 AS nth FROM once"),)
+_ALL_QUESTIONS = (SqlStep("asked", f"SELECT {_ROW}, 1 AS nth FROM once"),)
 
 _ONE_PER_QUESTION = (
     # The latest call answers with the newest version of the agent. A question that is not known is like no other.
-    Step(
+    SqlStep(
         "asked",
         f"""
         SELECT {_ROW},
@@ -106,10 +106,10 @@ _FIELDS = ", ".join(f"e.{name}" for name in ENTRY)
 _VALUES = ", ".join(ENTRY)
 
 _FEEDBACK = (
-    Step("distinct_questions", f"SELECT {_ROW} FROM asked WHERE nth = 1"),
+    SqlStep("distinct_questions", f"SELECT {_ROW} FROM asked WHERE nth = 1"),
     # One row a click: the latest counts, per source, step and position. Those of one moment are told apart by what they
     # say, so that every engine takes the same one.
-    Step(
+    SqlStep(
         "latest",
         f"""
         SELECT {_VALUES} FROM (
@@ -125,7 +125,7 @@ _FEEDBACK = (
     ),
     # A call with one record is known by two names: its own, and that of the record. Where there is little feedback or
     # none, it is looked up in the calls, not they in it.
-    Step(
+    SqlStep(
         "rated",
         f"""
         SELECT d.part, d.place, {_FIELDS} FROM distinct_questions d JOIN latest e ON d.request_id = e.request_id
@@ -137,17 +137,17 @@ _FEEDBACK = (
 )
 
 
-def _stratum(by_thumbs: bool) -> Step:
+def _stratum(by_thumbs: bool) -> SqlStep:
     """The rows that may be sampled, each with its stratum."""
     if not by_thumbs:
-        return Step(
+        return SqlStep(
             "candidates",
             """
             SELECT part, place, request_id, content_hash, sample_hash, COALESCE(stratum, '') AS stratum
             FROM distinct_questions
             """,
         )
-    return Step(
+    return SqlStep(
         "candidates",
         """
         SELECT d.part, d.place, d.request_id, d.content_hash, d.sample_hash,
@@ -165,19 +165,19 @@ def _stratum(by_thumbs: bool) -> Step:
 _ORDER = "ORDER BY sample_hash ASC, request_id ASC, content_hash ASC, part ASC, place ASC"
 
 
-def _sampled(sample: int | float | None, stratified: bool) -> list[Step]:
+def _sampled(sample: int | float | None, stratified: bool) -> list[SqlStep]:
     if sample is None:
-        return [Step("chosen", "SELECT part, place, stratum FROM candidates")]
+        return [SqlStep("chosen", "SELECT part, place, stratum FROM candidates")]
     if stratified:
         return _shared(sample)
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
-        return [Step("chosen", f"SELECT part, place, stratum FROM candidates WHERE {low}")]
+        return [SqlStep("chosen", f"SELECT part, place, stratum FROM candidates WHERE {low}")]
     first = f"{_ORDER} LIMIT {sample}"
-    return [Step("chosen", f"SELECT part, place, stratum FROM candidates {first}")]
+    return [SqlStep("chosen", f"SELECT part, place, stratum FROM candidates {first}")]
 
 
-def _shared(sample: int | float) -> list[Step]:
+def _shared(sample: int | float) -> list[SqlStep]:
     """Each stratum gets the whole part of its share; the rows that are left go to the largest remainders, one each."""
     wanted = (
         f"CAST(ROUND(CAST('{sample!r}' AS DOUBLE) * SUM(size)) AS BIGINT)"
@@ -185,9 +185,9 @@ def _shared(sample: int | float) -> list[Step]:
         else f"LEAST(CAST({sample} AS BIGINT), CAST(SUM(size) AS BIGINT))"
     )
     return [
-        Step("sizes", "SELECT stratum, COUNT(*) AS size FROM candidates GROUP BY stratum"),
-        Step("demand", f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes"),
-        Step(
+        SqlStep("sizes", "SELECT stratum, COUNT(*) AS size FROM candidates GROUP BY stratum"),
+        SqlStep("demand", f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes"),
+        SqlStep(
             "shares",
             """
             SELECT s.stratum, d.wanted,
@@ -196,7 +196,7 @@ def _shared(sample: int | float) -> list[Step]:
             FROM sizes s CROSS JOIN demand d
             """,
         ),
-        Step(
+        SqlStep(
             "quotas",
             """
             SELECT stratum,
@@ -206,7 +206,7 @@ def _shared(sample: int | float) -> list[Step]:
             FROM shares
             """,
         ),
-        Step(
+        SqlStep(
             "ranked",
             f"""
             SELECT part, place, stratum,
@@ -214,7 +214,7 @@ def _shared(sample: int | float) -> list[Step]:
             FROM candidates
             """,
         ),
-        Step(
+        SqlStep(
             "chosen",
             """
             SELECT r.part, r.place, r.stratum FROM ranked r JOIN quotas q ON r.stratum = q.stratum
@@ -224,18 +224,18 @@ def _shared(sample: int | float) -> list[Step]:
     ]
 
 
-def _decisions(keep_repeated: bool, by_question: bool, sampled: bool) -> Step:
+def _decisions(keep_repeated: bool, by_question: bool, sampled: bool) -> SqlStep:
     row, repeated = "part, place, content_hash", "" if keep_repeated else f"CASE WHEN nth > 1 THEN '{REPEATED}' END"
     found = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
     if not (by_question or sampled):  # what is not repeated stays: one look at the rows is enough
         found.append(f"SELECT {row}, {repeated or 'NULL'} AS reason FROM numbered")
-        return Step("decisions", _UNION.join(found))
+        return SqlStep("decisions", _UNION.join(found))
     if repeated:
         found.append(f"SELECT {row}, {repeated} AS reason FROM numbered WHERE nth > 1")
     if by_question:
         found.append(f"SELECT {row}, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1")
     found.append(_STAY if sampled else f"SELECT {row}, NULL AS reason FROM candidates")
-    return Step("decisions", _UNION.join(found))
+    return SqlStep("decisions", _UNION.join(found))
 
 
 _UNION = " UNION ALL "
@@ -245,11 +245,11 @@ _STAY = f"""
 """
 
 _RESULTS = (
-    Step(
+    SqlStep(
         "attached",
         f"SELECT e.part, e.place, {_FIELDS} FROM rated e JOIN chosen s ON e.part = s.part AND e.place = s.place",
     ),
-    Step(
+    SqlStep(
         "tallies",
         """
         SELECT 'given' AS what, COUNT(*) AS rows_of FROM entries
@@ -269,7 +269,7 @@ _RESULTS = (
         WHERE k.name IS NULL
         """,
     ),
-    Step(
+    SqlStep(
         "strata",
         """
         SELECT c.stratum, COUNT(*) AS size, SUM(CASE WHEN s.part IS NULL THEN 0 ELSE 1 END) AS sampled

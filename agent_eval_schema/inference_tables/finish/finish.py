@@ -20,7 +20,7 @@ from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import label
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
@@ -39,7 +39,7 @@ CARRIED = pa.schema(
 TALLY = pa.schema([("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string()))])
 """What was done to a row: how much of each kind was replaced, and which labels it was given."""
 
-ENTRIES = pa.list_(FEEDBACK)
+ENTRY_LISTS = pa.list_(FEEDBACK_TYPE)
 """The column `entries` that comes with the converted rows: the latest feedback on each, or null."""
 
 ROWS = pa.schema([*ROW_SCHEMA, *CARRIED])
@@ -49,8 +49,8 @@ ROWS = pa.schema([*ROW_SCHEMA, *CARRIED])
 def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
     """Finish the rows of a batch: as many rows come out, each with its verdict, then the columns of ROWS and TALLY.
 
-    `batch` has the columns of CONVERTED and `entries` (ENTRIES). `hook` is the redaction, if it is a function that has
-    no name by which the plan could call it.
+    `batch` has the columns of CONVERTED and `entries` (ENTRY_LISTS). `hook` is the redaction, if it is a function
+    without a name by which the plan could call it.
     """
     with quoting(plan.values):
         labelled = label(batch, plan)

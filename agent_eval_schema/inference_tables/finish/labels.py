@@ -1,6 +1,6 @@
 """Feedback on converted rows → the columns of evaluation rows: what was asked and answered, and what should have been.
 
-What feedback means is feedback.py's; here each row's entries meet its response and the documents of its trace.
+read/feedback.py says what feedback means; here each row's entries meet its response and the documents of its trace.
 """
 
 from __future__ import annotations

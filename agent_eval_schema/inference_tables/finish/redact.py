@@ -31,11 +31,11 @@ Hook = Callable[[str], str]
 
 DEFAULT = "default"
 
-DEEPEST = 8
+MAX_NESTING = 8
 """JSON within JSON within JSON: deeper levels are taken as text."""
 
 
-class Kind(NamedTuple):
+class PrivateKind(NamedTuple):
     """Something private: its name, how it looks, and what else must be true of a match."""
 
     name: str
@@ -61,16 +61,16 @@ def _is_phone_number(text: str) -> bool:
 # Neither may stand inside of a longer word or number: ids and hashes are full of digits.
 _ALONE_BEFORE, _ALONE_AFTER = r"(?<![\w.+/=-])", r"(?![\w=]|[-./+]\w)"
 
-KINDS = (
-    Kind(
+PRIVATE_KINDS = (
+    PrivateKind(
         "email",
         re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[^\W_](?:[\w-]{0,61}[^\W_])?\.)+[^\W\d_]{2,24}(?![\w@])"),
         lambda _: True,
     ),
     # Issuers' numbers begin with 2 to 6 (a timestamp with 1).
-    Kind("card", re.compile(_ALONE_BEFORE + r"[2-6]\d{3}(?:[ -]?\d){9,15}" + _ALONE_AFTER), is_card_number),
+    PrivateKind("card", re.compile(_ALONE_BEFORE + r"[2-6]\d{3}(?:[ -]?\d){9,15}" + _ALONE_AFTER), is_card_number),
     # With the code of a country; or of three, three and four digits, with signs between them.
-    Kind(
+    PrivateKind(
         "phone",
         re.compile(
             r"(?<![\w+/=])(?:\+|00)[1-9]\d{0,2}(?:[ ./-]?\(?\d{1,5}\)?){2,6}(?![\w=]|[-/+]\w)"
@@ -137,7 +137,7 @@ class Redactor:
 
     def cell(self, text: str, depth: int = 0) -> str:
         """The text redacted. If it is JSON, so is what comes back, and what it says is redacted."""
-        if depth < DEEPEST and text.lstrip()[:1] in ("{", "[", '"') and not isinstance(parse(text), Malformed):
+        if depth < MAX_NESTING and text.lstrip()[:1] in ("{", "[", '"') and not isinstance(parse(text), Malformed):
             return self._json(text, depth)
         return self._text(text)
 
@@ -167,11 +167,11 @@ class Redactor:
         return '"[CARD]"'
 
     def _by_default(self, text: str) -> str:
-        for kind in KINDS:
+        for kind in PRIVATE_KINDS:
             text = kind.pattern.sub(lambda found, kind=kind: self._replaced(kind, found.group()), text)  # type: ignore[misc]
         return text
 
-    def _replaced(self, kind: Kind, found: str) -> str:
+    def _replaced(self, kind: PrivateKind, found: str) -> str:
         if not kind.holds(found):
             return found
         self._counts[kind.name] += 1

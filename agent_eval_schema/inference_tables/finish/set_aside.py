@@ -22,7 +22,7 @@ SET_ASIDE = pa.schema(
         ("response", pa.string()),
     ]
 )
-"""The columns of what is set aside: which row, why (reasons.py) and the message that says more, and the payload."""
+"""The columns of what is set aside: which row, why (rules/set_aside.py), what exactly was found, and the payload."""
 
 
 def rows_set_aside(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from agent_eval_schema.cells.arrow import is_text, is_valid_text, simplified, te
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import original_lines, reading_problems
-from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, place_of
+from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.times import micros_of_number, micros_of_text
 from agent_eval_schema.issues import Rule
@@ -32,7 +32,7 @@ Found = dict[int, list[tuple[Rule, str, str]]]
 """Per row the rule, column and message of what a reader of facts has to say."""
 
 
-class Logged(Struct):
+class LoggedColumns(Struct):
     """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text.
     `unreadable` says what is wrong with a payload, `no_rows` with a line of a file that is no row: its text then stands
     for the request."""
@@ -58,7 +58,7 @@ class Logged(Struct):
     no_rows: dict[int, str]
 
 
-def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
+def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
     """The facts of a batch. Columns that the table lacks are absent in every row."""
     family = find_family(plan.family)
     columns = _Columns(batch, plan, family)
@@ -75,7 +75,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> Logged:
         "served_entity": _served_entity(columns),
         "requester": columns.array("requester"),
     }
-    return Logged(
+    return LoggedColumns(
         size=batch.num_rows,
         family=family,
         ids=columns.first_of("request_id"),
@@ -126,7 +126,7 @@ class _Columns:
         self.unreadable: dict[int, str] = {}
 
     def place(self, target: str) -> tuple[str, tuple[str, ...]] | None:
-        return place_of(target, self.family, self.plan.map, self.batch.schema.names)
+        return locate(target, self.family, self.plan.map, self.batch.schema.names)
 
     def texts(self, target: str) -> Bytes:
         place = self.place(target)

@@ -1,6 +1,6 @@
 """`convert_batch`: rows as they were logged → one row a record, in one schema whatever the table was.
 
-    RecordBatch ─logged.py─▶ facts and payload bytes ─calls.py─▶ records ─▶ RecordBatch (CONVERTED)
+    RecordBatch ─columns.py─▶ facts and payload bytes ─calls.py─▶ records ─▶ RecordBatch (CONVERTED)
 
 Pure and picklable: the same function runs in this process, in worker processes and in Spark's `mapInArrow`. Whatever a
 cell holds, it ends in a row or in a reason; nothing is raised.
@@ -17,14 +17,15 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE
-from agent_eval_schema.inference_tables.read.calls import Record, convert_call
-from agent_eval_schema.inference_tables.read.columns import Bytes, Logged, carried, read_logged
+from agent_eval_schema.inference_tables.read.call_record import CallRecord
+from agent_eval_schema.inference_tables.read.calls import convert_call
+from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, carried, read_logged
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.runtime.gc_pause import without_collector
 from agent_eval_schema.schema import TOOL_CALL
 from agent_eval_schema.text.privacy import quoting
 
-FEEDBACK = pa.struct(
+FEEDBACK_TYPE = pa.struct(
     [
         ("request_id", pa.string()),
         ("source", pa.string()),
@@ -69,7 +70,7 @@ CONVERTED = pa.schema(
         ("input_token_count", pa.int64()),
         ("output_token_count", pa.int64()),
         ("total_token_count", pa.int64()),
-        ("feedback", pa.list_(FEEDBACK)),  # of feedback calls and of a trace's assessments
+        ("feedback", pa.list_(FEEDBACK_TYPE)),  # of feedback calls and of a trace's assessments
     ]
 )
 """One row a record: a logged call, or one record of a batch call. Columns that the plan carries come after these."""
@@ -101,7 +102,9 @@ def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=converted_schema(plan))
 
 
-def _columns(logged: Logged, records: list[Record], parents: np.ndarray[Any, Any], plan: BuildPlan) -> list[pa.Array]:
+def _columns(
+    logged: LoggedColumns, records: list[CallRecord], parents: np.ndarray[Any, Any], plan: BuildPlan
+) -> list[pa.Array]:
     """The columns of CONVERTED, in its order."""
     ids = [r.request_id for r in records]
     tokens = [r.tokens or (None, None, None) for r in records]
@@ -150,7 +153,7 @@ def _without(array: pa.Array, mask: list[bool]) -> pa.Array:
     return pa.compute.if_else(pa.array(mask), pa.scalar(None, array.type), array)
 
 
-def _content_hashes(logged: Logged) -> np.ndarray[Any, Any]:
+def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:
     """64 bits of each row's logged cells: they only have to tell deliveries of one id apart."""
     found = np.zeros(logged.size, np.uint64)
     crc = zlib.crc32
@@ -170,12 +173,12 @@ _FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 """Odd numbers that spread bits: the same text in another column is another content."""
 
 
-def _question_hashes(records: list[Record]) -> pa.Array:
+def _question_hashes(records: list[CallRecord]) -> pa.Array:
     hashes, absent = hash_texts([r.question for r in records])
     return pa.array(hashes.view(np.int64), mask=absent)
 
 
-def _notes(records: list[Record]) -> pa.Array:
+def _notes(records: list[CallRecord]) -> pa.Array:
     """A list<NOTE> array; null where there is nothing to say."""
     lengths = [len(r.remarks) for r in records]
     flat = [(rule.code, column, path, message, rule.hint) for r in records for rule, column, path, message in r.remarks]
@@ -184,8 +187,8 @@ def _notes(records: list[Record]) -> pa.Array:
     return list_array(lengths, values, [n == 0 for n in lengths])
 
 
-def _feedback(records: list[Record]) -> pa.Array:
+def _feedback(records: list[CallRecord]) -> pa.Array:
     entries = [r.feedback for r in records]
-    flat = [{n: getattr(f, n) for n in FEEDBACK.names} for e in entries for f in e or ()]
-    values = pa.array(flat, FEEDBACK)
+    flat = [{n: getattr(f, n) for n in FEEDBACK_TYPE.names} for e in entries for f in e or ()]
+    values = pa.array(flat, FEEDBACK_TYPE)
     return list_array([len(e or ()) for e in entries], values, [e is None for e in entries])

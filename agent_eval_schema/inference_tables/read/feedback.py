@@ -36,7 +36,7 @@ ANSWER_CORRECT = "answer_correct"
 
 ASSESSMENT_KEYS = ("text_assessments", "retrieval_assessments")
 
-Kind = Literal["text", "retrieval"]
+FeedbackKind = Literal["text", "retrieval"]
 
 
 class Feedback(Struct, frozen=True):
@@ -48,14 +48,14 @@ class Feedback(Struct, frozen=True):
     step_id: str | None = None
     position: int | None = None
     time: int | None = None
-    kind: Kind = "text"
+    kind: FeedbackKind = "text"
     value: bool | None = None
     suggested_output: str | None = None
     rationale: str | None = None
     comment: str | None = None
 
 
-Note = tuple[Rule, str, str]
+FeedbackNote = tuple[Rule, str, str]
 """A rule, a path, and the message."""
 
 
@@ -66,10 +66,10 @@ def is_feedback(record: Any) -> bool:
     return isinstance(record, dict) and "request_id" in record and any([k in record for k in ASSESSMENT_KEYS])
 
 
-def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedback], list[Note]]:
+def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedback], list[FeedbackNote]]:
     """The judgements of the records of a feedback call, and what of it could not be read."""
     found: list[Feedback] = []
-    notes: list[Note] = []
+    notes: list[FeedbackNote] = []
     for i, record in enumerate(records):
         path = f"request.dataframe_records[{i}]"
         request_id = record.get("request_id")
@@ -87,10 +87,10 @@ def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedba
 
 def read_assessment_row(
     cells: Mapping[str, Any], request_id: str | None, time: int | None
-) -> tuple[list[Feedback], list[Note]]:
+) -> tuple[list[Feedback], list[FeedbackNote]]:
     """The judgements of a row of an assessment log: `source`, `step_id`, `text_assessment`, `retrieval_assessment`."""
     found: list[Feedback] = []
-    notes: list[Note] = []
+    notes: list[FeedbackNote] = []
     about = Feedback(request_id, _source(cells.get("source")), _text(cells.get("step_id")), time=time)
     for key, kind in (("text_assessment", "text"), ("retrieval_assessment", "retrieval")):
         item = _value(cells.get(key))
@@ -143,7 +143,7 @@ def _made_at(item: dict[str, Any], otherwise: int | None) -> int | None:
 
 
 def _read_assessment(
-    item: Any, kind: str, about: Feedback, path: str, found: list[Feedback], notes: list[Note]
+    item: Any, kind: str, about: Feedback, path: str, found: list[Feedback], notes: list[FeedbackNote]
 ) -> None:
     item = _value(item)
     if not isinstance(item, dict):
@@ -174,7 +174,7 @@ def _is_position(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
 
 
-def _rating(ratings: Any, path: str, notes: list[Note]) -> tuple[bool | None, str | None]:
+def _rating(ratings: Any, path: str, notes: list[FeedbackNote]) -> tuple[bool | None, str | None]:
     """The thumb and its rationale: of `answer_correct`, or of the only rating that there is."""
     ratings = _value(ratings)
     if not isinstance(ratings, dict) or not ratings:
@@ -238,7 +238,7 @@ class Labels(Struct, frozen=True):
     copied: bool = False
     expected_retrieved_context: list[Document] | None = None
     thumb: bool | None = None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[FeedbackNote, ...] = ()
 
 
 def latest(entries: Iterable[Feedback]) -> list[Feedback]:
@@ -291,7 +291,7 @@ def labels_of(
         where they disagree there is no expected_response, and a note. What the trace expects was written as ground
         truth, so a copy and rated documents yield to it; an edited answer takes its place. Both are told.
     """
-    current, notes = latest(entries), list[Note]()
+    current, notes = latest(entries), list[FeedbackNote]()
     texts = [e for e in current if e.kind == "text"]
     edits = [e.suggested_output for e in texts if e.suggested_output is not None]
     thumbs = {e.value for e in texts if e.value is not None}
@@ -316,7 +316,7 @@ def labels_of(
     return Labels(edits[-1] if edits else response if copied else None, copied, context, thumb, tuple(notes))
 
 
-def _context(entries: list[Feedback], chunks: Chunks, notes: list[Note]) -> list[Document] | None:
+def _context(entries: list[Feedback], chunks: Chunks, notes: list[FeedbackNote]) -> list[Document] | None:
     """The documents that were rated positive, in the order in which they were retrieved."""
     votes: dict[tuple[str, int], set[bool]] = {}
     for entry in entries:

@@ -9,10 +9,10 @@ class BuildPlan(Struct, frozen=True):
     """How an evaluation set is built from a logged table: names and options only, so that it can be pickled.
 
     family
-        The name of the family of the table (`FAMILIES` in tables.py), settled from the columns of the whole table, so
+        The name of the family of the table (`TABLE_FAMILIES`), settled from the columns of the whole table, so
         that every batch is read alike.
     map
-        Where the table holds what elsewhere: `(("request", "body.input"), ...)`, the target (`TARGETS` in tables.py)
+        Where the table holds what elsewhere: `(("request", "body.input"), ...)`, the target (`MAPPING_TARGETS`)
         and a column or a dotted path into its JSON.
     kept
         Names of reasons (`REASONS`) whose step is switched off: such rows stay.

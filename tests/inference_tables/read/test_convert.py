@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.formats.inference_tables import (
-    FAMILIES,
-    columns_read,
+    TABLE_FAMILIES,
     detect_family,
     find_family,
+    locate,
     parse_aliases,
-    place_of,
 )
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.read.convert import CONVERTED, convert_batch, converted_schema
@@ -168,7 +167,7 @@ def test_columns_are_carried_as_text() -> None:
 
 
 def test_families_are_told_apart_by_their_signs() -> None:
-    for family in FAMILIES:
+    for family in TABLE_FAMILIES:
         columns = [group[0] for group in family.signs]
         assert detect_family(columns)[0].name == family.name
 
@@ -259,19 +258,10 @@ def test_without_the_mapping_it_is_no_table_of_calls() -> None:
 
 def test_a_mapping_wins_over_the_family() -> None:
     family = find_family("ai_gateway")
-    assert place_of("request", family, (("request", "body.input"),), ["request", "body"]) == ("body", ("input",))
-    assert place_of("request", family, (("request", "body.input"),), ["body.input", "body"]) == ("body.input", ())
-    assert place_of("request", family, (), ["request"]) == ("request", ())
-    assert place_of("request", family, (), ["x"]) is None
-
-
-def test_only_the_columns_that_are_read_need_be_loaded() -> None:
-    columns = ["databricks_request_id", "request", "response", "request_time", "sampling_fraction", "big"]
-    assert columns_read(find_family("ai_gateway"), (), columns) == columns[:4]
-    assert columns_read(find_family("archived_traces"), (), ["trace_id", "spans", "request_preview"]) == [
-        "trace_id",
-        "spans",
-    ]
+    assert locate("request", family, (("request", "body.input"),), ["request", "body"]) == ("body", ("input",))
+    assert locate("request", family, (("request", "body.input"),), ["body.input", "body"]) == ("body.input", ())
+    assert locate("request", family, (), ["request"]) == ("request", ())
+    assert locate("request", family, (), ["x"]) is None
 
 
 def test_a_trace_is_put_together_from_an_archived_view() -> None:

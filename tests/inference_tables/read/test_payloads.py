@@ -459,7 +459,7 @@ def test_a_defect_of_the_package_costs_the_row(monkeypatch: pytest.MonkeyPatch) 
     def broken(_: Any, **__: Any) -> None:
         raise ValueError("a secret")
 
-    monkeypatch.setattr("agent_eval_schema.inference_tables.read.payloads.read_response", broken)
+    monkeypatch.setattr("agent_eval_schema.inference_tables.read.calls.read_response", broken)
     record = convert_one(logged(), values=False)
     assert (record["reason"], codes(record)) == ("defect", ["AE001"])
     assert "secret" not in record["detail"]
