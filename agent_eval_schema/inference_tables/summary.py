@@ -2,7 +2,7 @@
 
     1,000,000 logged → 962,114 calls → 958,020 readable → 957,998 distinct → 500 sampled → 498 rows
 
-Numbers only: the renderers (render/funnel) draw it. `records == rows + sum(set_aside.values())`, always.
+Numbers only (`FunnelSummary`): render/funnel draws them. `records == rows + sum(set_aside.values())`, always.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from msgspec import Struct
-
-from agent_eval_schema.render.funnel.summary import Removed, Step, Stratum
+from agent_eval_schema.render.funnel.draw import funnel_inline, funnel_json, funnel_line, funnel_page, funnel_text
+from agent_eval_schema.render.funnel.page import build_page
+from agent_eval_schema.render.funnel.summary import FunnelSummary, Removed, Step
 from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 from agent_eval_schema.rules.set_aside import REASON_NAMES
@@ -33,96 +33,27 @@ FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 """The steps of the funnel: what the rows that are left are called, and the reasons for which rows go in it."""
 
 
-class Summary(Shown, Struct, frozen=True, kw_only=True):
-    """What became of a table.
-
-    table
-        The path of the table, if it was a file or folder.
-    family, family_reason
-        The kind of table (formats/inference_tables.py), and why it was taken for one.
-    logged
-        Rows of the table.
-    records
-        The same, with the records of batch calls counted one by one: rows + set aside.
-    steps
-        The funnel.
-    rows
-        Rows of the evaluation set.
-    feedback
-        Judgements in the table by what became of them: `given` in all; those that are `latest` (the last click of each
-        kind) are `attached` to rows of the set, `elsewhere` (on a row that was set aside, or a whole batch), or
-        `unknown` (the table has no such id: AE717). Those inside traces are not counted here.
-    labels
-        How many rows got which label from it: `expected_response` (`copied`: of these, the response itself),
-        `expected_retrieved_context`.
-    redacted
-        How much was replaced in the rows of the set, by kind (`hook`: texts that a function of the user changed).
-    traces_joined
-        Rows that got their trace from the traces table.
-    strata
-        The largest strata (at most 100) of a sample that is shared over strata.
-    issues
-        How many issues of each code the rows have, those that were set aside as invalid too, and the feedback (AE717).
-    sample, seed
-        As asked.
-    engine
-        Which engine built the set.
-    seconds
-        How long it took.
-    """
-
-    table: str | None
-    family: str
-    family_reason: str
-    logged: int
-    records: int
-    steps: tuple[Step, ...]
-    rows: int
-    feedback: dict[str, int]
-    labels: dict[str, int]
-    redacted: dict[str, int]
-    traces_joined: int
-    strata: tuple[Stratum, ...]
-    issues: dict[str, int]
-    sample: int | float | None
-    seed: int
-    redaction: str | None = None
-    engine: str = "embedded"
-    seconds: float = 0.0
-
-    @property
-    def set_aside(self) -> dict[str, int]:
-        """How many rows were set aside, by reason, in the order of the funnel."""
-        return {gone.reason: gone.rows for step in self.steps for gone in step.removed}
+class Summary(FunnelSummary, Shown, frozen=True, kw_only=True):
+    """What became of a table, in numbers; as text, JSON and a page it is the funnel."""
 
     @property
     def funnel(self) -> str:
         """The funnel in one line: `1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`."""
-        from agent_eval_schema.render.funnel.draw import funnel_line
-
         return funnel_line(self)
 
     def to_text(self, *, color: bool = False, width: int | None = None) -> str:
         """The funnel as it is printed in a terminal."""
-        from agent_eval_schema.render.funnel.draw import funnel_text
-
         return funnel_text(self, color=color, width=width)
 
     def to_json(self) -> str:
         """All numbers as versioned JSON."""
-        from agent_eval_schema.render.funnel.draw import funnel_json
-
         return funnel_json(self)
 
     def to_html(self) -> str:
         """The funnel as a standalone HTML page."""
-        from agent_eval_schema.render.funnel.draw import funnel_page
-
         return funnel_page(self)
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.funnel.draw import funnel_inline
-
         return funnel_inline(self)
 
 
@@ -149,8 +80,6 @@ class Summarized(Shown):
 
     def to_html(self: Build) -> str:
         """The funnel and the report on the rows as a standalone page."""
-        from agent_eval_schema.render.funnel.page import build_page
-
         return build_page(self.summary, self.report)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.text.visible import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def page(title: str, template: str, *styles: str, **values: Any) -> str:
@@ -32,6 +34,8 @@ def _rendered(template: str, **values: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # 20 ms that only a page needs
+
     environment = Environment(
         loader=PackageLoader("agent_eval_schema", "render/templates"),
         autoescape=True,

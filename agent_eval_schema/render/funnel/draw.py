@@ -1,4 +1,4 @@
-"""What became of a logged table (production/summary.py) as a line, as text, JSON and HTML. Computes nothing."""
+"""What became of a logged table as a line, as text, JSON and HTML. Computes nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agent_eval_schema.inference_tables.summary import Summary
 from agent_eval_schema.render.console import drawn, plural
 from agent_eval_schema.render.document import json_text
-from agent_eval_schema.render.funnel.summary import Step
+from agent_eval_schema.render.funnel.summary import FunnelSummary, Step
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.set_aside import find_reason
@@ -34,7 +33,7 @@ WORDS = {
 }
 
 
-def funnel_line(summary: Summary) -> str:
+def funnel_line(summary: FunnelSummary) -> str:
     """`1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`: every step that took rows away."""
     parts = [f"{summary.logged:,} logged"]
     if summary.records != summary.logged:
@@ -43,12 +42,12 @@ def funnel_line(summary: Summary) -> str:
     return " → ".join(parts)
 
 
-def shown_steps(summary: Summary) -> list[Step]:
+def shown_steps(summary: FunnelSummary) -> list[Step]:
     """The steps that took rows away; if there are none, the last."""
     return [step for step in summary.steps if step.removed] or [summary.steps[-1]]
 
 
-def facts(summary: Summary) -> Iterator[tuple[str, str]]:
+def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
     """What else is to be said, as a title and a text."""
     yield "Table", f"{summary.family} ({summary.family_reason})"
     said = summary.feedback
@@ -82,12 +81,12 @@ _FEEDBACK = (
 
 # ---------------------------------------------------------------------------------------------------------------------
 # text
-def funnel_text(summary: Summary, *, color: bool, width: int | None) -> str:
+def funnel_text(summary: FunnelSummary, *, color: bool, width: int | None) -> str:
     """The funnel for a terminal."""
     return drawn(lambda console: print_funnel(console, summary), color, width)
 
 
-def print_funnel(console: Console, summary: Summary) -> None:
+def print_funnel(console: Console, summary: FunnelSummary) -> None:
     """Draw it on a console that reads no markup."""
     console.print(Text(funnel_line(summary), style="bold"))
     gone = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
@@ -116,13 +115,13 @@ def print_funnel(console: Console, summary: Summary) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # JSON
-def funnel_json(summary: Summary) -> str:
+def funnel_json(summary: FunnelSummary) -> str:
     """All numbers, and the funnel as a line."""
     body = {"version": VERSION, "funnel": funnel_line(summary), **as_plain(summary)}
     return json_text(body)
 
 
-def as_plain(summary: Summary) -> dict[str, Any]:
+def as_plain(summary: FunnelSummary) -> dict[str, Any]:
     """The numbers as JSON-like data."""
     found: dict[str, Any] = msgspec.to_builtins(summary)
     return {**found, "set_aside": summary.set_aside}
@@ -130,7 +129,7 @@ def as_plain(summary: Summary) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # HTML
-def funnel_page(summary: Summary) -> str:
+def funnel_page(summary: FunnelSummary) -> str:
     """The funnel as a standalone page."""
     where = os.path.basename(summary.table or "") or "table"
     return page(
@@ -140,12 +139,12 @@ def funnel_page(summary: Summary) -> str:
     )
 
 
-def funnel_inline(summary: Summary) -> str:
+def funnel_inline(summary: FunnelSummary) -> str:
     """The funnel for the output cell of a notebook."""
     return inline("funnel.html", funnel=funnel_values(summary, alone=True))
 
 
-def funnel_values(summary: Summary, *, alone: bool) -> dict[str, Any]:
+def funnel_values(summary: FunnelSummary, *, alone: bool) -> dict[str, Any]:
     """What the template funnel.html draws; if not alone, the report on the rows comes after it."""
     most = max(summary.records, 1)
     first = "logged" if summary.records == summary.logged else "records"

@@ -1,4 +1,7 @@
-"""What a report on a build shows, as plain values."""
+"""The row counts of a build, step by step, as plain values: renderers draw them and compute nothing.
+
+1,000,000 logged → 962,114 calls → 958,020 readable → 957,998 distinct → 500 sampled → 498 rows
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from msgspec import Struct
 
 
 class Removed(Struct, frozen=True):
-    """How many rows were set aside for a reason (reasons.py)."""
+    """How many rows were set aside for a reason (rules/set_aside.py)."""
 
     reason: str
     rows: int
@@ -27,3 +30,66 @@ class Stratum(Struct, frozen=True):
     stratum: str
     calls: int
     sampled: int
+
+
+class FunnelSummary(Struct, frozen=True, kw_only=True):
+    """What became of a table.
+
+    table
+        The path of the table, if it was a file or folder.
+    family, family_reason
+        The kind of table (formats/inference_tables.py), and why it was taken for one.
+    logged
+        Rows of the table.
+    records
+        The same, with the records of batch calls counted one by one: rows + set aside.
+    steps
+        The funnel.
+    rows
+        Rows of the evaluation set.
+    feedback
+        Judgements in the table by what became of them: `given` in all; those that are `latest` (the last click of each
+        kind) are `attached` to rows of the set, `elsewhere` (on a row that was set aside, or a whole batch), or
+        `unknown` (the table has no such id: AE717). Those inside traces are not counted here.
+    labels
+        How many rows got which label from it: `expected_response` (`copied`: of these, the response itself),
+        `expected_retrieved_context`.
+    redacted
+        How much was replaced in the rows of the set, by kind (`hook`: texts that a function of the user changed).
+    traces_joined
+        Rows that got their trace from the traces table.
+    strata
+        The largest strata (at most 100) of a sample that is shared over strata.
+    issues
+        How many issues of each code the rows have, those that were set aside as invalid too, and the feedback (AE717).
+    sample, seed
+        As asked.
+    engine
+        Which engine built the set.
+    seconds
+        How long it took.
+    """
+
+    table: str | None
+    family: str
+    family_reason: str
+    logged: int
+    records: int
+    steps: tuple[Step, ...]
+    rows: int
+    feedback: dict[str, int]
+    labels: dict[str, int]
+    redacted: dict[str, int]
+    traces_joined: int
+    strata: tuple[Stratum, ...]
+    issues: dict[str, int]
+    sample: int | float | None
+    seed: int
+    redaction: str | None = None
+    engine: str = "embedded"
+    seconds: float = 0.0
+
+    @property
+    def set_aside(self) -> dict[str, int]:
+        """How many rows were set aside, by reason, in the order of the funnel."""
+        return {gone.reason: gone.rows for step in self.steps for gone in step.removed}
