@@ -58,7 +58,7 @@ def read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def detect_search_traces(names: Sequence[str]) -> str | None:
     signs = _trace_signs(names)
-    if signs and detect_mlflow(names) is None:
+    if signs and detect_beside_traces(names) is None:
         return f"a frame of mlflow.search_traces: the columns trace, {', '.join(signs[:3])}"
     return None
 
