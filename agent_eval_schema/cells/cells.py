@@ -170,7 +170,7 @@ def row_texts(batch: pa.RecordBatch) -> list[str | None]:
 def cell_json(cells: Cells, row: int) -> str | None:
     """The JSON text of a cell: a text that holds an object or a list stands for that."""
     text = cells.texts[row]
-    if text is None or cells.json or text[:1] in ("{", "["):
+    if text is None or cells.json or text.startswith(jsontext.OPENING):
         return text
     return jsontext.encode(text).decode()
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.layout import structured
 from agent_eval_schema.formats.ragas import after_question
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
 
 Shape = EllipsisType | Mapping[str, Any]
 

@@ -211,8 +211,7 @@ def _call(entry: Any) -> tuple[str, dict[str, Any] | None] | None:
 
 def read_arguments(value: Any) -> dict[str, Any] | None:
     """A call's arguments as an object: JSON text is parsed, a lone value is kept under "input"."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        value = jsontext.parse_leniently(value)
+    value = jsontext.structured(value)
     if value is None or value == "":
         return None
     return value if isinstance(value, dict) else {"input": value}

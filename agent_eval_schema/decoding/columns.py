@@ -198,7 +198,7 @@ def value_of_cell(text: str, is_json: bool) -> Any:
     if is_json:
         value = jsontext.parse(text)
         return value_of_cell(value, False) if isinstance(value, str) else value
-    if text.lstrip()[:1] in ("[", "{"):
+    if jsontext.is_structured(text):
         return jsontext.parse(text)
     value = jsontext.parse(text)
     return text if isinstance(value, jsontext.Malformed) else value

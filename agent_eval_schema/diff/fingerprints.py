@@ -24,7 +24,14 @@ from agent_eval_schema.cells.hashing import Array, hash_texts
 from agent_eval_schema.cells.notes import original_lines
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.schema import COLUMNS, JSON_COLUMNS
-from agent_eval_schema.text.jsontext import NOT_JSON, canonical_bytes, canonical_json, decode_exact, encode_sorted
+from agent_eval_schema.text.jsontext import (
+    NOT_JSON,
+    OPENING,
+    canonical_bytes,
+    canonical_json,
+    decode_exact,
+    encode_sorted,
+)
 
 ORIGINAL_LINE = "(line)"
 """What stands for a field where a line of a file is no row: its text."""
@@ -92,7 +99,7 @@ def _said(texts: Sequence[str | None], json: bool) -> list[str | None]:
 
 def _plain(text: str) -> str:
     """Text as it is ("1.10" is no number), unless it holds an object or a list."""
-    return canonical_json(text) if text[:1] in ("{", "[") else text
+    return canonical_json(text) if text.startswith(OPENING) else text
 
 
 def _unquoted(text: str) -> str:

@@ -109,7 +109,7 @@ def _entries(mend: Mend) -> Mend:
 # any cell that holds a list or an object
 def json_text(value: Any) -> Any:
     """Text that is, from end to end, the JSON of a list or an object: it says the same, in quotes."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+    if isinstance(value, str) and jsontext.is_structured(value):
         found = jsontext.parse_exactly(value)
         return found if isinstance(found, list | dict) else value
     return value
@@ -118,7 +118,7 @@ def json_text(value: Any) -> Any:
 def python_text(value: Any) -> Any:
     """Text that is exactly what Python's `str` writes of a list or an object (as a frame's `to_csv` does), in a cell
     that must be one: it has one reading, and NaN, cut-off text and other objects are not it."""
-    if not isinstance(value, str) or value.strip()[:1] not in ("{", "[") or len(value) > LONGEST_PYTHON:
+    if not isinstance(value, str) or not jsontext.is_structured(value) or len(value) > LONGEST_PYTHON:
         return value
     try:
         found = ast.literal_eval(value.strip())
@@ -227,7 +227,8 @@ def message_content(message: Any) -> Any:
 def text_to_list(value: Any) -> Any:
     """One line of text where a list of texts is expected: a list of that one. (Several lines, or parts between
     semicolons, may be several texts.)"""
-    return [value] if _is_text(value) and not re.search(r"[\n;•]", value) and value.lstrip()[0] not in "[{" else value
+    is_one = _is_text(value) and not re.search(r"[\n;•]", value) and not jsontext.is_structured(value)
+    return [value] if is_one else value
 
 
 def named_texts(value: Any) -> Any:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_to, structured
+from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_to
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import Problem, is_hidden, reading_problems
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
 
 Row = Mapping[str, Any]
 
@@ -148,13 +149,6 @@ def replaced(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the shapes that several neighbours share
-def structured(value: Any) -> Any:
-    """A list or object that came as JSON text, as in the cells of a CSV file."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        return jsontext.parse_leniently(value)
-    return value
-
-
 def question(request: Row) -> Any:
     """A request for a column that holds a question: the text of a lone user message, else the last question."""
     messages = request["messages"]

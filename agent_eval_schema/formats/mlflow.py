@@ -266,7 +266,7 @@ def _parsed(text: str, is_json: bool) -> Any:
     if is_json:
         value = jsontext.parse(text)
         return _parsed(value, False) if isinstance(value, str) else value
-    return jsontext.parse(text) if text.lstrip()[:1] in ("{", "[") else text
+    return jsontext.parse(text) if jsontext.is_structured(text) else text
 
 
 def _encoded(value: Any) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_eval_schema.formats.layout import Layout, Row, question_or_messages, structured
+from agent_eval_schema.formats.layout import Layout, Row, question_or_messages
+from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
 # OpenAI evals: {"item": {...}, "sample": {...}} of the API, {"input": [...], "ideal": ...} of the library

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.layout import Field, Layout, Row, calls_from, calls_to, question_or_messages, structured
+from agent_eval_schema.formats.layout import Field, Layout, Row, calls_from, calls_to, question_or_messages
 from agent_eval_schema.formats.text_documents import read_texts, write_texts_and_ids
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Ragas

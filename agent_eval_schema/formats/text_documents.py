@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from agent_eval_schema.formats.layout import structured
+from agent_eval_schema.text.jsontext import structured
 
 MADE = "text:sha256-"
 """What a `doc_uri` begins with that stands for a text."""

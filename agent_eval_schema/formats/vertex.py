@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_eval_schema.formats.layout import Field, Layout, question, structured
+from agent_eval_schema.formats.layout import Field, Layout, question
+from agent_eval_schema.text.jsontext import structured
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -73,10 +73,8 @@ def edits(field: str, old: Any, new: Any) -> tuple[tuple[Edit, ...], int]:
 
 
 def _unpacked(value: Any) -> Any:
-    """Text that holds an object or a list (a trace, a cell of a CSV file) is that value."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        return jsontext.parse_leniently(value)
-    return value
+    """Text that holds an object or a list (a trace, a cell of a CSV file) is that value; after blanks, it is text."""
+    return jsontext.parse_leniently(value) if isinstance(value, str) and value.startswith(jsontext.OPENING) else value
 
 
 class _Nothing(Struct, frozen=True):

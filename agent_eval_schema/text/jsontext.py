@@ -52,6 +52,20 @@ def parse_leniently(text: str) -> Any:
             return text
 
 
+OPENING = ("{", "[")
+"""How the text of an object or a list begins. What our own readers wrote has no blanks before it."""
+
+
+def is_structured(text: str) -> bool:
+    """Whether a text begins like a JSON object or list, maybe after blanks."""
+    return text.lstrip().startswith(OPENING)
+
+
+def structured(value: Any) -> Any:
+    """A list or an object that came as JSON text, as in the cells of a CSV file; any other value as it is."""
+    return parse_leniently(value) if isinstance(value, str) and is_structured(value) else value
+
+
 def parse_exactly(text: str) -> Any:
     """The value that the text holds if it can be written again without loss, else a `Malformed`: a key that stands
     twice, NaN and half a character cannot."""

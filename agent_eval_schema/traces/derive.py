@@ -290,8 +290,7 @@ def documents_of_span(span: Span) -> list[Document]:
 
 
 def _documents(reading: Reading, output: Any) -> list[Document]:
-    if isinstance(output, str) and output.lstrip()[:1] in ("[", "{"):
-        output = jsontext.parse_leniently(output)
+    output = jsontext.structured(output)
     if isinstance(output, dict):
         key = next((k for k in DOCUMENT_LIST_KEYS if isinstance(output.get(k), list)), None)
         output = output[key] if key else [output]

@@ -81,7 +81,7 @@ def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | No
     if value is None or value != value:
         return None
     if isinstance(value, str):
-        return value, is_json_column(batch.schema.field(at)) or value.lstrip()[:1] in ("{", "[")
+        return value, is_json_column(batch.schema.field(at)) or jsontext.is_structured(value)
     plain = plain_values(batch.column(at).type)(value)
     return msgspec.json.encode(plain, enc_hook=str).decode("utf-8", "replace"), True
 
@@ -89,7 +89,7 @@ def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | No
 def _inner(text: str, is_json: bool) -> tuple[str, bool]:
     """JSON that is a text which is JSON, as traces are kept: the inner one is what an issue is about."""
     inner = jsontext.parse_leniently(text) if is_json and text.startswith('"') else None
-    return (inner, True) if isinstance(inner, str) and inner.lstrip()[:1] in ("{", "[") else (text, is_json)
+    return (inner, True) if isinstance(inner, str) and jsontext.is_structured(inner) else (text, is_json)
 
 
 _STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")

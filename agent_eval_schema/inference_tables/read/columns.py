@@ -203,7 +203,9 @@ def _values(batch: pa.RecordBatch, name: str) -> Bytes:
     assert cells is not None
     if cells.json or is_json_column(batch.schema.field(at)):
         return [None if t is None else _object_in_text(t.encode()) for t in cells.texts]
-    return [None if t is None else t.encode() if t[:1] in ("{", "[") else jsontext.encode(t) for t in cells.texts]
+    return [
+        None if t is None else t.encode() if t.startswith(jsontext.OPENING) else jsontext.encode(t) for t in cells.texts
+    ]
 
 
 def _object_in_text(text: bytes) -> bytes:
@@ -250,8 +252,7 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
     """What stands at a path inside a JSON text: a text as it is, else JSON text; None if there is nothing."""
     value: Any = jsontext.parse_leniently(text.decode("utf-8", "replace"))
     for key in path:
-        if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):  # JSON in JSON
-            value = jsontext.parse_leniently(value)
+        value = jsontext.structured(value)  # JSON in JSON
         if isinstance(value, dict):
             value = value.get(key)
         elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):

@@ -26,8 +26,8 @@ from agent_eval_schema.inference_tables.read.times import micros_of
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.schema import Document
-from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import documents_of_span
 
@@ -211,8 +211,7 @@ def _value(value: Any) -> Any:
     """Objects and lists, also where they are written as JSON text."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        return jsontext.parse_leniently(value)
+    value = structured(value)
     return None if value == "null" else value
 
 
