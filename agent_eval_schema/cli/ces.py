@@ -61,11 +61,12 @@ def _update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
     from agent_eval_schema.render.console import finding
     from agent_eval_schema.render.document import json_text
-    from agent_eval_schema.text.visible import inert
+    from agent_eval_schema.text.visible import escape_ci_commands
 
     planned = plan_updates(arguments.file, arguments.against, arguments.mask)
     if faults := [issue for update, _ in planned for issue in faults_of(update)]:
-        print_text("".join(inert(f"{issue.code} {finding(issue, with_row=False)}") + "\n" for issue in faults))
+        lines = (escape_ci_commands(f"{issue.code} {finding(issue, with_row=False)}") for issue in faults)
+        print_text("".join(f"{line}\n" for line in lines))
         print_note("nothing was sent: the service would refuse this", arguments)
         return ExitCode.FOUND
     planned = [(update, old) for update, old in planned if update.paths]

@@ -32,17 +32,17 @@ def print_text(text: str) -> None:
 
 def print_note(text: str, arguments: argparse.Namespace) -> None:
     """Print to stderr, with names that anyone may have given to a file."""
-    from agent_eval_schema.text.visible import inert, visible
+    from agent_eval_schema.text.visible import escape_ci_commands, visible
 
     if not arguments.quiet:
-        print(inert(visible(text)), file=sys.stderr)
+        print(escape_ci_commands(visible(text)), file=sys.stderr)
 
 
 def print_error(error: EvalSetError) -> None:
     """Print to stderr why something could not run."""
-    from agent_eval_schema.text.visible import inert, visible
+    from agent_eval_schema.text.visible import escape_ci_commands, visible
 
-    print(inert(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
+    print(escape_ci_commands(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
 
 
 def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.text.edits import Edit, Side
-from agent_eval_schema.text.visible import inert, visible
+from agent_eval_schema.text.visible import escape_ci_commands, visible
 
 
 def finding(issue: Issue, *, with_row: bool = True) -> str:
@@ -75,7 +75,7 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
         legacy_windows=False,
     )
     draw(console)
-    return "\n".join(inert(line.rstrip()) for line in buffer.getvalue().splitlines()) + "\n"
+    return "\n".join(escape_ci_commands(line.rstrip()) for line in buffer.getvalue().splitlines()) + "\n"
 
 
 def plural(count: int, noun: str) -> str:

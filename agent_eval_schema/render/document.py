@@ -7,14 +7,15 @@ from typing import Any
 
 import msgspec
 
-from agent_eval_schema.text.visible import JSON_ESCAPE, inert
+from agent_eval_schema.text.visible import JSON_ESCAPE, escape_ci_commands
 
 
 def json_text(document: Any) -> str:
     """A document as text that a terminal only shows, and in which a CI runner finds no command."""
     text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
     # No line of it begins with a colon, so all may be looked at as one.
-    return inert(_UNSAFE.sub(lambda found: JSON_ESCAPE.format(ord(found.group())), text), JSON_ESCAPE) + "\n"
+    safe = _UNSAFE.sub(lambda found: JSON_ESCAPE.format(ord(found.group())), text)
+    return escape_ci_commands(safe, JSON_ESCAPE) + "\n"
 
 
 # What a terminal would obey or reorder stands only inside of strings, where an escape means the same.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_difference
-from agent_eval_schema.text.visible import inert, visible
+from agent_eval_schema.text.visible import escape_ci_commands, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.fix.search import Change
@@ -47,5 +47,5 @@ def lines_of(change: Change, *, color: bool) -> Iterator[str]:
 
 
 def _painted(lines: list[str], color: bool) -> Iterator[str]:
-    safe = map(inert, lines)
+    safe = map(escape_ci_commands, lines)
     return (f"{_COLORS[line[0]]}{line}\x1b[0m\n" if color else f"{line}\n" for line in safe)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_eval_schema.text.privacy import length_of, may_quote
-from agent_eval_schema.text.spelling import _OUR_WORDS
+from agent_eval_schema.text.spelling import OUR_WORDS
 from agent_eval_schema.text.visible import visible
 
 
@@ -46,7 +46,7 @@ def _kind(value: Any) -> str:
 
 def key_name(key: str) -> str:
     """A key of somebody's object for a message or a path; `*` if it may not be quoted and is no word of ours."""
-    return key if may_quote() or key in _OUR_WORDS else "*"
+    return key if may_quote() or key in OUR_WORDS else "*"
 
 
 def excerpt(text: str, limit: int = 60) -> str:

@@ -3,9 +3,9 @@
     quoting on    got the text 'My number is 4711', unknown key `salary`, the byte 0xE9
     quoting off   got a text of 17 characters,      unknown key `*`,      something else
 
-Whoever writes a message asks here (diagnose.py does for most). A check sets the switch from its plan wherever messages
-are made: around each batch that is read, in the kernel, in the fold. It is a context variable, because a reader runs in
-a thread of its own; it is set for a step and never across a `yield`.
+Code that writes a message asks here (text/describe.py does for most). A validation sets the switch from its plan
+wherever messages are made: around each batch that is read, in the kernel, in the report builder. It is a context
+variable, because a reader runs in a thread of its own; it is set for a step and never across a `yield`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Names that other tools give to our keys. An alias is a better guess than the spelling."""
 
-_OUR_WORDS = frozenset(ALIASES).union(*ALIASES.values())
+OUR_WORDS = frozenset(ALIASES).union(*ALIASES.values())
+"""Names that a message may contain even if the data is private: they are ours."""
 
 
 def match_names(wrong: Iterable[str], right: Iterable[str], cutoff: float = 0.75) -> dict[str, str]:

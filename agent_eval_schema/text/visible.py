@@ -31,7 +31,7 @@ TEXT_ESCAPE, JSON_ESCAPE, XML_ESCAPE = r"\x{:02x}", r"\u{:04x}", "&#{};"
 """How a character is written by its number. To a reader of JSON or XML it is the character itself."""
 
 
-def inert(line: str, escape: str = TEXT_ESCAPE) -> str:
+def escape_ci_commands(line: str, escape: str = TEXT_ESCAPE) -> str:
     """A whole line of output so that no CI runner takes it for a command: what makes it one is written as an escape.
 
     Sources: docs.github.com, "Workflow commands"; actions/runner, which also reads `##[`; Azure's "Logging commands".

@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
-import agent_eval_schema.render.report.text as text_module
 from agent_eval_schema import diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.render import console
 from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.text import metrics_text
 from agent_eval_schema.render.scores import scores_text
-from agent_eval_schema.text.visible import XML_ESCAPE, inert, visible
+from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 from tests.conftest import Row
 
 COMMANDS = ("::error::owned", "##[error]owned", "##vso[task.complete result=Succeeded;]")
@@ -41,7 +41,7 @@ def obeys(line: str) -> bool:
     ],
 )
 def test_a_line(line: str, harmless: str) -> None:
-    assert inert(line) == harmless
+    assert escape_ci_commands(line) == harmless
 
 
 def hostile(command: str, before: int) -> list[Row]:
@@ -93,13 +93,13 @@ def test_to_a_reader_of_json_or_xml_the_command_is_as_it_was(command: str) -> No
 
 
 def test_a_line_of_xml_that_begins_with_a_command() -> None:
-    assert inert("  ::error::x ##[group]", XML_ESCAPE) == "  &#58;:error::x ##&#91;group]"
+    assert escape_ci_commands("  ::error::x ##[group]", XML_ESCAPE) == "  &#58;:error::x ##&#91;group]"
 
 
 def test_the_test_would_see_one() -> None:
     """Without the escape some line of these reports is a command."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text_module, "inert", lambda line: line)
+        patch.setattr(console, "escape_ci_commands", lambda line: line)
         for command in COMMANDS:
             made = [texts(hostile(command, n), w)["report"]() for n in (0, 3, 11, 25) for w in (40, 67, 100)]
             assert any(obeys(line) for each in made for line in each.splitlines())

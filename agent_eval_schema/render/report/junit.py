@@ -24,7 +24,7 @@ from agent_eval_schema.render.console import finding
 from agent_eval_schema.render.report.text import verdict
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
-from agent_eval_schema.text.visible import XML_ESCAPE, inert, visible
+from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 
 if TYPE_CHECKING:
     from agent_eval_schema.validation.report import Report
@@ -44,7 +44,7 @@ def junit_xml(reports: Sequence[Report], *, failing: Collection[Severity] = (Sev
     ElementTree.indent(root)
     document: bytes = ElementTree.tostring(root, encoding="us-ascii", xml_declaration=True)
     # A line may begin with what a cell says. In tags there is neither `::` nor `##`.
-    return "".join(f"{inert(line, XML_ESCAPE)}\n" for line in document.decode().splitlines())
+    return "".join(f"{escape_ci_commands(line, XML_ESCAPE)}\n" for line in document.decode().splitlines())
 
 
 def _add_suite(root: Element, report: Report, failing: Collection[Severity]) -> None:
