@@ -3,18 +3,19 @@
 A format knows columns and cells, not rules. `read` renames and selects; it never decodes a cell.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.cells.notes import FindingNote, is_hidden
 from agent_eval_schema.decoding.columns import Typed
 from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
 from agent_eval_schema.formats.ces.tables import (
     detect_evaluations,
     detect_golden,
+    inspect_evaluations,
     prepare_evaluations,
     prepare_golden,
     read_evaluation_batch,
@@ -39,6 +40,9 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import COLUMNS
 
+Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[FindingNote]]]]
+"""A batch, without the rows that are no rows → of each other row its place, its name, and what is wrong with it."""
+
 
 def _as_it_is(source: Source) -> Source:
     return source
@@ -52,8 +56,9 @@ class Format(Struct, frozen=True):
     the columns in whose cells the keys have (`decode_column`). `system` is the one whose metrics its users ask about
     first.
 
-    A form whose rows are no evaluation rows (`is_rows`) has checks of its own (`steps.py`), and no metrics; it says
-    itself which columns it does not know (`knows_columns`). `prepare` makes the source whose batches are checked.
+    A form whose rows are no evaluation rows (`is_rows`) has no metrics, and looks itself for what is wrong with them
+    (`inspect`) and for columns that it does not know (`knows_columns`). `prepare` makes the source whose batches are
+    checked.
     """
 
     name: str
@@ -66,6 +71,7 @@ class Format(Struct, frozen=True):
     system: str = "databricks"
     is_rows: bool = True
     knows_columns: bool = False
+    inspect: Inspect | None = None
     prepare: Callable[[Source], Source] = _as_it_is
 
 
@@ -109,6 +115,7 @@ FORMATS: tuple[Format, ...] = (
         system="ces",
         is_rows=False,
         knows_columns=True,
+        inspect=inspect_evaluations,
         prepare=prepare_evaluations,
     ),
     Format("traces", "one MLflow trace a row (info, data)", detect_traces, read_traces),

@@ -21,7 +21,7 @@ from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
-from agent_eval_schema.validation.steps import OWN_STEPS, STEPS
+from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the kernel
@@ -60,8 +60,9 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.Record
     rows: Rows | None = None
     try:
         with without_collector():
-            rows = Rows(find_format(plan.format).read(batch), plan)
-            for step in OWN_STEPS.get(plan.format, STEPS):
+            spec = find_format(plan.format)
+            rows = Rows(spec.read(batch), plan)
+            for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 step(rows)
             checked = finish(rows, plan)
             rows = None  # what it holds goes before the collector comes

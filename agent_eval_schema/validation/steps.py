@@ -14,8 +14,6 @@ from agent_eval_schema.decoding.arrow_columns import ArrowColumn, DocumentColumn
 from agent_eval_schema.decoding.columns import decode_column, documents_of_trace, native_values
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
 from agent_eval_schema.decoding.values import FAILED, Values
-from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
-from agent_eval_schema.formats.ces.tables import EVALUATION
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.rules import RULES, columns, reading
 from agent_eval_schema.schema import COLUMNS
@@ -55,17 +53,16 @@ def note_findings(rows: Rows) -> None:
             rows.log.add(RULES[code], row, column, message, path=path, hint=hint)
 
 
-def check_evaluations(rows: Rows) -> None:
-    """Every problem of each evaluation of CES, which is known by its name."""
-    cells = read_cells(rows.batch, EVALUATION)
+def inspect_other_rows(rows: Rows) -> None:
+    """What the format finds in rows that are no evaluation rows, and the name of each."""
+    inspect = find_format(rows.format).inspect
+    if inspect is None:
+        return
     names: Values = [None] * rows.size
-    for row, text in enumerate(cells.texts if cells is not None else ()):
-        if row in rows.unread:
-            continue
-        for finding in findings_of(text or "{}"):
-            column = column_of(finding.path)
-            rows.log.add(finding.rule, row, column, finding.message, path=finding.path or None, hint=finding.hint)
-        names[row] = name_of(text or "{}")
+    for row, name, notes in inspect(rows.batch, rows.unread):
+        names[row] = name
+        for code, column, path, message, hint in notes:
+            rows.log.add(RULES[code], row, column, message, path=path, hint=hint)
     rows.values["request_id"] = names
 
 
@@ -127,8 +124,5 @@ STEPS: tuple[Callable[[Rows], None], ...] = (
     look_at_ground_truth,
 )
 
-OWN_STEPS: dict[str, tuple[Callable[[Rows], None], ...]] = {
-    "ces-csv": (note_reading_problems, note_findings),
-    "ces-evaluation": (note_reading_problems, note_findings, check_evaluations),
-}
-"""The steps of the forms whose rows are no evaluation rows."""
+STEPS_OF_OTHER_ROWS: tuple[Callable[[Rows], None], ...] = (note_reading_problems, note_findings, inspect_other_rows)
+"""The steps of a format whose rows are no evaluation rows (`Format.is_rows`)."""

@@ -6,7 +6,7 @@ ces-evaluation   a row is an evaluation, its columns the top-level fields
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import count
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
 from agent_eval_schema.cells.notes import FindingNote, is_hidden, reading_problems, with_findings
 from agent_eval_schema.formats.ces import golden, inspection, schema
+from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
 from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, csv_columns, record_problem
 from agent_eval_schema.io.json import json_elements
@@ -59,6 +60,18 @@ def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = [pa.array(evaluation_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
     fields = [pa.field(EVALUATION, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def inspect_evaluations(
+    batch: pa.RecordBatch, unread: Container[int]
+) -> Iterator[tuple[int, str | None, list[FindingNote]]]:
+    """Of each evaluation that was read its row, its name and every problem."""
+    cells = read_cells(batch, EVALUATION)
+    for row, text in enumerate(cells.texts if cells is not None else ()):
+        if row not in unread:
+            found = findings_of(text or "{}")
+            notes = [(f.rule.code, column_of(f.path), f.path or None, f.message, f.hint) for f in found]
+            yield row, name_of(text or "{}"), notes
 
 
 def evaluation_texts(batch: pa.RecordBatch) -> list[str | None]:
