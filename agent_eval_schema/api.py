@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
+from agent_eval_schema.fix.catalog import FIXABLE
+from agent_eval_schema.fix.fix import fix_source
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.records import is_absent
@@ -99,16 +101,14 @@ def normalize_eval_set(
     column has one type. What it holds stands in a column `unreadable`, as JSON text by column: `{"request": {"q":
     "Hi"}}`, or, of a line that is no row, the line's text. Without such cells there is no such column.
 
-    `fix` applies the safe repairs first (repairs.py): another spelling of a key, role or column, a single document for
-    a list, JSON text for an object. What cannot be repaired safely stays as it is; `data` is never changed.
+    `fix` applies the safe fixes first: another spelling of a key, role or column, a single document for a list, JSON
+    text for an object. What cannot be fixed safely stays as it is; `data` is never changed.
     """
     if on_invalid not in ("raise", "keep", "drop"):
         raise EvalSetError(f"on_invalid must be raise, keep or drop, got {on_invalid!r}")
     source = open_source(data)
     if fix:
-        from agent_eval_schema.fix.source import repair
-
-        source = repair(source, format=format, outputs=outputs).source
+        source = fix_source(source, format=format, outputs=outputs).source
     report = check_source(source, format=format, outputs=outputs)
     if on_invalid == "raise" and not report.ok:
         raise InvalidEvalSet(report)
@@ -168,15 +168,13 @@ def explain(code: str) -> str:
     lines = [f"{rule.code} {rule.name} ({rule.severity})", "", summary]
     lines += ["", f"Why: {' '.join(why.split())}"] if why else []
     lines += ["", f"Fix: {rule.hint}"] if rule.hint else []
-    lines += _repairs(rule.code)
+    lines += _fixes(rule.code)
     lines += _example("Bad", rule.bad) + _example("Good", rule.good)
     return "\n".join(lines) + "\n"
 
 
-def _repairs(code: str) -> list[str]:
-    from agent_eval_schema.fix.catalog import REPAIRABLE  # which knows the rules
-
-    done = REPAIRABLE.get(code)
+def _fixes(code: str) -> list[str]:
+    done = FIXABLE.get(code)
     return ["", f"Repair: `validate --fix` repairs this where one reading fits ({'; '.join(done)})"] if done else []
 
 

@@ -34,7 +34,7 @@ from agent_eval_schema.cli.output import (
 from agent_eval_schema.issues import EvalSetError
 
 if TYPE_CHECKING:
-    from agent_eval_schema.fix.source import Repaired
+    from agent_eval_schema.fix.source import FixedSource
     from agent_eval_schema.validation.report import Report
 
 
@@ -146,7 +146,8 @@ def _exit_code(reports: list[Report], arguments: argparse.Namespace) -> int:
 # ---------------------------------------------------------------------------------------------------------------------
 # --fix, --diff
 def _fix(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.fix.source import repair, require_repairable
+    from agent_eval_schema.fix.fix import fix_source
+    from agent_eval_schema.fix.source import require_fixable
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.rules import chosen
     from agent_eval_schema.validation.validate import check_source
@@ -158,8 +159,8 @@ def _fix(arguments: argparse.Namespace) -> int:
     select, ignore = codes_in(arguments.select), codes_in(arguments.ignore)
     source = open_source(arguments.files[0])
     if arguments.fix:
-        require_repairable(source, arguments.fix)
-    fixed = repair(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
+        require_fixable(source, arguments.fix)
+    fixed = fix_source(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
     if arguments.diff:
         return _show_fixes(fixed, arguments)
     outputs = fixed.plan.outputs
@@ -174,28 +175,31 @@ def _fix(arguments: argparse.Namespace) -> int:
     return _exit_code([report], arguments)
 
 
-def _show_fixes(fixed: Repaired, arguments: argparse.Namespace) -> int:
+def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
     """Show what --fix would do; nothing is written. Like diff, exit code 1 says that something would change."""
-    from agent_eval_schema.fix.source import Tally
-    from agent_eval_schema.render.fixes import head_of, lines_of
+    from agent_eval_schema.fix.source import FixCounts
+    from agent_eval_schema.render.fixes import cell_lines, file_lines
 
-    counts, color = Tally(len(fixed.renames)), in_color()
-    head = head_of(fixed, color=color)
+    counts, color = FixCounts(len(fixed.renames)), in_color()
+    head = "".join(file_lines(fixed.given.name, fixed.renames, color=color))
     if counts:
-        print_text("".join(head))
-    for _, changes in counts.over(fixed.batches()):
-        print_text("".join(line for change in changes for line in [*head, *lines_of(change, color=color)]))
+        print_text(head)
+        head = ""
+    for _, fixes in counts.over(fixed.batches()):
+        for fix in fixes:
+            print_text(head + "".join(cell_lines(fix.row, fix.request_id, fix.what, fix.parts, color=color)))
+            head = ""
     found = f"{counts} can be repaired; nothing was written" if counts else _nothing_fixed(fixed.plan.format)
     print_note(found, arguments)
     return ExitCode.FOUND if counts else ExitCode.CLEAN
 
 
 def _nothing_fixed(format: str) -> str:
-    from agent_eval_schema.fix.source import REPAIRED
+    from agent_eval_schema.fix.source import FIXED_FORMATS
 
-    if format in REPAIRED:
+    if format in FIXED_FORMATS:
         return "there is nothing that can be repaired safely"
-    return f"rows of the {format} format are not repaired, only of {' and '.join(REPAIRED)}"
+    return f"rows of the {format} format are not repaired, only of {' and '.join(FIXED_FORMATS)}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,359 +1,51 @@
-"""REPAIRS: what may be mended in a cell without asking what was meant, and why that is safe.
-
-A repair is a pure function on a cell's value (JSON-like Python data). It returns the very same object where it has
-nothing to do, and a new one where it has: what it is given is never changed. It applies only where one reading fits;
-where two do (`url` and `source`, `text` and `page_content`) it leaves the cell to its author. Whether a repair helped
-is judged in repairing.py, which checks the row again.
-
-Left alone on purpose: `messages` beside `query`, JSON that was cut off, NaN, null entries of a list (the ranks of the
-documents behind would move), a list of bare texts as documents (URI or content?), and whatever the app answered.
-"""
+"""FIXES: which function may fix which columns, and the issues that it settles."""
 
 from __future__ import annotations
 
-import ast
-import difflib
-import re
-from collections.abc import Callable, Iterable
-from typing import Any
-
 from msgspec import Struct
 
-from agent_eval_schema.decoding.chat import ROLES
 from agent_eval_schema.decoding.columns import SHAPES
+from agent_eval_schema.fix.values import (
+    FixFunction,
+    blank_to_null,
+    call_function,
+    call_input,
+    call_name,
+    call_to_list,
+    document_content,
+    document_to_list,
+    document_uri,
+    document_uri_text,
+    entries,
+    in_chats,
+    json_text,
+    message_content,
+    message_role,
+    messages_to_object,
+    named_texts,
+    number_to_text,
+    python_text,
+    request_keys,
+    text_to_list,
+    without_blanks,
+)
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests, retrieval, tools
 from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.spelling import ALIASES
-
-Mend = Callable[[Any], Any]
 
 
-class Repair(Struct, frozen=True):
-    """One repair: the columns whose cells it may touch, the codes that it may settle, and what it does in a few words.
+class Fix(Struct, frozen=True):
+    """One fix: the columns whose cells it may touch, the codes that it may settle, and what it does in a few words.
 
-    The docstring of `mend` says why it is safe.
+    The docstring of `apply` says why it is safe.
     """
 
     columns: tuple[str, ...]
     codes: tuple[str, ...]
     what: str
-    mend: Mend
+    apply: FixFunction
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# which name was meant
-def meant(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
-    """The one of the known names that `name` is another spelling of, or None if there is none or more than one.
-
-    A name with a digit (`response_2`) or with a word more (`response_b`) is a name of its own, not a misspelling.
-    """
-    known = list(known)
-    plain = _plain_name(name)
-    bare = plain.replace("_", "")
-    aliases = [k for k in known if bare == k.replace("_", "") or plain in ALIASES.get(k, ())]
-    if aliases or any(c.isdigit() for c in plain):
-        return aliases[0] if len(aliases) == 1 else None
-    close = difflib.get_close_matches(plain, known, n=2, cutoff=cutoff)
-    own = any(set(k.split("_")) < set(plain.split("_")) for k in close)
-    return close[0] if len(close) == 1 and not own else None
-
-
-def _plain_name(name: str) -> str:
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
-
-
-def _lone_key(value: dict[str, Any], right: str, known: tuple[str, ...], fits: Callable[[Any], bool]) -> str | None:
-    """The only key of `value` that means `right` and holds what `right` should, if there is exactly one."""
-    keys = [k for k, v in value.items() if k not in known and meant(k, known) == right and fits(v)]
-    return keys[0] if len(keys) == 1 else None
-
-
-def _renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str, Any]:
-    """The object with one key renamed, in its place; a null under the right name gives way."""
-    return {right if k == wrong else k: v for k, v in value.items() if k != right}
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_blank(value: Any) -> bool:
-    return isinstance(value, str) and not value.strip()
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _each(values: Any, mend: Mend) -> Any:
-    """A list with its entries mended; anything else as it is."""
-    if not isinstance(values, list):
-        return values
-    mended = [mend(v) for v in values]
-    return mended if any(m is not v for m, v in zip(mended, values, strict=True)) else values
-
-
-def _entries(mend: Mend) -> Mend:
-    """The repair of a list whose entries `mend` repairs."""
-
-    def mend_entries(value: Any) -> Any:
-        return _each(value, mend)
-
-    mend_entries.__doc__ = mend.__doc__
-    return mend_entries
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# any cell that holds a list or an object
-def json_text(value: Any) -> Any:
-    """Text that is, from end to end, the JSON of a list or an object: it says the same, in quotes."""
-    if isinstance(value, str) and jsontext.is_structured(value):
-        found = jsontext.parse_exactly(value)
-        return found if isinstance(found, list | dict) else value
-    return value
-
-
-def python_text(value: Any) -> Any:
-    """Text that is exactly what Python's `str` writes of a list or an object (as a frame's `to_csv` does), in a cell
-    that must be one: it has one reading, and NaN, cut-off text and other objects are not it."""
-    if not isinstance(value, str) or not jsontext.is_structured(value) or len(value) > LONGEST_PYTHON:
-        return value
-    try:
-        found = ast.literal_eval(value.strip())
-        exact = repr(found) == value.strip()
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return value
-    return found if isinstance(found, list | dict) and exact and _is_json_like(found) else value
-
-
-LONGEST_PYTHON = 1 << 20
-"""Python's parser takes a hundred times the memory of the text."""
-
-
-def _is_json_like(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(map(_is_json_like, value))
-    if isinstance(value, dict):
-        return all(isinstance(k, str) and _is_json_like(v) for k, v in value.items())
-    return value is None or isinstance(value, str | int | float)
-
-
-def blank_to_null(value: Any) -> Any:
-    """Blank text says nothing, as null does. (A blank response is an answer that the app may have given: not here.)"""
-    return None if _is_blank(value) else value
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# request
-def messages_to_object(value: Any) -> Any:
-    """A list of messages where the object around it is missing: every entry has a role, so it can only be the chat."""
-    chat = isinstance(value, list) and value and all(isinstance(m, dict) and "role" in m for m in value)
-    return {"messages": value} if chat else value
-
-
-def request_keys(value: Any) -> Any:
-    """Every key of the object is another name of `messages`, `query` or `history`, each meant once and of the right
-    type: nothing that the app was asked is left under a name that nobody reads."""
-    if not isinstance(value, dict) or any(value.get(k) is not None for k in ("messages", "query")):
-        return value
-    right = {k: k if k in _REQUEST_KEYS else meant(k, _REQUEST_KEYS) for k in value}
-    found = {r: value[k] for k, r in right.items() if r is not None}
-    if None in right.values() or len(found) < len(right) or not all(_REQUEST_KEYS[r](v) for r, v in found.items()):
-        return value
-    return found if ("messages" in found) != ("query" in found) else value
-
-
-def _is_chat(value: Any) -> bool:
-    messages = [value] if isinstance(value, dict) else value
-    return isinstance(messages, list) and all(isinstance(m, dict) for m in messages)
-
-
-_REQUEST_KEYS: dict[str, Callable[[Any], bool]] = {
-    "messages": _is_chat,
-    "query": _is_text,
-    "history": lambda v: v is None or _is_chat(v),
-}
-
-
-def _in_chats(mend: Mend) -> Mend:
-    """The repair of a request whose lists of messages `mend` repairs."""
-
-    def mend_chats(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        mended = {k: mend(v) if k in ("messages", "history") else v for k, v in value.items()}
-        return mended if any(mended[k] is not value[k] for k in value) else value
-
-    mend_chats.__doc__ = mend.__doc__
-    return mend_chats
-
-
-def message_role(message: Any) -> Any:
-    """A role in another writing (`User`), by its name in another library (human, ai, bot, model) or with a slip of the
-    pen that only one role is near: who speaks stays the same. A role with a number or a name is left alone."""
-    if not isinstance(message, dict):
-        return message
-    if isinstance(message.get("role"), str):
-        if message["role"] in ROLES:
-            return message
-        role = _role(message["role"]) or meant(message["role"], sorted(ROLES))
-        return {**message, "role": role} if role else message
-    keys = [k for k in ALIASES["role"] if isinstance(message.get(k), str) and _role(message[k])]
-    if message.get("role") is not None or len(keys) != 1:
-        return message
-    return _renamed({**message, keys[0]: _role(message[keys[0]])}, keys[0], "role")
-
-
-ROLE_ALIASES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
-
-
-def _role(name: str) -> str | None:
-    plain = name.strip().lower()
-    return plain if plain in ROLES else ROLE_ALIASES.get(plain)
-
-
-def message_content(message: Any) -> Any:
-    """A message of a role and one text under another name: there is nothing else that the content could be."""
-    if not isinstance(message, dict) or len(message) != 2 or "role" not in message or "content" in message:
-        return message
-    key = _lone_key(message, "content", ("content", "role"), _is_text)
-    return _renamed(message, key, "content") if key else message
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# expectations
-def text_to_list(value: Any) -> Any:
-    """One line of text where a list of texts is expected: a list of that one. (Several lines, or parts between
-    semicolons, may be several texts.)"""
-    is_one = _is_text(value) and not re.search(r"[\n;•]", value) and not jsontext.is_structured(value)
-    return [value] if is_one else value
-
-
-def named_texts(value: Any) -> Any:
-    """A named text where named lists are expected: a list of that one."""
-    if not isinstance(value, dict):
-        return value
-    mended = {k: text_to_list(v) for k, v in value.items()}
-    return mended if any(mended[k] is not v for k, v in value.items()) else value
-
-
-def without_blanks(value: Any) -> Any:
-    """A blank entry says nothing; a list of nothing else is null, as blank ground truth counts as none."""
-    kept = _not_blank(value)
-    if isinstance(value, dict):
-        kept = {k: _not_blank(v) for k, v in value.items()}
-        same = all(kept[k] is v for k, v in value.items())
-        return value if same or [] in kept.values() else kept  # what is left of a named list of blanks?
-    return value if kept is value else kept or None
-
-
-def _not_blank(values: Any) -> Any:
-    """A list without its blank texts, the same list if there are none."""
-    if not isinstance(values, list) or not any(map(_is_blank, values)):
-        return values
-    return [v for v in values if not _is_blank(v)]
-
-
-def number_to_text(value: Any) -> Any:
-    """A whole number where text is expected: its digits. (A number with a fraction has more than one writing.)"""
-    return str(value) if _is_whole(value) else value
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# documents
-def document_to_list(value: Any) -> Any:
-    """A single document where a list is expected: a list of that one."""
-    return [value] if isinstance(value, dict) and any(meant(k, _DOCUMENT) or k == "metadata" for k in value) else value
-
-
-_DOCUMENT = ("doc_uri", "content")
-
-
-def document_content(document: Any) -> Any:
-    """The document's only text under another name (page_content, text, …) while `content` is absent."""
-    if not isinstance(document, dict) or document.get("content") is not None:
-        return document
-    key = _lone_key(document, "content", _DOCUMENT, lambda v: isinstance(v, str))
-    return _renamed(document, key, "content") if key else document
-
-
-def document_uri(document: Any) -> Any:
-    """An absent doc_uri that the document says elsewhere: `metadata.doc_uri`, else the only URI or path under another
-    name, beside it or in its metadata. A bare word as `source` (the name of a system), and `id` (mostly the chunk's,
-    not the document's) are no URIs. The metadata stays as it is."""
-    if not isinstance(document, dict) or blank_to_null(document.get("doc_uri")) is not None:
-        return document
-    given = document.get("metadata")
-    metadata = given if isinstance(given, dict) else {}
-    above = {k: str(v) for k, v in document.items() if k not in (*_DOCUMENT, "metadata") and _is_uri(k, v)}
-    below = {k: str(v) for k, v in metadata.items() if _is_uri(k, v)}
-    if _is_text(metadata.get("doc_uri")):
-        below = {"doc_uri": metadata["doc_uri"]}
-    uris = {*above.values(), *below.values()}
-    if len(uris) != 1 or len(above) > 1:
-        return document
-    for key, uri in above.items():
-        return _renamed({**document, key: uri}, key, "doc_uri")
-    return {"doc_uri": uris.pop(), **{k: v for k, v in document.items() if k != "doc_uri"}}
-
-
-_PLACE = re.compile(r"/|\.\w{2,5}$")
-
-
-def _is_uri(key: str, value: Any) -> bool:
-    plain = _plain_name(key)
-    if plain in ("uri", "url", "source", "path"):
-        return isinstance(value, str) and bool(_PLACE.search(value.strip()))
-    named = plain in ("doc_id", "document_id") or (plain != "id" and meant(key, _DOCUMENT) == "doc_uri")
-    return named and (_is_text(value) or _is_whole(value))
-
-
-def document_uri_text(document: Any) -> Any:
-    """A whole number as doc_uri: its digits."""
-    if not isinstance(document, dict) or not _is_whole(document.get("doc_uri")):
-        return document
-    return {**document, "doc_uri": str(document["doc_uri"])}
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# tool calls
-def call_to_list(value: Any) -> Any:
-    """A single call where a list is expected: a list of that one."""
-    return [value] if isinstance(value, dict) and any(meant(k, _CALL) for k in value) else value
-
-
-_CALL = ("tool_name", "tool_input")
-
-
-def call_function(call: Any) -> Any:
-    """A call as the chat API of OpenAI writes it, name and arguments within `function`."""
-    inner = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(inner, dict) or set(inner) != {"name", "arguments"} or any(k in call for k in _CALL):
-        return call
-    others = {k: v for k, v in call.items() if k != "function"}
-    return {"tool_name": inner["name"], "tool_input": inner["arguments"], **others}
-
-
-def call_name(call: Any) -> Any:
-    """The call's only name under another key (name, tool, function) while `tool_name` is absent."""
-    if not isinstance(call, dict) or call.get("tool_name") is not None:
-        return call
-    key = _lone_key(call, "tool_name", _CALL, _is_text)
-    return _renamed(call, key, "tool_name") if key else call
-
-
-def call_input(call: Any) -> Any:
-    """The call's only arguments under another key (args, arguments, input, …) while `tool_input` is absent."""
-    if not isinstance(call, dict) or call.get("tool_input") is not None:
-        return call
-    key = _lone_key(call, "tool_input", _CALL, lambda v: isinstance(json_text(v), dict))
-    return _renamed(call, key, "tool_input") if key else call
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# the table
 def _codes(*rules: Rule) -> tuple[str, ...]:
     return tuple(r.code for r in rules)
 
@@ -364,14 +56,14 @@ _TEXTS = ("expected_facts", "guidelines")
 _OBJECTS = ("custom_expected", "tags")
 _FACTS_OR_GUIDELINES = (expectations.EXPECTED_FACTS_SHAPE, expectations.GUIDELINES_SHAPE)
 
-REPAIRS: tuple[Repair, ...] = (
-    Repair(
+FIXES: tuple[Fix, ...] = (
+    Fix(
         (*_CONTEXTS, *_TRAJECTORIES, *_TEXTS, *_OBJECTS),
         _codes(reading.MALFORMED_JSON),
         "read the text that Python wrote of it",
         python_text,
     ),
-    Repair(
+    Fix(
         ("request", "expected_response", *SHAPES),
         _codes(
             requests.BLANK_REQUEST,
@@ -385,96 +77,93 @@ REPAIRS: tuple[Repair, ...] = (
         "made blank text null",
         blank_to_null,
     ),
-    Repair(
+    Fix(
         ("request", *_CONTEXTS, *_TRAJECTORIES, *_TEXTS),
         _codes(requests.JSON_TEXT_REQUEST),
         "read the JSON text",
         json_text,
     ),
-    Repair(
+    Fix(
         ("request",),
         _codes(requests.REQUEST_TYPE),
         "put the messages into an object",
         messages_to_object,
     ),
-    Repair(("request",), _codes(requests.REQUEST_KEY), "renamed a key of the request", request_keys),
-    Repair(
+    Fix(("request",), _codes(requests.REQUEST_KEY), "renamed a key of the request", request_keys),
+    Fix(
         ("request",),
         _codes(requests.REQUEST_TYPE),
         "put the single message into a list",
-        _in_chats(lambda v: [v] if isinstance(v, dict) else json_text(v)),
+        in_chats(lambda v: [v] if isinstance(v, dict) else json_text(v)),
     ),
-    Repair(
+    Fix(
         ("request",),
         _codes(requests.MESSAGE_SHAPE),
         "read a message's JSON text",
-        _in_chats(_entries(json_text)),
+        in_chats(entries(json_text)),
     ),
-    Repair(
+    Fix(
         ("request",),
         _codes(requests.MESSAGE_ROLE, requests.MESSAGE_SHAPE),
         "wrote a role as the schema has it",
-        _in_chats(_entries(message_role)),
+        in_chats(entries(message_role)),
     ),
-    Repair(
+    Fix(
         ("request",),
         _codes(requests.MESSAGE_CONTENT),
         "renamed a message's key to content",
-        _in_chats(_entries(message_content)),
+        in_chats(entries(message_content)),
     ),
-    Repair(_TEXTS, _codes(*_FACTS_OR_GUIDELINES), "put the text into a list", text_to_list),
-    Repair(("guidelines",), _codes(expectations.GUIDELINES_SHAPE), "put a named text into a list", named_texts),
-    Repair(_TEXTS, _codes(*_FACTS_OR_GUIDELINES), "wrote a number as text", _entries(number_to_text)),
-    Repair(_TEXTS, _codes(*_FACTS_OR_GUIDELINES), "dropped a blank entry", without_blanks),
-    Repair(
+    Fix(_TEXTS, _codes(*_FACTS_OR_GUIDELINES), "put the text into a list", text_to_list),
+    Fix(("guidelines",), _codes(expectations.GUIDELINES_SHAPE), "put a named text into a list", named_texts),
+    Fix(_TEXTS, _codes(*_FACTS_OR_GUIDELINES), "wrote a number as text", entries(number_to_text)),
+    Fix(_TEXTS, _codes(*_FACTS_OR_GUIDELINES), "dropped a blank entry", without_blanks),
+    Fix(
         ("request_id", "expected_response"),
         _codes(columns.REQUEST_ID_TYPE, expectations.EXPECTED_RESPONSE_TYPE),
         "wrote the number as text",
         number_to_text,
     ),
-    Repair(_CONTEXTS, _codes(retrieval.CONTEXT_SHAPE), "put the single document into a list", document_to_list),
-    Repair(_CONTEXTS, _codes(retrieval.DOCUMENT_SHAPE), "read a document's JSON text", _entries(json_text)),
-    Repair(
+    Fix(_CONTEXTS, _codes(retrieval.CONTEXT_SHAPE), "put the single document into a list", document_to_list),
+    Fix(_CONTEXTS, _codes(retrieval.DOCUMENT_SHAPE), "read a document's JSON text", entries(json_text)),
+    Fix(
         _CONTEXTS,
         _codes(retrieval.DOCUMENT_KEY),
         "renamed a document's key to content",
-        _entries(document_content),
+        entries(document_content),
     ),
-    Repair(
+    Fix(
         _CONTEXTS,
         _codes(retrieval.MISSING_DOC_URI, retrieval.DOC_URI_VALUE),
         "took doc_uri from where the document says it",
-        _entries(document_uri),
+        entries(document_uri),
     ),
-    Repair(_CONTEXTS, _codes(retrieval.DOC_URI_VALUE), "wrote a doc_uri as text", _entries(document_uri_text)),
-    Repair(_TRAJECTORIES, _codes(tools.TRAJECTORY_SHAPE), "put the single call into a list", call_to_list),
-    Repair(_TRAJECTORIES, _codes(tools.TRAJECTORY_SHAPE), "read a call's JSON text", _entries(json_text)),
-    Repair(
+    Fix(_CONTEXTS, _codes(retrieval.DOC_URI_VALUE), "wrote a doc_uri as text", entries(document_uri_text)),
+    Fix(_TRAJECTORIES, _codes(tools.TRAJECTORY_SHAPE), "put the single call into a list", call_to_list),
+    Fix(_TRAJECTORIES, _codes(tools.TRAJECTORY_SHAPE), "read a call's JSON text", entries(json_text)),
+    Fix(
         _TRAJECTORIES,
         _codes(tools.MISSING_TOOL_NAME, tools.TOOL_CALL_KEY),
         "took the name and arguments out of `function`",
-        _entries(call_function),
+        entries(call_function),
     ),
-    Repair(
+    Fix(
         _TRAJECTORIES,
         _codes(tools.MISSING_TOOL_NAME, tools.TOOL_CALL_KEY),
         "renamed a call's key to tool_name",
-        _entries(call_name),
+        entries(call_name),
     ),
-    Repair(_TRAJECTORIES, _codes(tools.TOOL_CALL_KEY), "renamed a call's key to tool_input", _entries(call_input)),
+    Fix(_TRAJECTORIES, _codes(tools.TOOL_CALL_KEY), "renamed a call's key to tool_input", entries(call_input)),
 )
 """In the order in which they are applied to a cell."""
 
-REPAIRS_OF: dict[str, tuple[Repair, ...]] = {
-    name: found for name in COLUMNS if (found := tuple(r for r in REPAIRS if name in r.columns))
+FIXES_OF: dict[str, tuple[Fix, ...]] = {
+    name: found for name in COLUMNS if (found := tuple(r for r in FIXES if name in r.columns))
 }
-"""The repairs of each column that has any, in order."""
+"""The fixes of each column that has any, in order."""
 
-REPAIRABLE: dict[str, tuple[str, ...]] = {
-    columns.MISSPELT_COLUMN.code: ("renamed the column",),  # as a whole, see repairing.py
-    **{
-        code: tuple(r.what for r in REPAIRS if code in r.codes)
-        for code in sorted({c for r in REPAIRS for c in r.codes})
-    },
+FIXABLE: dict[str, tuple[str, ...]] = {
+    columns.MISSPELT_COLUMN.code: ("renamed the column",),  # as a whole, see fix.py
+    **{code: tuple(r.what for r in FIXES if code in r.codes) for code in sorted({c for r in FIXES for c in r.codes})},
 }
-"""What can be done about the issues of each code."""
+"""What can be done about the issues of each code, in the words of `explain`."""

@@ -1,12 +1,12 @@
-"""The rows of a batch → the repairs of their cells that help.
+"""The rows of a batch → the fixes of their cells that help.
 
-    rows with a repairable issue ──▶ try: a cell with all its repairs, else with fewer
+    rows with a fixable issue ──▶ try: a cell with all its fixes, else with fewer
                  ▲                                     │
-                 └── kept, and looked at anew ◀── check the row again ──▶ given up
+                 └── kept, and searched anew ◀── validate the row again ──▶ given up
 
-Kept is what is better: some errors are gone and no other one came; or the errors are the same, and so for the warnings.
-So a repair that does not help, or that uncovers an error which it cannot mend as well, leaves the cell as it came, and
-a row never has more errors than before. What is decided for a row depends on that row alone, not on the batch.
+A try is kept if the row is better: some errors are gone and no other one came; or the errors are the same, and so for
+the warnings. So a fix that does not help, or that uncovers an error which it cannot fix as well, leaves the cell as it
+came, and a row never has more errors than before. A row is decided by itself, whatever is in the batch with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from agent_eval_schema.cells.arrow import filtered, one_batch
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
-from agent_eval_schema.fix.catalog import REPAIRABLE, REPAIRS, REPAIRS_OF, json_text
+from agent_eval_schema.fix.catalog import FIXABLE, FIXES, FIXES_OF
+from agent_eval_schema.fix.values import json_text
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
@@ -34,7 +35,7 @@ from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import misspelt_columns
 
 
-class Place(NamedTuple):
+class FixedPart(NamedTuple):
     """Where two values differ, and what they are there."""
 
     path: str
@@ -42,8 +43,8 @@ class Place(NamedTuple):
     after: Any
 
 
-class Change(Struct, frozen=True):
-    """One repaired cell: the row (0-based) and its id, the column, what was done, the value before and after."""
+class CellFix(Struct, frozen=True):
+    """One fixed cell: the row (0-based) and its id, the column, what was done, the value before and after."""
 
     row: int
     request_id: str | None
@@ -53,34 +54,34 @@ class Change(Struct, frozen=True):
     after: Any
 
     @property
-    def places(self) -> list[Place]:
+    def parts(self) -> list[FixedPart]:
         """The smallest parts of the cell that differ, each with its path."""
-        return list(_places(self.column, self.before, self.after))
+        return list(_parts(self.column, self.before, self.after))
 
 
-def _places(path: str, before: Any, after: Any) -> Iterator[Place]:
+def _parts(path: str, before: Any, after: Any) -> Iterator[FixedPart]:
     if isinstance(before, dict) and isinstance(after, dict) and list(before) == list(after):
         parts = [(f"{path}.{k}", before[k], after[k]) for k in before]
     elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         parts = [(f"{path}[{i}]", b, a) for i, (b, a) in enumerate(zip(before, after, strict=True))]
     else:
-        yield Place(path, before, after)
+        yield FixedPart(path, before, after)
         return
     for where, old, new in parts:
         if old is not new and old != new:
-            yield from _places(where, old, new)
+            yield from _parts(where, old, new)
 
 
-class _Verdict(NamedTuple):
-    """What a check says of a row: its errors and warnings by code, its other issues that have a repair, and the codes
-    in each column."""
+class _RowIssues(NamedTuple):
+    """The issues of a row: its errors and warnings by code, its other issues that have a fix, and the codes in each
+    column."""
 
     errors: Counter[str]
     warnings: Counter[str]
     others: int
     codes: dict[str, set[str]]
 
-    def better_than(self, other: _Verdict) -> bool:
+    def better_than(self, other: _RowIssues) -> bool:
         if self.errors != other.errors:
             return self.errors <= other.errors
         if self.warnings != other.warnings:
@@ -88,11 +89,11 @@ class _Verdict(NamedTuple):
         return self.others < other.others
 
 
-_CLEAN = _Verdict(Counter(), Counter(), 0, {})
+_CLEAN = _RowIssues(Counter(), Counter(), 0, {})
 
 
 class _Try(NamedTuple):
-    """A value that a cell may get, and the repairs that lead to it."""
+    """A value that a cell may get, and the fixes that lead to it."""
 
     column: str
     value: Any
@@ -100,11 +101,11 @@ class _Try(NamedTuple):
 
 
 class _Row:
-    """A row under repair: what its repairable cells hold now, and what is yet to be tried."""
+    """A row that is being fixed: what its fixable cells hold now, and what is yet to be tried."""
 
-    def __init__(self, at: int, verdict: _Verdict) -> None:
+    def __init__(self, at: int, issues: _RowIssues) -> None:
         self.at = at
-        self.verdict = verdict
+        self.issues = issues
         self.given: dict[str, Any] = {}
         self.cells: dict[str, Any] = {}
         self.what: dict[str, tuple[str, ...]] = {}
@@ -113,32 +114,32 @@ class _Row:
     def read(self, column: str, value: Any) -> None:
         self.given[column] = self.cells[column] = value
 
-    def look(self, codes: frozenset[str]) -> None:
-        """Find what to try next: for each cell with a repairable issue all its repairs, then ever fewer."""
+    def find_tries(self, codes: frozenset[str]) -> None:
+        """Find what to try next: for each cell with a fixable issue all its fixes, then ever fewer."""
         self.tries = [
             attempt
             for column, value in self.cells.items()
-            if self.verdict.codes.get(column, set()) & codes & _CODES_OF[column]
+            if self.issues.codes.get(column, set()) & codes & _CODES_OF[column]
             for attempt in reversed(_tries(column, value))
         ]
 
-    def accept(self, attempt: _Try, verdict: _Verdict) -> None:
-        self.verdict = verdict
+    def accept(self, attempt: _Try, issues: _RowIssues) -> None:
+        self.issues = issues
         self.cells[attempt.column] = attempt.value
         self.what[attempt.column] = (*self.what.get(attempt.column, ()), *attempt.what)
 
 
-_CODES_OF = {name: frozenset(c for r in repairs for c in r.codes) for name, repairs in REPAIRS_OF.items()}
+_CODES_OF = {name: frozenset(code for fix in fixes for code in fix.codes) for name, fixes in FIXES_OF.items()}
 
 
 def _tries(column: str, value: Any) -> list[_Try]:
-    """The cell after its first repair, after the second one, …"""
+    """The cell after its first fix, after the second one, …"""
     found: list[_Try] = []
     what: tuple[str, ...] = ()
-    for entry in REPAIRS_OF[column]:
-        mended = entry.mend(value)
-        if mended is not value and _can_be_written(mended):
-            value, what = mended, (*what, entry.what)
+    for fix in FIXES_OF[column]:
+        fixed = fix.apply(value)
+        if fixed is not value and _can_be_written(fixed):
+            value, what = fixed, (*what, fix.what)
             found.append(_Try(column, value, what))
     return found
 
@@ -151,25 +152,25 @@ def _can_be_written(value: Any) -> bool:
     return True
 
 
-def changes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[Change]:
-    """The repairs of a batch that help, in the order of the rows."""
+def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str]) -> Iterator[CellFix]:
+    """The fixes of a batch that help, in the order of the rows."""
     checked = check_batch(batch, plan)
     ids = verdict(checked, "id")
-    rows = _rows_to_mend(batch, checked, plan, codes)
-    _mend(batch, rows, plan, codes)
+    rows = _rows_to_fix(batch, checked, plan, codes)
+    _search(batch, rows, plan, codes)
     for row in rows:
         for column in (c for c in COLUMNS if c in row.what):
             what = "; ".join(dict.fromkeys(row.what[column]))
             request_id = ids[row.at].as_py()
-            yield Change(start + row.at, request_id, column, what, row.given[column], row.cells[column])
+            yield CellFix(start + row.at, request_id, column, what, row.given[column], row.cells[column])
 
 
-def _rows_to_mend(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
+def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
     read: dict[str, Cells | None] = {}
     twins = {right: filled_rows(batch, wrong) for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
     rows = []
-    for row in (_Row(at, found) for at, found in enumerate(_verdicts(checked)) if found.codes):
-        for column, found in row.verdict.codes.items():
+    for row in (_Row(at, found) for at, found in enumerate(_issues_of_rows(checked)) if found.codes):
+        for column, found in row.issues.codes.items():
             if column in twins and twins[column][row.at]:
                 continue  # the cell may stand in the other column, which was not renamed
             if found & codes & _CODES_OF.get(column, frozenset()):
@@ -192,10 +193,10 @@ def _read_cell(row: _Row, column: str, cells: Cells | None, nests: bool) -> None
         row.read(column, value)
 
 
-_OPENED = frozenset(name for r in REPAIRS if r.mend is json_text for name in r.columns)
+_OPENED = frozenset(name for fix in FIXES if fix.apply is json_text for name in fix.columns)
 
 
-def _verdicts(checked: pa.RecordBatch) -> list[_Verdict]:
+def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:
     found = []
     for notes in verdict(checked, "issues").to_pylist():
         if not notes:
@@ -208,22 +209,22 @@ def _verdicts(checked: pa.RecordBatch) -> list[_Verdict]:
             Counter(n["code"] for n in notes if RULES[n["code"]].severity is severity)
             for severity in (Severity.ERROR, Severity.WARNING)
         )
-        others = sum(RULES[n["code"]].severity is Severity.INFO and n["code"] in REPAIRABLE for n in notes)
-        found.append(_Verdict(errors, warnings, others, codes))
+        others = sum(RULES[n["code"]].severity is Severity.INFO and n["code"] in FIXABLE for n in notes)
+        found.append(_RowIssues(errors, warnings, others, codes))
     return found
 
 
-def _mend(batch: pa.RecordBatch, rows: list[_Row], plan: Plan, codes: frozenset[str]) -> None:
-    """Try and check again, one cell of each row at a time, until no row has anything left to try. After a repair that
+def _search(batch: pa.RecordBatch, rows: list[_Row], plan: Plan, codes: frozenset[str]) -> None:
+    """Try and check again, one cell of each row at a time, until no row has anything left to try. After a fix that
     helped, all is tried anew: so a second run finds nothing more."""
     for row in rows:
-        row.look(codes)
+        row.find_tries(codes)
     while rows := [row for row in rows if row.tries]:
         tries = [row.tries.pop(0) for row in rows]
-        for row, attempt, found in zip(rows, tries, _verdicts(_checked(batch, rows, tries, plan)), strict=True):
-            if found.better_than(row.verdict):
+        for row, attempt, found in zip(rows, tries, _issues_of_rows(_checked(batch, rows, tries, plan)), strict=True):
+            if found.better_than(row.issues):
                 row.accept(attempt, found)
-                row.look(codes)
+                row.find_tries(codes)
 
 
 def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[_Try], plan: Plan) -> pa.RecordBatch:

@@ -34,9 +34,9 @@ class Source(Struct, frozen=True):
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
     `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows;
-    `stored_bytes` the size of a table of several files. Rows that are `remote` are checked where they are. A repaired
+    `stored_bytes` the size of a table of several files. Rows that are `remote` are checked where they are. A fixed
     source says which columns it `renamed`; as its batches are not those of the file, they are made and checked in one
-    process (`repaired`). `in_order` says that a batch can only be made or judged after those before it. `remarks` are
+    process (`fixed`). `in_order` says that a batch can only be made or judged after those before it. `remarks` are
     what there is to say of the data as a whole: rule, column, message, hint.
     """
 
@@ -48,7 +48,7 @@ class Source(Struct, frozen=True):
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
-    repaired: bool = False
+    fixed: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
     lines: Callable[[Iterable[int]], dict[int, int]] | None = None
     read_share: Callable[[int], float | None] | None = None

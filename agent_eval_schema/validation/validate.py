@@ -45,6 +45,6 @@ def check_source(
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     workers = jobs or worth_workers(source.name, source.stored_bytes)
-    if source.name is None or source.repaired or source.in_order or workers == 1:
+    if source.name is None or source.fixed or source.in_order or workers == 1:
         return checked_batches(source, plan)
     return check_with_workers(source, source.name, plan, workers)

@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import InvalidEvalSet, explain, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.fix.catalog import REPAIRABLE, REPAIRS, meant
-from agent_eval_schema.fix.search import Change
-from agent_eval_schema.fix.source import Repaired, repair
+from agent_eval_schema.fix.catalog import FIXABLE, FIXES
+from agent_eval_schema.fix.fix import fix_source
+from agent_eval_schema.fix.names import meant
+from agent_eval_schema.fix.search import CellFix
+from agent_eval_schema.fix.source import FixedSource
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Source
@@ -50,12 +52,12 @@ TRACE = {
 Rows = list[dict[str, Any]]
 
 
-def changes_of(data: Any, **options: Any) -> list[Change]:
-    return [c for _, changes in repair(open_source(data), **options).batches() for c in changes]
+def changes_of(data: Any, **options: Any) -> list[CellFix]:
+    return [c for _, changes in fix_source(open_source(data), **options).batches() for c in changes]
 
 
 def repaired_report(data: Any, **options: Any) -> Report:
-    repaired = repair(open_source(data), **options)
+    repaired = fix_source(open_source(data), **options)
     return check_source(repaired.source, outputs=repaired.plan.outputs)
 
 
@@ -204,7 +206,7 @@ def test_what_is_mended_where_a_cell_can_hold_it(
 
 def test_every_repair_has_an_example() -> None:
     shown = {part for _, _, _, what in MENDED + MENDED_NATIVE for part in what.split("; ")}
-    assert [r.what for r in REPAIRS if not any(r.what.startswith(s) for s in shown)] == []
+    assert [r.what for r in FIXES if not any(r.what.startswith(s) for s in shown)] == []
 
 
 def test_a_blank_request_gives_way_to_the_trace() -> None:
@@ -311,10 +313,10 @@ def test_of_the_repairs_of_a_cell_those_are_kept_that_help() -> None:
     assert repaired_report([row]).counts == {"AE108": 1, "AE406": 1}
 
 
-def test_a_change_names_the_smallest_places() -> None:
+def test_a_fix_names_the_smallest_parts() -> None:
     documents = [{"doc_uri": 1}, DOC, {"doc_uri": 2, "content": "x"}]
     (change,) = changes_of([{**ROW, "retrieved_context": documents}])
-    assert [tuple(p) for p in change.places] == [
+    assert [tuple(p) for p in change.parts] == [
         ("retrieved_context[0].doc_uri", 1, "1"),
         ("retrieved_context[2].doc_uri", 2, "2"),
     ]
@@ -331,7 +333,7 @@ def test_big_numbers_and_floats_beside_a_repair_keep_their_digits(tmp_path: Path
     for given_, kept in ((text, False), (text.replace(', "z": 1e400', ""), True)):
         row = json.dumps(ROW)[:-1] + ', "predicted_trajectory": [{"tool_name": "f", "args": ' + given_ + "}]}"
         path.write_text(row + "\n")
-        repair(open_source(str(path))).write(str(path))
+        fix_source(open_source(str(path))).write(str(path))
         assert ('"tool_input": {"x": 123456789012345678901234567890, "y": 0.1}' in path.read_text()) is kept
         assert kept or path.read_text() == row + "\n"
 
@@ -365,7 +367,7 @@ RENAMED = [
 @pytest.mark.parametrize(("wrong", "right", "cell"), RENAMED)
 def test_a_misspelt_column_is_renamed(wrong: str, right: str, cell: Any, every_input: Callable[[Rows], Any]) -> None:
     data = every_input([{**ROW, wrong: cell}, {**ROW, "team": "x"}])
-    repaired = repair(open_source(data))
+    repaired = fix_source(open_source(data))
     assert repaired.renames == {wrong: right}
     report = check_source(repaired.source)
     assert report.counts == {"AE103": 1, "AE109": 1}
@@ -399,7 +401,7 @@ def test_a_misspelt_column_moves_into_the_gaps_of_the_right_one(every_input: Cal
 )
 def test_a_column_that_is_not_renamed(rows: Rows, every_input: Callable[[Rows], Any]) -> None:
     data = every_input(rows)
-    repaired = repair(open_source(data), outputs="provided")
+    repaired = fix_source(open_source(data), outputs="provided")
     assert repaired.renames == {}
     found = validate_eval_set(data, outputs="provided")
     assert check_source(repaired.source, outputs="provided").counts == found.counts
@@ -412,8 +414,8 @@ def test_a_misspelt_response_says_that_outputs_are_provided() -> None:
 
 
 def test_a_cell_that_only_has_a_description_is_no_reason_to_rename() -> None:
-    assert repair(open_source([{"request": "Hi", "respones": "Hi \ud83d"}])).renames == {}
-    assert repair(open_source([{"request": "Hi", "respones": "Hi"}])).renames == {"respones": "response"}
+    assert fix_source(open_source([{"request": "Hi", "respones": "Hi \ud83d"}])).renames == {}
+    assert fix_source(open_source([{"request": "Hi", "respones": "Hi"}])).renames == {"respones": "response"}
 
 
 def test_a_renamed_column_is_repaired_too() -> None:
@@ -423,7 +425,7 @@ def test_a_renamed_column_is_repaired_too() -> None:
 
 def test_a_repeated_column_is_not_renamed() -> None:
     frame = pd.DataFrame([["Hi", "Hello", "a", "b"]], columns=["request", "response", "guidlines", "guidlines"])
-    assert repair(open_source(frame)).renames == {}
+    assert fix_source(open_source(frame)).renames == {}
 
 
 @pytest.mark.parametrize(
@@ -447,7 +449,7 @@ def test_which_name_was_meant(name: str, known: tuple[str, ...], right: str | No
 
 def test_a_typed_column_keeps_its_type_if_that_holds_the_repair() -> None:
     table = pa.table({"request": ["a", "b"], "response": ["a", "b"], "expected_facts": [["x"], ["y", " "]]})
-    repaired = repair(open_source(table))
+    repaired = fix_source(open_source(table))
     (batch,) = (b for b, _ in repaired.batches())
     assert batch.schema.field("expected_facts").type == pa.list_(pa.string())
     assert batch.column(batch.schema.get_field_index("expected_facts")).to_pylist() == [["x"], ["y"]]
@@ -460,7 +462,7 @@ def test_a_typed_column_becomes_json_in_every_batch_if_it_must(step: int, monkey
     monkeypatch.setattr(source_, "rows_per_batch", lambda _: step)
     documents = [[{"doc_uri": "a.md", "page_content": "x"}], [{"doc_uri": "b.md", "page_content": None}]]
     table = pa.table({"request": ["a", "b"], "response": ["a", "b"], "retrieved_context": documents})
-    repaired = repair(open_source(table))
+    repaired = fix_source(open_source(table))
     assert repaired.as_json == {"retrieved_context"}
     cells = [
         c for b, _ in repaired.batches() for c in b.column(b.schema.get_field_index("retrieved_context")).to_pylist()
@@ -514,7 +516,7 @@ def test_what_is_left_raises_with_a_report_that_lists_the_repairs() -> None:
 
 @pytest.mark.parametrize("name", ["search_traces.jsonl", "traces_v2.jsonl", "good.jsonl", "good.csv"])
 def test_good_samples_need_no_repair(name: str, samples: Path) -> None:
-    repaired = repair(open_source(str(samples / name)))
+    repaired = fix_source(open_source(str(samples / name)))
     assert not repaired.renames
     assert changes_of(str(samples / name)) == []
 
@@ -559,7 +561,7 @@ ROWS = st.lists(
 )
 
 
-def facts(changes: list[Change]) -> list[str]:
+def facts(changes: list[CellFix]) -> list[str]:
     return [repr((c.row, c.column, c.what, c.before, c.after)) for c in changes]
 
 
@@ -567,7 +569,7 @@ def errors_by_row(report: Report) -> Counter[int | None]:
     return Counter(i.row for i in report.iter_issues() if str(i.severity) == "error")
 
 
-def lines_without_repairs(repaired: Repaired, lines: list[bytes]) -> list[bytes]:
+def lines_without_repairs(repaired: FixedSource, lines: list[bytes]) -> list[bytes]:
     touched = {c.row for _, changes in repaired.batches() for c in changes}
     return [line for i, line in enumerate(lines) if i not in touched]
 
@@ -579,12 +581,12 @@ NESTED = JSON | st.lists(JSON, max_size=2) | st.dictionaries(st.sampled_from(["m
 @given(NESTED | st.lists(st.dictionaries(st.sampled_from(["role", "type", "doc_uri", "metadata", "function"]), JSON)))
 def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any) -> None:
     before = repr(value)
-    for entry in REPAIRS:
-        mended = entry.mend(value)
+    for entry in FIXES:
+        mended = entry.apply(value)
         assert mended is value or repr(mended) != before, f"{entry.what}: nothing was repaired"
         assert repr(value) == before
-        again = entry.mend(mended)
-        assert again is mended or entry.mend.__name__ == "json_text", f"{entry.what}: does it in two steps"
+        again = entry.apply(mended)
+        assert again is mended or entry.apply.__name__ == "json_text", f"{entry.what}: does it in two steps"
 
 
 @settings(max_examples=150)
@@ -592,7 +594,7 @@ def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any)
 def test_repairs_only_make_it_better(rows: Rows) -> None:
     before = copy.deepcopy(rows)
     found = validate_eval_set(rows, outputs="provided")
-    repaired = repair(open_source(rows), outputs="provided")
+    repaired = fix_source(open_source(rows), outputs="provided")
     left = check_source(repaired.source, outputs="provided")
     assert repr(rows) == repr(before), "the caller's rows were changed"
     assert left.row_count == found.row_count
@@ -610,20 +612,20 @@ def test_a_second_run_finds_nothing_and_what_was_not_repaired_is_byte_for_byte(r
         path = Path(folder, "rows.jsonl")
         given_lines = [json.dumps(row, ensure_ascii=False, indent=None).encode() for row in rows]
         path.write_bytes(b"".join(line + b"\n" for line in given_lines))
-        first = repair(open_source(str(path)), outputs="provided")
+        first = fix_source(open_source(str(path)), outputs="provided")
         untouched = lines_without_repairs(first, given_lines)
         changes, renames = facts(changes_of(str(path), outputs="provided")), first.renames
         from agent_eval_schema.io import jsonl
 
         patch.setattr(jsonl.CellBuilder, "full", property(lambda self: self.size >= step))
-        small = repair(open_source(str(path)), outputs="provided")
+        small = fix_source(open_source(str(path)), outputs="provided")
         assert (facts([c for _, cs in small.batches() for c in cs]), small.renames) == (changes, renames)
 
         first.write(str(path))
         now = path.read_bytes().splitlines()
         assert len(now) == len(rows)
         assert renames or lines_without_repairs(first, now) == [] or set(untouched) <= set(now)
-        again = repair(open_source(str(path)), outputs="provided")
+        again = fix_source(open_source(str(path)), outputs="provided")
         assert facts([c for _, cs in again.batches() for c in cs]) == []
         assert again.renames == {}
 
@@ -684,7 +686,7 @@ def test_a_table_that_is_one_object_by_columns_is_repaired_as_rows(
     columns = {request_column: ["on", "off"], "reference_trajectory": [str([CALL]), str([CALL, CALL])]}
     path = tmp_path / "table.json"
     path.write_text(json.dumps({n: dict(enumerate(c)) for n, c in columns.items()} if by_number else columns))
-    repair(open_source(str(path))).write(str(path))
+    fix_source(open_source(str(path))).write(str(path))
     assert json.loads(path.read_text()) == [
         {request_column: "on", "reference_trajectory": [CALL]},
         {request_column: "off", "reference_trajectory": [CALL, CALL]},
@@ -704,20 +706,20 @@ def test_a_file_of_a_format_that_is_not_repaired_stays_as_it_is(
 def test_a_page_without_evaluations_is_written_by_fix(tmp_path: Path) -> None:
     path = tmp_path / "page.json"
     path.write_text('{"evaluations": []}')
-    repair(open_source(str(path)), format="ces-evaluation").write(str(tmp_path / "out.json"))
+    fix_source(open_source(str(path)), format="ces-evaluation").write(str(tmp_path / "out.json"))
     assert (tmp_path / "out.json").read_text() == path.read_text()
 
 
 def test_a_file_of_one_object_stays_one_object(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_bytes(b'\xef\xbb\xbf{"request": "Hi",\n "retrieved_context": {"doc_uri": "a"}}\n')
-    repair(open_source(str(path))).write(str(path))
+    fix_source(open_source(str(path))).write(str(path))
     assert path.read_bytes() == b'\xef\xbb\xbf{"request": "Hi",\n "retrieved_context": [{"doc_uri": "a"}]}\n'
 
 
 def test_a_misspelt_column_of_a_trajectory_data_set_is_renamed() -> None:
     rows = [{"prompt": "on", "predicted_trajectry": [{"name": "f", "args": {"x": 1}}], "reference_trajectory": [CALL]}]
-    repaired = repair(open_source(rows))
+    repaired = fix_source(open_source(rows))
     assert (repaired.plan.format, repaired.renames) == ("vertex", {"predicted_trajectry": "predicted_trajectory"})
     assert [c.after for _, changes in repaired.batches() for c in changes] == [[CALL]]
     assert repaired_report(rows).ok
@@ -800,7 +802,7 @@ CELLS = [
 def test_what_is_not_repaired_stays_as_it_is(tmp_path: Path, name: str, text: str, before: str, after: str) -> None:
     path, rest = tmp_path / name, '"request": "a", "response": null, "x": 1.0e5'
     path.write_bytes((text % (before, rest)).encode())
-    tally = repair(open_source(str(path)), outputs="generated").write(str(path))
+    tally = fix_source(open_source(str(path)), outputs="generated").write(str(path))
     assert (str(tally), path.read_bytes().decode()) == ("1 cell in 1 row", text % (after, rest))
 
 
@@ -817,7 +819,7 @@ def test_what_is_not_repaired_stays_as_it_is(tmp_path: Path, name: str, text: st
 def test_a_file_without_repairs_is_copied(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / name
     path.write_bytes(text.encode())
-    repair(open_source(str(path))).write(str(path))
+    fix_source(open_source(str(path))).write(str(path))
     assert path.read_bytes().decode() == text
 
 
@@ -828,14 +830,14 @@ def test_a_repaired_value_stands_on_lines_as_the_one_before(tmp_path: Path, inde
     rows = [{"request": {"messages": [{"role": role, "content": "h\u00e9"}]}, "x": [1]} for role in ("human", "user")]
     texts = [json.dumps([row, rows[1]], indent=indent).replace("\n", end) for row in rows]
     path.write_bytes(texts[0].encode())
-    repair(open_source(str(path))).write(str(path))
+    fix_source(open_source(str(path))).write(str(path))
     assert path.read_bytes().decode() == texts[1]
 
 
 def test_fields_of_a_csv_file_keep_their_quotes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'"reqest","response",expected_facts,note\r\n"a","","x","=1+1\r\n"\r\n\r\n"b","c",y,a"b\r\nd,,,')
-    repair(open_source(str(path)), outputs="generated").write(str(path))
+    fix_source(open_source(str(path)), outputs="generated").write(str(path))
     assert path.read_bytes() == (
         b'"request","response",expected_facts,note\r\n"a","","[""x""]","=1+1\r\n"\r\n\r\n"b","c","[""y""]",a"b\r\nd,,,'
     )
@@ -937,7 +939,7 @@ def test_what_cannot_run(
     assert words in err
 
 
-@pytest.mark.parametrize("code", REPAIRABLE)
+@pytest.mark.parametrize("code", FIXABLE)
 def test_explain_says_what_can_be_repaired(code: str) -> None:
     assert "Repair: `validate --fix` repairs this" in explain(code)
 
@@ -950,4 +952,4 @@ def test_a_parquet_file_of_many_batches_is_mended_throughout(tmp_path: Path) -> 
     rows = [{**ROW, "expected_facts": "x" if i % 3 == 0 else None} for i in range(9000)]
     source: Source = open_source(as_parquet(rows, tmp_path))
     assert len(list(source.batches())) > 1
-    assert [c.row for _, changes in repair(source).batches() for c in changes] == list(range(0, 9000, 3))
+    assert [c.row for _, changes in fix_source(source).batches() for c in changes] == list(range(0, 9000, 3))

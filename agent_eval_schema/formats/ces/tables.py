@@ -98,7 +98,7 @@ _TEXTS: dict[str, Callable[[str], Iterator[bytes]]] = {
 def prepare_evaluations(source: Source) -> Source:
     """The source whose batches say which top-level fields stand twice: the columns of a row hold one value each."""
     texts, name = _TEXTS.get(source.kind), source.name
-    if texts is None or name is None or source.repaired:
+    if texts is None or name is None or source.fixed:
         return source
     return replace(source, batches=lambda: _with_repeats(source.batches(), texts(name)), shares=None, in_order=True)
 
@@ -154,7 +154,7 @@ def _header(source: Source) -> list[str]:
 
 
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
-    if source.kind == "csv" and source.name is not None and not source.repaired:
+    if source.kind == "csv" and source.name is not None and not source.fixed:
         for names, records in csv_chunks(source.name):
             rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
             yield csv_batch(names, records), names, rows, [record.line for record in records]

@@ -1,0 +1,300 @@
+"""What may be fixed in a cell without asking what was meant, and why that is safe: pure functions on a cell's value.
+
+A function returns the very same object where it has nothing to do, and a new one where it has: what it is given is
+never changed. It applies only where one reading fits; where two do (`url` and `source`, `text` and `page_content`) it
+leaves the cell to its author. Whether a fix helped is decided in search.py, which validates the row again.
+
+Left alone on purpose: `messages` beside `query`, JSON that was cut off, NaN, null entries of a list (the ranks of the
+documents behind would move), a list of bare texts as documents (URI or content?), and whatever the app answered.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import Any
+
+from agent_eval_schema.decoding.chat import ROLES
+from agent_eval_schema.fix.names import lone_key, meant, plain_name, renamed
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.spelling import ALIASES
+
+FixFunction = Callable[[Any], Any]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _each(values: Any, fix: FixFunction) -> Any:
+    """A list with its entries fixed; anything else as it is."""
+    if not isinstance(values, list):
+        return values
+    fixed = [fix(v) for v in values]
+    return fixed if any(m is not v for m, v in zip(fixed, values, strict=True)) else values
+
+
+def entries(fix: FixFunction) -> FixFunction:
+    """The fix of a list whose entries `fix` fixes."""
+
+    def fix_entries(value: Any) -> Any:
+        return _each(value, fix)
+
+    fix_entries.__doc__ = fix.__doc__
+    return fix_entries
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# any cell that holds a list or an object
+def json_text(value: Any) -> Any:
+    """Text that is, from end to end, the JSON of a list or an object: it says the same, in quotes."""
+    if isinstance(value, str) and jsontext.is_structured(value):
+        found = jsontext.parse_exactly(value)
+        return found if isinstance(found, list | dict) else value
+    return value
+
+
+def python_text(value: Any) -> Any:
+    """Text that is exactly what Python's `str` writes of a list or an object (as a frame's `to_csv` does), in a cell
+    that must be one: it has one reading, and NaN, cut-off text and other objects are not it."""
+    if not isinstance(value, str) or not jsontext.is_structured(value) or len(value) > LONGEST_PYTHON:
+        return value
+    try:
+        found = ast.literal_eval(value.strip())
+        exact = repr(found) == value.strip()
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return value
+    return found if isinstance(found, list | dict) and exact and _is_json_like(found) else value
+
+
+LONGEST_PYTHON = 1 << 20
+"""Python's parser takes a hundred times the memory of the text."""
+
+
+def _is_json_like(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(map(_is_json_like, value))
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _is_json_like(v) for k, v in value.items())
+    return value is None or isinstance(value, str | int | float)
+
+
+def blank_to_null(value: Any) -> Any:
+    """Blank text says nothing, as null does. (A blank response is an answer that the app may have given: not here.)"""
+    return None if _is_blank(value) else value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# request
+def messages_to_object(value: Any) -> Any:
+    """A list of messages where the object around it is missing: every entry has a role, so it can only be the chat."""
+    chat = isinstance(value, list) and value and all(isinstance(m, dict) and "role" in m for m in value)
+    return {"messages": value} if chat else value
+
+
+def request_keys(value: Any) -> Any:
+    """Every key of the object is another name of `messages`, `query` or `history`, each meant once and of the right
+    type: nothing that the app was asked is left under a name that nobody reads."""
+    if not isinstance(value, dict) or any(value.get(k) is not None for k in ("messages", "query")):
+        return value
+    right = {k: k if k in _REQUEST_KEYS else meant(k, _REQUEST_KEYS) for k in value}
+    found = {r: value[k] for k, r in right.items() if r is not None}
+    if None in right.values() or len(found) < len(right) or not all(_REQUEST_KEYS[r](v) for r, v in found.items()):
+        return value
+    return found if ("messages" in found) != ("query" in found) else value
+
+
+def _is_chat(value: Any) -> bool:
+    messages = [value] if isinstance(value, dict) else value
+    return isinstance(messages, list) and all(isinstance(m, dict) for m in messages)
+
+
+_REQUEST_KEYS: dict[str, Callable[[Any], bool]] = {
+    "messages": _is_chat,
+    "query": _is_text,
+    "history": lambda v: v is None or _is_chat(v),
+}
+
+
+def in_chats(fix: FixFunction) -> FixFunction:
+    """The fix of a request whose lists of messages `fix` fixes."""
+
+    def fix_chats(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        fixed = {k: fix(v) if k in ("messages", "history") else v for k, v in value.items()}
+        return fixed if any(fixed[k] is not value[k] for k in value) else value
+
+    fix_chats.__doc__ = fix.__doc__
+    return fix_chats
+
+
+def message_role(message: Any) -> Any:
+    """A role in another writing (`User`), by its name in another library (human, ai, bot, model) or with a slip of the
+    pen that only one role is near: who speaks stays the same. A role with a number or a name is left alone."""
+    if not isinstance(message, dict):
+        return message
+    if isinstance(message.get("role"), str):
+        if message["role"] in ROLES:
+            return message
+        role = _role(message["role"]) or meant(message["role"], sorted(ROLES))
+        return {**message, "role": role} if role else message
+    keys = [k for k in ALIASES["role"] if isinstance(message.get(k), str) and _role(message[k])]
+    if message.get("role") is not None or len(keys) != 1:
+        return message
+    return renamed({**message, keys[0]: _role(message[keys[0]])}, keys[0], "role")
+
+
+ROLE_ALIASES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
+
+
+def _role(name: str) -> str | None:
+    plain = name.strip().lower()
+    return plain if plain in ROLES else ROLE_ALIASES.get(plain)
+
+
+def message_content(message: Any) -> Any:
+    """A message of a role and one text under another name: there is nothing else that the content could be."""
+    if not isinstance(message, dict) or len(message) != 2 or "role" not in message or "content" in message:
+        return message
+    key = lone_key(message, "content", ("content", "role"), _is_text)
+    return renamed(message, key, "content") if key else message
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# expectations
+def text_to_list(value: Any) -> Any:
+    """One line of text where a list of texts is expected: a list of that one. (Several lines, or parts between
+    semicolons, may be several texts.)"""
+    is_one = _is_text(value) and not re.search(r"[\n;•]", value) and not jsontext.is_structured(value)
+    return [value] if is_one else value
+
+
+def named_texts(value: Any) -> Any:
+    """A named text where named lists are expected: a list of that one."""
+    if not isinstance(value, dict):
+        return value
+    fixed = {k: text_to_list(v) for k, v in value.items()}
+    return fixed if any(fixed[k] is not v for k, v in value.items()) else value
+
+
+def without_blanks(value: Any) -> Any:
+    """A blank entry says nothing; a list of nothing else is null, as blank ground truth counts as none."""
+    kept = _not_blank(value)
+    if isinstance(value, dict):
+        kept = {k: _not_blank(v) for k, v in value.items()}
+        same = all(kept[k] is v for k, v in value.items())
+        return value if same or [] in kept.values() else kept  # what is left of a named list of blanks?
+    return value if kept is value else kept or None
+
+
+def _not_blank(values: Any) -> Any:
+    """A list without its blank texts, the same list if there are none."""
+    if not isinstance(values, list) or not any(map(_is_blank, values)):
+        return values
+    return [v for v in values if not _is_blank(v)]
+
+
+def number_to_text(value: Any) -> Any:
+    """A whole number where text is expected: its digits. (A number with a fraction has more than one writing.)"""
+    return str(value) if _is_whole(value) else value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# documents
+def document_to_list(value: Any) -> Any:
+    """A single document where a list is expected: a list of that one."""
+    return [value] if isinstance(value, dict) and any(meant(k, _DOCUMENT) or k == "metadata" for k in value) else value
+
+
+_DOCUMENT = ("doc_uri", "content")
+
+
+def document_content(document: Any) -> Any:
+    """The document's only text under another name (page_content, text, …) while `content` is absent."""
+    if not isinstance(document, dict) or document.get("content") is not None:
+        return document
+    key = lone_key(document, "content", _DOCUMENT, lambda v: isinstance(v, str))
+    return renamed(document, key, "content") if key else document
+
+
+def document_uri(document: Any) -> Any:
+    """An absent doc_uri that the document says elsewhere: `metadata.doc_uri`, else the only URI or path under another
+    name, beside it or in its metadata. A bare word as `source` (the name of a system), and `id` (mostly the chunk's,
+    not the document's) are no URIs. The metadata stays as it is."""
+    if not isinstance(document, dict) or blank_to_null(document.get("doc_uri")) is not None:
+        return document
+    given = document.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
+    above = {k: str(v) for k, v in document.items() if k not in (*_DOCUMENT, "metadata") and _is_uri(k, v)}
+    below = {k: str(v) for k, v in metadata.items() if _is_uri(k, v)}
+    if _is_text(metadata.get("doc_uri")):
+        below = {"doc_uri": metadata["doc_uri"]}
+    uris = {*above.values(), *below.values()}
+    if len(uris) != 1 or len(above) > 1:
+        return document
+    for key, uri in above.items():
+        return renamed({**document, key: uri}, key, "doc_uri")
+    return {"doc_uri": uris.pop(), **{k: v for k, v in document.items() if k != "doc_uri"}}
+
+
+_PLACE = re.compile(r"/|\.\w{2,5}$")
+
+
+def _is_uri(key: str, value: Any) -> bool:
+    plain = plain_name(key)
+    if plain in ("uri", "url", "source", "path"):
+        return isinstance(value, str) and bool(_PLACE.search(value.strip()))
+    named = plain in ("doc_id", "document_id") or (plain != "id" and meant(key, _DOCUMENT) == "doc_uri")
+    return named and (_is_text(value) or _is_whole(value))
+
+
+def document_uri_text(document: Any) -> Any:
+    """A whole number as doc_uri: its digits."""
+    if not isinstance(document, dict) or not _is_whole(document.get("doc_uri")):
+        return document
+    return {**document, "doc_uri": str(document["doc_uri"])}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# tool calls
+def call_to_list(value: Any) -> Any:
+    """A single call where a list is expected: a list of that one."""
+    return [value] if isinstance(value, dict) and any(meant(k, _CALL) for k in value) else value
+
+
+_CALL = ("tool_name", "tool_input")
+
+
+def call_function(call: Any) -> Any:
+    """A call as the chat API of OpenAI writes it, name and arguments within `function`."""
+    inner = call.get("function") if isinstance(call, dict) else None
+    if not isinstance(inner, dict) or set(inner) != {"name", "arguments"} or any(k in call for k in _CALL):
+        return call
+    others = {k: v for k, v in call.items() if k != "function"}
+    return {"tool_name": inner["name"], "tool_input": inner["arguments"], **others}
+
+
+def call_name(call: Any) -> Any:
+    """The call's only name under another key (name, tool, function) while `tool_name` is absent."""
+    if not isinstance(call, dict) or call.get("tool_name") is not None:
+        return call
+    key = lone_key(call, "tool_name", _CALL, _is_text)
+    return renamed(call, key, "tool_name") if key else call
+
+
+def call_input(call: Any) -> Any:
+    """The call's only arguments under another key (args, arguments, input, …) while `tool_input` is absent."""
+    if not isinstance(call, dict) or call.get("tool_input") is not None:
+        return call
+    key = lone_key(call, "tool_input", _CALL, lambda v: isinstance(json_text(v), dict))
+    return renamed(call, key, "tool_input") if key else call
