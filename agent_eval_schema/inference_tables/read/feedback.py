@@ -29,7 +29,7 @@ from agent_eval_schema.schema import Document
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.decode import Trace, decode_trace
-from agent_eval_schema.traces.derive import documents_of_span
+from agent_eval_schema.traces.documents import documents_of_span
 
 ANSWER_CORRECT = "answer_correct"
 """The name under which an answer as a whole is judged."""

@@ -20,7 +20,7 @@ from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.derive import Tokens
+from agent_eval_schema.traces.tokens import Tokens
 
 Remark = tuple[Rule, str, str, str]
 """A rule, the column, the path and the message."""

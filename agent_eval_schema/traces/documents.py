@@ -1,0 +1,132 @@
+"""The documents that a trace retrieved: the outputs of RETRIEVER spans, in mlflow's schema or near it.
+
+Documents as mlflow's retriever schema has them are decoded at once; anything else goes the long way, with a note of
+what had to be guessed.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.rules.retrieval import DERIVED_DOCUMENT_EMPTY, DERIVED_URI_GUESSED, DERIVED_WITHOUT_URI
+from agent_eval_schema.schema import Document
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.traces.decode import Info, Span, Trace, text_of, value_of
+from agent_eval_schema.traces.reading import Reading, attributes, start_of
+
+TEXT_KEYS = ("page_content", "content", "text")
+GUESSED_URI_KEYS = ("source", "url", "uri", "document_id")
+DOCUMENT_LIST_KEYS = ("documents", "docs", "results", "chunks", "context")
+
+
+def retrieved_context(reading: Reading) -> list[Document] | None:
+    """The documents of the last RETRIEVER to start that is not part of another one."""
+    if not reading.retrievers:
+        return None
+    outer = reading.outermost(reading.retrievers)
+    last = max(reversed(outer), key=start_of) if len(outer) > 1 else outer[0]
+    output = attributes(last).outputs
+    try:
+        found = (_usual_documents if reading.values else _glimpse_of_documents)(text_of(output) or "")
+    except (msgspec.MsgspecError, RecursionError):
+        found = None
+    if found is not None:
+        return found
+    value = value_of(output)
+    return None if value is None else _documents(reading, value)
+
+
+class _Metadata(Struct, gc=False):
+    doc_uri: str
+
+
+class _Retrieved(Struct, gc=False):
+    """A document as mlflow's retriever schema has it; anything else goes the long way."""
+
+    page_content: str
+    metadata: _Metadata
+
+
+class _Glimpsed(Struct, gc=False):
+    """As _Retrieved, without making a text of the content."""
+
+    page_content: Raw
+    metadata: _Metadata
+
+
+_retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
+_glimpsed = msgspec.json.Decoder(list[_Glimpsed]).decode
+
+
+def _usual_documents(text: str) -> list[Document] | None:
+    """The documents, or None if there is one without a doc_uri."""
+    found = [Document(d.metadata.doc_uri, d.page_content) for d in _retrieved(text)]
+    return found if all([d.doc_uri.strip() for d in found]) else None
+
+
+def _glimpse_of_documents(text: str) -> list[Document] | None:
+    """One document for all of them, with content if any has content; None if there is an unusual one."""
+    found = _glimpsed(text)
+    glimpse = [_EMPTY_DOCUMENT] if found else []
+    for document in found:
+        content = bytes(document.page_content)
+        if content[:1] != b'"' or not document.metadata.doc_uri.strip():
+            return None
+        if len(content) > 2:  # more than the two quotes
+            glimpse = [_SOME_DOCUMENT]
+    return glimpse
+
+
+_SOME_DOCUMENT, _EMPTY_DOCUMENT = Document("?", "?"), Document("?", "")
+
+
+def documents_of_span(span: Span) -> list[Document]:
+    """The (doc_uri, content) of the documents that a RETRIEVER span gave; none for other spans."""
+    found = attributes(span)
+    if (found.type or "").strip('"') != "RETRIEVER" or (value := value_of(found.outputs)) is None:
+        return []
+    return _documents(Reading(Trace(Info(), [span])), value)
+
+
+def _documents(reading: Reading, output: Any) -> list[Document]:
+    output = jsontext.structured(output)
+    if isinstance(output, dict):
+        key = next((k for k in DOCUMENT_LIST_KEYS if isinstance(output.get(k), list)), None)
+        output = output[key] if key else [output]
+    if isinstance(output, str):
+        output = [output]
+    if not isinstance(output, list):
+        reading.note(DERIVED_DOCUMENT_EMPTY, "retrieved_context", f"expected documents, got {describe(output)}")
+        return []
+    return [_document(reading, item, f"retrieved_context[{i}]") for i, item in enumerate(output)]
+
+
+def _document(reading: Reading, item: Any, path: str) -> Document:
+    if isinstance(item, str):
+        item = {"content": item}
+    if not isinstance(item, dict):
+        reading.note(DERIVED_DOCUMENT_EMPTY, path, f"expected a document, got {describe(item)}")
+        return Document(None, None)  # type: ignore[arg-type]
+    content = next((item[k] for k in TEXT_KEYS if isinstance(item.get(k), str)), None)
+    uri = _uri(reading, item, path)
+    if uri is None and content is None:
+        reading.note(DERIVED_DOCUMENT_EMPTY, path, f"expected text or a URI, got {describe(item)}")
+    elif uri is None:
+        reading.note(DERIVED_WITHOUT_URI, f"{path}.doc_uri", "the retriever's document has no doc_uri")
+    return Document(uri, content)  # type: ignore[arg-type]
+
+
+def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
+    metadata = item.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    for home in (metadata, item):
+        if isinstance(home.get("doc_uri"), str) and home["doc_uri"].strip():
+            return str(home["doc_uri"])
+    for key in GUESSED_URI_KEYS:
+        for home in (metadata, item):
+            if isinstance(home.get(key), str) and home[key].strip():
+                reading.note(DERIVED_URI_GUESSED, f"{path}.doc_uri", f"taken from `{key}`: {describe(home[key])}")
+                return str(home[key])
+    return None

@@ -1,0 +1,83 @@
+"""One trace while it is read: its root, its spans by type, and who lies below whom."""
+
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.traces.decode import FAILED_CODES, NOTHING, Attributes, Note, Span, Trace
+
+
+class Reading:
+    """One trace while it is being read: its root, its spans by type, and the notes of the readers.
+
+    Without `values` only the verdict matters: a reader may say that there is something by giving a part of it.
+    """
+
+    __slots__ = (
+        *("trace", "values", "notes", "retrievers", "tools", "models", "failed"),
+        *("root", "inputs", "outputs", "metadata", "state", "_top", "_by_id"),
+    )
+
+    def __init__(self, trace: Trace, values: bool = True) -> None:
+        self.trace = trace
+        self.values = values
+        self.notes: list[Note] = trace.notes
+        self.retrievers: list[Span] = []
+        self.tools: list[Span] = []
+        self.models: list[Span] = []
+        self.failed: list[Span] = []
+        orphans: list[Span] = []
+        homes = {"RETRIEVER": self.retrievers, "TOOL": self.tools, "LLM": self.models, "CHAT_MODEL": self.models}
+        for span in trace.spans:
+            kind = span.attributes.type  # type: ignore[union-attr]  # as `attributes` says, without the call
+            if kind is not None and (home := homes.get(kind.strip('"'))) is not None:
+                home.append(span)
+            if not (span.parent_span_id or span.parent_id):
+                orphans.append(span)
+            status = span.status
+            # `code`, without the call. Asking for text is quick; for a Struct that may be a stricter one it is not.
+            text = status is None or isinstance(status, str)
+            if (status or span.status_code if text else status.code) in FAILED_CODES:  # type: ignore[union-attr]
+                self.failed.append(span)
+        # No parent, the earliest if several; if every parent is missing from the trace, the earliest span.
+        self.root = orphans[0] if len(orphans) == 1 else min(orphans or trace.spans, key=start_of, default=None)
+        self._top = self.root.id if self.root else None
+        found = attributes(self.root) if self.root else Attributes()
+        self.inputs = trace.request if found.inputs is NOTHING else found.inputs
+        self.outputs = trace.response if found.outputs is NOTHING else found.outputs
+        self.metadata = trace.info.trace_metadata or trace.info.request_metadata
+        self.state = trace.info.state or trace.info.status
+        self._by_id: dict[str | None, Span] = {}
+
+    def ancestors(self, span: Span) -> list[Span]:
+        """The parents of a span up to the root; a loop in a broken trace ends the walk."""
+        if not self._by_id:
+            self._by_id = {s.id: s for s in self.trace.spans}
+        found: list[Span] = []
+        parent = self._by_id.get(span.parent) if span.parent else None
+        while parent is not None and parent not in found:
+            found.append(parent)
+            parent = self._by_id.get(parent.parent) if parent.parent else None
+        return found
+
+    def outermost(self, spans: list[Span]) -> list[Span]:
+        """The spans that do not lie below another one of them."""
+        # Mostly all are children of the root; asking for the keys themselves saves the calls.
+        parents = [s.parent_span_id or s.parent_id or None for s in spans]
+        if len(spans) == 1 or (parents.count(self._top) == len(parents) and self.root not in spans):
+            return spans
+        # In a broken trace whose parents form a loop, no span is outside: then all are.
+        return [s for s in spans if not any(a in spans for a in self.ancestors(s))] or spans
+
+    def note(self, rule: Rule, path: str, message: str) -> None:
+        self.notes.append((rule, path, message))
+
+
+def attributes(span: Span) -> Attributes:
+    """A decoded trace's spans all have attributes."""
+    found = span.attributes
+    assert found is not None
+    assert not isinstance(found, str)
+    return found
+
+
+def start_of(span: Span) -> int:
+    """When a span began; 0 if it does not say."""
+    return span.start or 0

@@ -1,0 +1,89 @@
+"""The tokens that a trace used: what its models say, in the vocabulary of mlflow or of OpenAI."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.traces.decode import NOTHING, Span, text_of, value_of
+from agent_eval_schema.traces.reading import Reading, attributes
+
+Tokens = tuple[int | None, int | None, int | None]
+"""Input, output and total."""
+
+
+class Usage(Struct, gc=False):
+    """Token counts as mlflow names them, and as OpenAI does."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Output(Struct, gc=False):
+    usage: Usage | None = None
+
+
+_usage = msgspec.json.Decoder(Usage, strict=False).decode
+_output = msgspec.json.Decoder(_Output, strict=False).decode
+
+
+def token_counts(reading: Reading) -> Tokens | None:
+    """The models' usage, but for what lies below a counted span (mlflow#24307); else the trace's, else the root's."""
+    used = {s: tokens for s in reading.models if (tokens := _span_tokens(s)) is not None}
+    if used:
+        counts = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
+        inputs, outputs, totals = [sum(c) if None not in c else _sum_of_known(c) for c in counts]
+        return inputs, outputs, totals
+    stated = _stated(reading.metadata.token_usage) if reading.metadata else None
+    return stated or _stated_in_output(reading.outputs)
+
+
+def _sum_of_known(counts: tuple[int | None, ...]) -> int | None:
+    known = [c for c in counts if c is not None]
+    return sum(known) if known else None
+
+
+def _span_tokens(span: Span) -> Tokens | None:
+    found = attributes(span)
+    return _stated(found.token_usage) or _stated_in_output(found.outputs)
+
+
+def _stated(raw: Raw) -> Tokens | None:
+    if raw is NOTHING:
+        return None
+    try:
+        return counts_of(_usage(text_of(raw) or ""))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return usage_of(value_of(raw))
+
+
+def _stated_in_output(raw: Raw) -> Tokens | None:
+    if raw is NOTHING or b"usage" not in bytes(raw):
+        return None
+    try:
+        usage = _output(text_of(raw) or "").usage
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = value_of(raw)
+        return usage_of(value.get("usage")) if isinstance(value, dict) else None
+    return counts_of(usage) if usage else None
+
+
+def usage_of(usage: Any) -> Tokens | None:
+    """The counts among whatever else stands in a usage that is not of the usual types."""
+    if not isinstance(usage, dict):
+        return None
+    kept = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}
+    return counts_of(msgspec.convert(kept, Usage))
+
+
+def counts_of(usage: Usage) -> Tokens | None:
+    """The counts in either vocabulary; the total is their sum where it is not stated."""
+    given = usage.input_tokens if usage.input_tokens is not None else usage.prompt_tokens
+    made = usage.output_tokens if usage.output_tokens is not None else usage.completion_tokens
+    total = usage.total_tokens
+    if total is None and given is not None and made is not None:
+        total = given + made
+    return None if given is made is total is None else (given, made, total)
