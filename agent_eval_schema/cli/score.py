@@ -87,9 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     too_low = result.below(lowest)
     if arguments.output == "json":
-        print_text(result_json(result, rows=0))
+        print_text(result_json(result.summary()))
     else:
-        print_text(result_text(result, color=in_color()))
+        print_text(result_text(result.summary(), color=in_color()))
     if arguments.html:
         save_page(arguments.html, result.to_html(), "result", arguments)
     if arguments.write_scores:

@@ -9,27 +9,24 @@ sum of so many signs is normal. Of scores that are 0 or 1 this is McNemar's test
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from agent_eval_schema.evaluation.tally import Tally
+from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.result.summary import MetricComparison
-
-if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.result import EvalResult
-
 
 Numbers = np.ndarray[Any, Any]
 
 EXACT, DRAWN, DRAWS = 16, 5_000, 10_000
 
 
-class Comparison:
+class ScoreComparison:
     """What `EvalResult.compare` gives: `summary` has a line a metric, `rows` one for each score that differs (row, key,
     metric, old, new, difference), `only_old` and `only_new` are the keys of rows that the other result lacks."""
 
@@ -47,7 +44,7 @@ class Comparison:
         """The summary as text."""
         from agent_eval_schema.render.result.text import comparison_text
 
-        return comparison_text(self, width)
+        return comparison_text(self.lines, len(self.only_old), len(self.only_new), width)
 
     def __str__(self) -> str:
         return self.to_text()
@@ -56,17 +53,14 @@ class Comparison:
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"
 
 
-def compare(old: EvalResult, new: EvalResult, key: str | None) -> Comparison:
-    """`EvalResult.compare`."""
-    from agent_eval_schema.evaluation.columns import column_of
-
+def compare(old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None) -> ScoreComparison:
+    """Compare the scores of two tables by these metrics; `EvalResult.compare` says what `key` is."""
     if key is None:
-        _require_same_rows(old.metrics_table, new.metrics_table)
-    tables = [_keyed(result.metrics_table, key) for result in (old, new)]
+        _require_same_rows(old, new)
+    tables = [_keyed(table, key) for table in (old, new)]
     shared = tables[0].index.intersection(tables[1].index, sort=False)
     if not len(shared):
         raise EvalSetError("the two results share no row")
-    metrics = [name for name in old.tallies if name in new.tallies]
     lines, changed = [], []
     for metric in metrics:
         before, after = (t.loc[shared, column_of(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
@@ -74,7 +68,7 @@ def compare(old: EvalResult, new: EvalResult, key: str | None) -> Comparison:
         changed.append(_changes(metric, shared, before, after))
     rows = pd.concat(changed, ignore_index=True) if changed else pd.DataFrame()
     only = [t.index.difference(shared, sort=False).tolist() for t in tables]
-    return Comparison(lines, rows, *only)
+    return ScoreComparison(lines, rows, *only)
 
 
 ASKED = ("request_id", "prompt", "request", "inputs")
@@ -119,9 +113,9 @@ def _line(metric: str, before: Numbers, after: Numbers) -> MetricComparison:
     return MetricComparison(
         metric,
         int(both.sum()),
-        Tally(old).mean,
-        Tally(new).mean,
-        Tally(difference).mean,
+        ScoreStats(old).mean,
+        ScoreStats(new).mean,
+        ScoreStats(difference).mean,
         int((difference > 0).sum()),
         int((difference < 0).sum()),
         paired_test(difference),

@@ -6,20 +6,21 @@ import math
 import os
 import re
 import tempfile
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from agent_eval_schema.runtime.extras import missing
-
-if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.result import EvalResult
-
 
 _FOLDER = "eval_result"
 _NOT_ALLOWED = re.compile(r"[^\w\-./ ]")
 
 
-def log_result(result: EvalResult) -> str:
-    """`EvalResult.log_to_mlflow`."""
+def log_result(
+    metrics: Mapping[str, float],
+    params: Mapping[str, str],
+    texts: Mapping[str, Callable[[], str]],
+    write_table: Callable[[str], None],
+) -> str:
+    """Log to the active run, or to a new one; returns its ID. `texts` has the content of each file by its name."""
     try:
         import mlflow
     except ImportError as error:
@@ -28,14 +29,14 @@ def log_result(result: EvalResult) -> str:
     run = active or mlflow.start_run()
     try:
         # mlflow takes few characters in names, and no NaN on every store.
-        numbers = {_NOT_ALLOWED.sub("_", n): v for n, v in result.summary_metrics.items() if not math.isnan(v)}
+        numbers = {_NOT_ALLOWED.sub("_", n): v for n, v in metrics.items() if not math.isnan(v)}
         mlflow.log_metrics(numbers)
-        mlflow.log_params({f"trajectory_{name}": value for name, value in result.options.items()})
-        mlflow.log_text(result.to_html(), f"{_FOLDER}/result.html")
-        mlflow.log_text(result.to_json(), f"{_FOLDER}/result.json")
+        mlflow.log_params(dict(params))
+        for name, text in texts.items():
+            mlflow.log_text(text(), f"{_FOLDER}/{name}")
         with tempfile.TemporaryDirectory() as folder:
             table = os.path.join(folder, "metrics_table.parquet")
-            result.to_parquet(table)
+            write_table(table)
             mlflow.log_artifact(table, _FOLDER)
     finally:
         if active is None:

@@ -12,27 +12,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.findings import Findings
-from agent_eval_schema.evaluation.tally import RESAMPLES, Tally
+from agent_eval_schema.evaluation.score_stats import RESAMPLES, ScoreStats
 from agent_eval_schema.issues import EvalSetError, Severity
-from agent_eval_schema.metrics.catalog import LATENCY
-from agent_eval_schema.render.result.summary import Scored
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.render.result.summary import ResultSummary, Scored, ScorePlot
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.validation.report import issues_frame
 
-if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.comparison import Comparison
-
-
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
+
+WORST_ON_A_PAGE, WORST_INLINE = 20, 3
+"""Rows to look at that are shown."""
+
+LISTED = 10_000
+"""Rows that `to_json` lists; `to_parquet` writes them all."""
 
 
 class EvalResult(Saved):
@@ -58,7 +63,7 @@ class EvalResult(Saved):
         self,
         *,
         metrics: tuple[str, ...],
-        tallies: Mapping[str, Tally],
+        tallies: Mapping[str, ScoreStats],
         row_count: int,
         parts: Callable[[], Iterator[pd.DataFrame]],
         options: Mapping[str, str],
@@ -96,7 +101,7 @@ class EvalResult(Saved):
 
     def percentiles(self, metric: str = LATENCY, shares: tuple[float, ...] = PERCENTILES) -> dict[str, float]:
         """`{"p50": …, "p90": …, "p95": …, "p99": …}` of a metric, by default of the latency in seconds."""
-        return {f"p{share * 100:g}": self._tally(metric).percentile(share) for share in shares}
+        return {f"p{share * 100:g}": self._stats(metric).percentile(share) for share in shares}
 
     def interval(
         self, metric: str, level: float = 0.95, *, resamples: int = RESAMPLES, seed: int = 0
@@ -104,9 +109,9 @@ class EvalResult(Saved):
         """A confidence interval of a metric's mean, by bootstrap; the same seed gives the same one."""
         if not 0 < level < 1:
             raise EvalSetError(f"a level lies between 0 and 1, got {level}")
-        return self._tally(metric).interval(level, resamples=resamples, seed=seed)
+        return self._stats(metric).interval(level, resamples=resamples, seed=seed)
 
-    def _tally(self, metric: str) -> Tally:
+    def _stats(self, metric: str) -> ScoreStats:
         if metric not in self.tallies:
             raise EvalSetError(f"no metric {metric!r} in this result: it has {', '.join(self.tallies) or 'none'}")
         return self.tallies[metric]
@@ -114,13 +119,13 @@ class EvalResult(Saved):
     def by(self, column: str) -> pd.DataFrame:
         """The summary for each value of a column: a line a value, in the order in which they come, with row_count and
         `<metric>/mean` and `/std`. Raises EvalSetError if there is no such column."""
-        groups: dict[str, dict[str, Tally]] = {}
+        groups: dict[str, dict[str, ScoreStats]] = {}
         for part in self.iter_parts():
             if column not in part.columns:
                 raise EvalSetError(f"no column {column!r} to group by: there are {', '.join(map(str, part.columns))}")
             keys = part[column].map(str)
             for key, rows in part.groupby(keys.to_numpy(), sort=False):
-                tallies = groups.setdefault(str(key), {name: Tally() for name in self.tallies})
+                tallies = groups.setdefault(str(key), {name: ScoreStats() for name in self.tallies})
                 for name, tally in tallies.items():
                     tally.add(rows[column_of(name)].to_numpy(np.float64, na_value=np.nan))
         lines = {
@@ -153,7 +158,7 @@ class EvalResult(Saved):
         """The means that are lower than their bound, or that there are not: {metric: mean}. For a gate in CI.
 
         Raises EvalSetError for a metric that the result does not have."""
-        means = {metric: self._tally(metric).mean for metric in bounds}
+        means = {metric: self._stats(metric).mean for metric in bounds}
         return {metric: mean for metric, mean in means.items() if not mean >= bounds[metric]}
 
     @property
@@ -172,41 +177,69 @@ class EvalResult(Saved):
 
     # against another one
 
-    def compare(self, other: EvalResult, *, key: str | None = None) -> Comparison:
+    def compare(self, other: EvalResult, *, key: str | None = None) -> ScoreComparison:
         """What became better and what worse in `other`, row by row, with a paired test.
 
         `key` is a column that says which row is which (such as request_id); by default rows are compared by their
         position. See comparison.py for the test. Raises EvalSetError if rows at one position ask different things, or
         the key does not tell rows apart.
         """
-        from agent_eval_schema.evaluation.comparison import compare
-
-        return compare(self, other, key)
+        metrics = [name for name in self.tallies if name in other.tallies]
+        return compare(self.metrics_table, other.metrics_table, metrics, key)
 
     # pictures and files
+
+    def summary(self, *, worst: int = 0) -> ResultSummary:
+        """The result as plain values, without its table; with `worst`, at most so many of the rows that failed or have
+        the lowest scores, the distributions of the scores, and the first issues."""
+        stats = self.tallies
+        summary = ResultSummary(
+            name=self.name,
+            row_count=self.row_count,
+            metrics=self.metrics,
+            options=self.options,
+            numbers=self.summary_metrics,
+            lines=self.lines,
+            reasons=self.reasons,
+            reason_groups=self.reason_groups,
+            issue_counts=self.issue_counts,
+            failed=sum(rows for value, rows in stats[FAILURE].counts if value) if FAILURE in stats else 0,
+            latency=self.percentiles() if LATENCY in stats and stats[LATENCY].scored else {},
+        )
+        if not worst:
+            return summary
+        from agent_eval_schema.evaluation.worst import worst_rows
+
+        return replace(
+            summary,
+            findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples()],
+            plots=[_plot(name, one) for name, one in stats.items() if name != FAILURE and not one.is_binary],
+            worst=worst_rows(self.iter_parts(), stats, worst) if self.row_count else [],
+        )
 
     def to_text(self, width: int | None = None) -> str:
         """The table of metrics as text."""
         from agent_eval_schema.render.result.text import result_text
 
-        return result_text(self, width)
+        return result_text(self.summary(), width)
 
     def to_json(self) -> str:
         """The summary and the table as JSON; NaN is null."""
         from agent_eval_schema.render.result.json import result_json
 
-        return result_json(self)
+        rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
+        return result_json(self.summary(), islice(rows, LISTED))
 
     def to_html(self) -> str:
         """A standalone page: scores, distributions, the worst rows with both trajectories side by side."""
         from agent_eval_schema.render.result.html import result_page
 
-        return result_page(self)
+        return result_page(self.summary(worst=WORST_ON_A_PAGE))
 
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.result.html import result_inline
 
-        return result_inline(self)
+        return result_inline(self.summary(worst=WORST_INLINE))
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table, a part at a time; cells with objects are JSON text."""
@@ -229,7 +262,14 @@ class EvalResult(Saved):
         there is none). Returns the run's id."""
         from agent_eval_schema.evaluation.mlflow_run import log_result
 
-        return log_result(self)
+        params = {f"trajectory_{name}": value for name, value in self.options.items()}
+        texts = {"result.html": self.to_html, "result.json": self.to_json}
+        return log_result(self.summary_metrics, params, texts, self.to_parquet)
 
     def __repr__(self) -> str:
         return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics>"
+
+
+def _plot(name: str, stats: ScoreStats) -> ScorePlot:
+    bars = stats.tenths if name != LATENCY and stats.is_share else None
+    return ScorePlot(name, stats.distribution, bars, {share: stats.percentile(share) for share in (0.5, 0.9, 0.99)})

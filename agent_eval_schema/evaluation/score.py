@@ -22,8 +22,8 @@ from agent_eval_schema.evaluation.judges import PointwiseMetric
 from agent_eval_schema.evaluation.metrics import Metric, name_of
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_metric
+from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.evaluation.table import Measured, Table
-from agent_eval_schema.evaluation.tally import Tally
 from agent_eval_schema.evaluation.trajectories import (
     SINGLE_TOOL_USE,
     TrajectoryMetric,
@@ -107,7 +107,7 @@ def score_dataset(
 def score_rows(data: Source, options: TrajectoryOptions, format: str, screen: Screen | None) -> EvalResult:
     """The trajectory scores of a source. Of a file nothing a row is kept: its table is read, and scored, again."""
     source, format, left_out = of_turns(data, format)
-    tallies = {name: Tally() for name in options.names}
+    tallies = {name: ScoreStats() for name in options.names}
     findings, unscored = Findings(left_out), Counter[tuple[str, str]]()
     kept: list[dict[str, Any]] | None = None if source.name else []
     rows = 0
@@ -189,8 +189,8 @@ class Scoring:
         ran: bool = False,
     ) -> None:
         self._source, self._metrics, self._options, self._max_workers = source, metrics, options, max_workers
-        self._tallies = {name: Tally() for name in ((LATENCY, FAILURE) if ran else ())}
-        self._tallies |= {name_of(metric): Tally() for metric in metrics}
+        self._tallies = {name: ScoreStats() for name in ((LATENCY, FAILURE) if ran else ())}
+        self._tallies |= {name_of(metric): ScoreStats() for metric in metrics}
         self._findings, self._unscored = Findings(left_out), Counter[tuple[str, str]]()
         self._kept: list[pd.DataFrame] = []
         self._table: pd.DataFrame | None = None

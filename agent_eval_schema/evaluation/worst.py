@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -14,32 +14,32 @@ import pandas as pd
 from agent_eval_schema.evaluation.alignment import aligned
 from agent_eval_schema.evaluation.columns import column_of
 from agent_eval_schema.evaluation.outputs import read_calls
+from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.result.summary import Worst
 from agent_eval_schema.schema import ToolCall
 
-if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.result import EvalResult
-
-
 SHOWN_BESIDE = ("request_id", "prompt", "request", "response", "reference", "error")
 """The cells of a row that are shown with it, those that it has."""
 
 
-def worst_rows(result: EvalResult, most: int) -> list[Worst]:
-    """At most so many rows that failed, or whose scores from 0 to 1 are not all 1; the lowest mean first."""
-    unit = [n for n, t in result.tallies.items() if n not in (LATENCY, FAILURE) and t.is_share]
-    ranked = heapq.nsmallest(most, _ranked(result, unit, most), key=lambda found: found[:2])
-    return [_worst(result, row, cells) for _, row, cells in ranked]
+def worst_rows(parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], most: int) -> list[Worst]:
+    """At most `most` rows of a table that failed, or whose scores from 0 to 1 are not all 1; the lowest mean first."""
+    metrics = [name for name in stats if name not in (LATENCY, FAILURE)]
+    unit = [name for name in metrics if stats[name].is_share]
+    ranked = heapq.nsmallest(most, _ranked(parts, unit, FAILURE in stats, most), key=lambda found: found[:2])
+    return [_worst(metrics, row, cells) for _, row, cells in ranked]
 
 
-def _ranked(result: EvalResult, unit: list[str], most: int) -> Iterator[tuple[float, int, dict[str, Any]]]:
+def _ranked(
+    parts: Iterable[pd.DataFrame], unit: list[str], ran: bool, most: int
+) -> Iterator[tuple[float, int, dict[str, Any]]]:
     """(mean score, row, cells) of the lowest rows of each part; -1 for those that failed."""
-    for part in result.iter_parts():
+    for part in parts:
         means = part[[column_of(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
-        if FAILURE in result.tallies:
+        if ran:
             means = means.mask(part[FAILURE] == 1, -1.0)
         scores = means.to_numpy(np.float64)
         order = np.argsort(scores, kind="stable")  # NaN comes last
@@ -48,8 +48,8 @@ def _ranked(result: EvalResult, unit: list[str], most: int) -> Iterator[tuple[fl
             yield scores[place].item(), int(part.index[place]), cells
 
 
-def _worst(result: EvalResult, row: int, cells: dict[str, Any]) -> Worst:
-    scores = [(n, _number(cells[column_of(n)])) for n in result.tallies if n not in (LATENCY, FAILURE)]
+def _worst(metrics: list[str], row: int, cells: dict[str, Any]) -> Worst:
+    scores = [(n, _number(cells[column_of(n)])) for n in metrics]
     shown = [(n, _text(cells[n])) for n in SHOWN_BESIDE if n in cells and not is_absent(cells[n])]
     calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
     lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])

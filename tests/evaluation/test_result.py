@@ -19,8 +19,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.alignment import aligned
 from agent_eval_schema.evaluation.comparison import paired_test
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.tally import Tally
-from agent_eval_schema.evaluation.worst import worst_rows
+from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from agent_eval_schema.schema import ToolCall
 from tests.conftest import KINDS, Row
@@ -38,7 +37,7 @@ scores = st.lists(st.floats(0, 5, width=16) | st.sampled_from([0, 0.5, 1, NAN]),
 
 @given(scores, st.integers(1, 7))
 def test_a_tally_is_what_numpy_computes(values: list[float], step: int) -> None:
-    tally = Tally()
+    tally = ScoreStats()
     for start in range(0, len(values), step):
         tally.add(np.array(values[start : start + step], np.float64))
     kept = np.array([v for v in values if not math.isnan(v)])
@@ -51,14 +50,14 @@ def test_a_tally_is_what_numpy_computes(values: list[float], step: int) -> None:
 
 
 def test_an_interval_holds_the_mean_and_is_repeatable() -> None:
-    tally = Tally([0.0] * 30 + [1.0] * 70)
+    tally = ScoreStats([0.0] * 30 + [1.0] * 70)
     low, high = tally.interval()
     assert low < 0.7 < high
     assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.7 * 0.3 / 100), rel=0.15)  # that of a proportion
     assert tally.interval() == (low, high)
     assert tally.interval(0.5) > (low, 0)
-    assert Tally([1.0]).interval() == (1, 1)
-    assert all(map(math.isnan, Tally().interval()))
+    assert ScoreStats([1.0]).interval() == (1, 1)
+    assert all(map(math.isnan, ScoreStats().interval()))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -118,7 +117,7 @@ def test_a_file_is_scored_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Mon
     assert sum(1 for _ in found.iter_parts()) == 8
     assert found.metrics_table["trajectory_recall/score"].tolist() == [0, 0.5] * 25
     assert found.metrics_table["n"].astype(int).tolist() == list(range(50))
-    assert [w.row for w in worst_rows(found, 30)] == [*range(0, 50, 2), *range(1, 10, 2)]
+    assert [w.row for w in found.summary(worst=30).worst] == [*range(0, 50, 2), *range(1, 10, 2)]
     assert found.compare(score_trajectories(rows)).rows.empty
 
 

@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.result.summary import ResultSummary
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
-if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.result import EvalResult
-
-
 SCHEMA_VERSION = 1
 
-LISTED = 10_000
-"""Rows that are listed; `EvalResult.to_parquet` writes them all."""
+
+def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> str:
+    """The result as text, with these rows of its table. NaN is null."""
+    return json_text(_plain(_document(result, list(rows))))
 
 
-def result_json(result: EvalResult, *, rows: int = LISTED) -> str:
-    """The result as text; `rows` says how many rows are listed at most. NaN is null."""
-    return json_text(_plain(_document(result, rows)))
-
-
-def _document(result: EvalResult, most: int) -> dict[str, Any]:
-    listed = list(islice(_rows(result), most)) if most else []
+def _document(result: ResultSummary, rows: list[dict[Any, Any]]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "agent-eval-schema", "version": __version__},
         "source": visible(result.name) if result.name else None,
         "options": result.options,
         "metrics": list(result.metrics),
-        "summary_metrics": result.summary_metrics,
+        "summary_metrics": result.numbers,
         "scored": {line.metric: line.scored for line in result.lines},
-        "unscored": result.unscored.to_dict("records"),
+        "unscored": [{"metric": m, "reason": why, "rows": n} for (m, why), n in result.reasons.items()],
         "issue_counts": result.issue_counts,
-        "rows_listed": len(listed),
-        "rows": listed,
+        "rows_listed": len(rows),
+        "rows": rows,
     }
-
-
-def _rows(result: EvalResult) -> Any:
-    for part in result.iter_parts():
-        yield from part.to_dict("records")
 
 
 def _plain(value: Any) -> Any:

@@ -1,14 +1,24 @@
-"""What a report on scores shows, as plain values."""
+"""What a report on scores shows, as plain values.
+
+EvalResult.summary() ──▶ ResultSummary ──▶ text.py, json.py, html.py
+                         lines             a line per metric
+                         reason_groups     why rows have no score
+                         plots, worst      only with `worst`: how scores are distributed, the rows to look at
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
+
+from agent_eval_schema.render.figures import Bar, Distribution
 
 MATCHED, MOVED, EXTRA, MISSING = "matched", "moved", "extra", "missing"
 
 
 class Side(Struct, frozen=True):
-    """A call on one side, and what is to be said of it."""
+    """A call of one trajectory, and how it relates to the other trajectory (`mark`)."""
 
     tool: str
     input: str
@@ -16,24 +26,21 @@ class Side(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A line of the picture; a side without a call is None."""
+    """Calls of both trajectories that are shown side by side; a side without a call is None."""
 
     predicted: Side | None
     reference: Side | None
 
 
-class MetricComparison(Struct, frozen=True):
-    """One metric in both results: over the `rows` that have a score in both, the means, the mean difference, how many
-    rows have a higher and a lower score in the new result, and the p value of the test."""
+class Worst(Struct, frozen=True):
+    """A row with its scores (None: none), the cells to identify it, and its trajectories side by side (None: it does
+    not have both)."""
 
-    metric: str
-    rows: int
-    old: float
-    new: float
-    difference: float
-    higher: int
-    lower: int
-    p_value: float
+    row: int
+    failed: bool
+    scores: list[tuple[str, float | None]]
+    cells: list[tuple[str, str]]
+    lines: list[Line] | None
 
 
 class Scored(Struct, frozen=True):
@@ -46,12 +53,44 @@ class Scored(Struct, frozen=True):
     scored: int
 
 
-class Worst(Struct, frozen=True):
-    """A row with its scores (None: none), the cells to know it by, and its trajectories side by side (None: it does not
-    have both)."""
+class ScorePlot(Struct, frozen=True):
+    """How the scores of a metric are distributed; `bars` if they have bars of their own, and `quantiles` by share."""
 
-    row: int
-    failed: bool
-    scores: list[tuple[str, float | None]]
-    cells: list[tuple[str, str]]
-    lines: list[Line] | None
+    metric: str
+    distribution: Distribution
+    bars: list[Bar] | None
+    quantiles: dict[float, float]
+
+
+class ResultSummary(Struct, frozen=True, kw_only=True):
+    """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
+    first issues, `latency` the percentiles in seconds."""
+
+    name: str | None
+    row_count: int
+    metrics: tuple[str, ...]
+    options: dict[str, str]
+    numbers: dict[str, float]
+    lines: list[Scored]
+    reasons: dict[tuple[str, str], int]
+    reason_groups: list[tuple[str, int, list[str]]]
+    issue_counts: dict[str, int]
+    failed: int
+    latency: dict[str, float]
+    findings: list[tuple[Any, Any, str]] = []
+    plots: list[ScorePlot] = []
+    worst: list[Worst] = []
+
+
+class MetricComparison(Struct, frozen=True):
+    """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
+    rows have a higher and a lower score in the new result, and the p value of the test."""
+
+    metric: str
+    rows: int
+    old: float
+    new: float
+    difference: float
+    higher: int
+    lower: int
+    p_value: float

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from rich.console import Console
 from rich.table import Table
 
 from agent_eval_schema.metrics.catalog import LATENCY
 from agent_eval_schema.render.console import drawn, plural
+from agent_eval_schema.render.result.summary import MetricComparison, ResultSummary
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 
-if TYPE_CHECKING:
-    from agent_eval_schema.evaluation.comparison import Comparison
-    from agent_eval_schema.evaluation.result import EvalResult
 
-
-def result_text(result: EvalResult, width: int | None = None, *, color: bool = False) -> str:
+def result_text(result: ResultSummary, width: int | None = None, *, color: bool = False) -> str:
     """A line a metric, then why rows have no score."""
 
     def draw(console: Console) -> None:
@@ -37,20 +33,21 @@ def result_text(result: EvalResult, width: int | None = None, *, color: bool = F
     return drawn(draw, color, width).lstrip("\n")
 
 
-def comparison_text(comparison: Comparison, width: int | None = None) -> str:
-    """A line a metric: before, after, and whether the difference can be chance."""
+def comparison_text(lines: Iterable[MetricComparison], only_old: int, only_new: int, width: int | None = None) -> str:
+    """A line per metric: before, after, and whether the difference can be chance; then the number of rows in only one
+    of the two results."""
 
     def draw(console: Console) -> None:
         table = _table("metric", "before", "after", "difference", "higher", "lower", "rows", "p")
-        for line in comparison.lines:
+        for line in lines:
             show = shown_as(line.metric)
             numbers = (show(line.old), show(line.new), f"{line.difference:+.3g}")
             counts = (f"{count:,}" for count in (line.higher, line.lower, line.rows))
             table.add_row(visible(line.metric), *numbers, *counts, number(line.p_value))
         console.print(table)
-        for keys, which in ((comparison.only_old, "before"), (comparison.only_new, "after")):
-            if keys:
-                console.print(f"{plural(len(keys), 'row')} only {which}")
+        for rows, which in ((only_old, "before"), (only_new, "after")):
+            if rows:
+                console.print(f"{plural(rows, 'row')} only {which}")
 
     return drawn(draw, False, width).lstrip("\n")
 

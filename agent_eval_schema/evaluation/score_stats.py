@@ -1,8 +1,8 @@
 """Scores → mean, standard deviation, percentiles, a confidence interval.
 
-A tally counts how often each value came, so that a million scores that are 0, 0.5 or 1 are three numbers. Rows without
-a score (NaN) are counted and left out of everything else. The standard deviation is that of a sample (ddof 1), NaN for
-one row, as trajectories.md documents.
+`ScoreStats` counts how often each value occurs, so that a million scores of 0, 0.5 and 1 are three numbers. Rows
+without a score (NaN) are counted and left out of everything else. The standard deviation is that of a sample (ddof 1),
+NaN for one row, as trajectories.md documents.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ RESAMPLES = 2_000
 """Samples that an interval is read from: its ends then differ by about a percent of its width from run to run."""
 
 
-class Tally:
-    """How often each score came, and how many rows have none."""
+class ScoreStats:
+    """The scores of one metric: how often each value occurs, and how many rows have none."""
 
     def __init__(self, scores: Iterable[float] = ()) -> None:
         self._counts: Counter[float] = Counter()
@@ -66,6 +66,11 @@ class Tally:
         found = Distribution()
         found.add(np.repeat(*(np.array(c) for c in zip(*self.counts, strict=True))) if self.scored else np.empty(0))
         return found
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether all scores are 0 or 1, so that the mean says all."""
+        return all(value in (0, 1) for value in self._counts)
 
     @property
     def is_share(self) -> bool:
