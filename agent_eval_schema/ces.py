@@ -20,7 +20,7 @@ _HOME = {
     "read_golden_csv": "formats.ces.golden_file",
     "write_golden_csv": "formats.ces.golden_writer",
     "golden_csv_text": "formats.ces.golden_writer",
-    "golden_template": "formats.ces.golden_writer",
+    "golden_template": "formats.ces.golden_template",
     "read_evaluation": "formats.ces.evaluation",
     "read_evaluations": "formats.ces.evaluation",
     "write_evaluation": "formats.ces.evaluation",
@@ -60,7 +60,8 @@ if TYPE_CHECKING:
         write_evaluations,
     )
     from agent_eval_schema.formats.ces.golden_file import GoldenFile, read_golden_csv
-    from agent_eval_schema.formats.ces.golden_writer import golden_csv_text, golden_template, write_golden_csv
+    from agent_eval_schema.formats.ces.golden_template import golden_template
+    from agent_eval_schema.formats.ces.golden_writer import golden_csv_text, write_golden_csv
     from agent_eval_schema.formats.ces.update import import_request, update_request
     from agent_eval_schema.integrations.ces.client import update_evaluation
 

@@ -45,7 +45,7 @@ def _seconds(text: str) -> float:
 
 
 def _template(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.formats.ces.golden_writer import golden_template
+    from agent_eval_schema.formats.ces.golden_template import golden_template
     from agent_eval_schema.io.atomic import require_place, write_text
 
     if arguments.output is None:

@@ -7,7 +7,9 @@ from typing import Any
 
 from agent_eval_schema.conversion.unread import ALL, Shape, unread
 from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.rows import by_json_names, goldens_of, groups_of, objects, rows_of
+from agent_eval_schema.formats.ces.from_rows import goldens_of, groups_of
+from agent_eval_schema.formats.ces.parts import objects
+from agent_eval_schema.formats.ces.rows import by_json_names, rows_of
 from agent_eval_schema.validation.ces_turns import Given
 
 

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from agent_eval_schema.conversion import ces
 from agent_eval_schema.formats.adk import evalset, one_session
 from agent_eval_schema.formats.ces.evaluation import write_evaluations
+from agent_eval_schema.formats.ces.from_rows import groups_of
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
-from agent_eval_schema.formats.ces.rows import groups_of
 from agent_eval_schema.formats.deepeval import DEEPEVAL
 from agent_eval_schema.formats.langsmith import LANGSMITH
 from agent_eval_schema.formats.layout import Layout

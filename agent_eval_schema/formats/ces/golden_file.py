@@ -14,7 +14,7 @@ from itertools import chain
 from msgspec import Struct
 
 from agent_eval_schema.formats.ces.evaluation import Evaluation
-from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
+from agent_eval_schema.formats.ces.golden_reader import CellFinding, GoldenReader
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, Issue, Severity

@@ -62,11 +62,6 @@ def golden_csv_text(
     return buffer.getvalue(), writer.losses
 
 
-def golden_template() -> str:
-    """A golden CSV to start from: one small evaluation with each of the eight actions."""
-    return golden_csv_text(_TEMPLATE, groups={"Refund happy path": ["Regression"]})[0]
-
-
 class _Taken(NamedTuple):
     """The fields of a message that are still to be said, by JSON name, and where the message stands."""
 
@@ -388,46 +383,3 @@ _EXPECTATIONS: dict[str, Callable[[_Writer, Any, str], list[Cells]]] = {
     "agentTransfer": _Writer._expected_transfer,
 }
 """The conditions and inputs that have an action; the others are losses."""
-
-
-def _expects(**condition: Any) -> dict[str, Any]:
-    return {"expectation": condition}
-
-
-_TEMPLATE: list[dict[str, Any]] = [
-    {
-        "displayName": "Refund happy path",
-        "name": "refund-happy-path",
-        "description": "A customer asks for a refund and sends a photo",
-        "tags": ["refund", "p0"],
-        "golden": {
-            "turns": [
-                {
-                    "steps": [
-                        {"userInput": {"variables": {"customer_id": "C-1"}}},
-                        {"userInput": {"text": "I want a refund, please"}},
-                        _expects(toolCall={"tool": "get_order", "args": {"order_id": "42"}}, note="looks up the order"),
-                        _expects(toolResponse={"tool": "get_order", "response": {}}),
-                        _expects(agentTransfer={"targetAgent": "refunds_agent"}),
-                        _expects(agentResponse={"role": "refunds_agent", "chunks": [{"text": "Please send a photo."}]}),
-                    ]
-                },
-                {
-                    "steps": [
-                        {"userInput": {"image": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}},
-                        {
-                            "userInput": {
-                                "toolResponses": {
-                                    "toolResponses": [{"tool": "scan_receipt", "response": {"output": {"total": 12.5}}}]
-                                }
-                            }
-                        },
-                        _expects(
-                            agentResponse={"role": "refunds_agent", "chunks": [{"text": "Your refund is on its way."}]}
-                        ),
-                    ]
-                },
-            ]
-        },
-    }
-]

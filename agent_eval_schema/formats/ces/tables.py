@@ -17,7 +17,7 @@ from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
 from agent_eval_schema.cells.notes import FindingNote, is_hidden, reading_problems, with_findings
 from agent_eval_schema.formats.ces import golden, inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
-from agent_eval_schema.formats.ces.golden import CellFinding, GoldenReader
+from agent_eval_schema.formats.ces.golden_reader import CellFinding, GoldenReader
 from agent_eval_schema.io.csv import csv_batch, csv_chunks, csv_columns, record_problem
 from agent_eval_schema.io.json import json_elements
 from agent_eval_schema.io.jsonl import jsonl_lines

@@ -1,0 +1,397 @@
+"""The rows of a golden CSV → evaluations, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from agent_eval_schema.formats.ces import inspection, shapes
+from agent_eval_schema.formats.ces.golden import (
+    ACTIONS,
+    COLUMNS,
+    CONVERSATION,
+    IMAGE_TYPES,
+    JSON_COLUMNS,
+    METADATA,
+    REQUIRED,
+    SEPARATOR,
+    Action,
+    Cells,
+    Step,
+)
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe, key_name, names
+from agent_eval_schema.text.privacy import may_quote, quoted
+from agent_eval_schema.text.spelling import match_names
+
+
+class CellFinding(NamedTuple):
+    """What is wrong with a row (None: the header); an empty hint is the rule's own."""
+
+    row: int | None
+    column: str | None
+    rule: Rule
+    message: str
+    hint: str = ""
+    path: str | None = None
+
+
+class GoldenReader:
+    """Reads the rows of a golden CSV, one after the other.
+
+    `evaluations` are those that are complete, each as Evaluation JSON with the names as they stand in the file;
+    `starts` are the rows on which they begin, `groups` says which groups each belongs to, by its display name;
+    `findings` what is wrong. Who reads a long file may take them away in between. `header` names the fields of the rows
+    to come: batches of a list bring their own.
+    """
+
+    def __init__(self, header: Sequence[str], *, parent: str = "") -> None:
+        self.evaluations: list[dict[str, Any]] = []
+        self.starts: list[int] = []
+        self.groups: dict[str, list[str]] = {}
+        self.findings: list[CellFinding] = []
+        self.header = tuple(header)
+        self._parent = parent
+        self._names: dict[str, int] = {}
+        self._ids: dict[str, int] = {}
+        self._current: _Conversation | None = None
+        self._row = -1
+        self.is_readable = self._look_at_header()
+
+    def read(self, row: int, fields: Sequence[str]) -> None:
+        """Take in the next row: its fields, as many as the header has."""
+        cells = {n: c for n, c in zip(self.header, fields, strict=True) if c and not c.isspace()}
+        name = cells.get("display_name")
+        if not cells:
+            self._say(row, None, ces.BLANK_ROW, "the row is blank, it is skipped")
+            return
+        if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
+            self._look_at_characters(row, cells)
+        if name is None:
+            self._conversation(row, cells)
+        else:
+            self._named_row(row, name, cells)
+        self._row = row
+
+    def skip(self, row: int) -> None:
+        """A row that could not be read at all: who knows what it said is not asked for what would be missing."""
+        if self._current is None:
+            self._current = _Conversation(row, None)
+        self._current.rows += 1
+        self._current.turn_has_input = self._current.astray = True
+        self._row = row
+
+    def finish(self) -> None:
+        """There are no more rows."""
+        self._close()
+        self._current = None
+
+    def _say(
+        self, row: int | None, column: str | None, rule: Rule, message: str, hint: str = "", path: str | None = None
+    ) -> None:
+        self.findings.append(CellFinding(row, column, rule, message, hint, path))
+
+    # the header
+
+    def _look_at_header(self) -> bool:
+        unknown = [n for n in self.header if n not in COLUMNS]
+        absent = [n for n in COLUMNS if n not in self.header]
+        meant = match_names(unknown, absent)
+        missing = [n for n in REQUIRED if n in absent]
+        for name in missing:
+            written = next((w for w, m in meant.items() if m == name), None)
+            hint = f"rename the column `{key_name(written)}`" if written else ""
+            self._say(None, name, ces.HEADER, f"expected a column `{name}` in the header", hint)
+        for name in dict.fromkeys(unknown):
+            if meant.get(name) not in missing:
+                hint = f"did you mean `{meant[name]}`?" if name in meant else ""
+                self._say(None, name, ces.COLUMN, f"the column `{name}` is unknown, it is ignored", hint)
+        if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
+            self._say(None, REQUIRED[0], ces.COLUMN, f"expected the columns {names(REQUIRED)} first")
+        return not missing
+
+    # evaluation rows
+
+    def _named_row(self, row: int, name: str, cells: Cells) -> None:
+        acts = "turn_index" in cells or "action_type" in cells
+        if acts and self._current is not None and name == self._current.name:
+            message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
+            self._say(row, "display_name", ces.NAME_ON_CONVERSATION, message)
+            self._conversation(row, cells)
+            return
+        self._close()
+        self._open(row, name, cells)
+        if acts:
+            self._say(row, "display_name", ces.EVALUATION_ROW, "expected an evaluation row, got an action as well")
+            self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
+            return
+        for column in cells:
+            if column in CONVERSATION:
+                self._say(row, column, ces.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored")
+
+    def _open(self, row: int, name: str, cells: Cells) -> None:
+        self._current = conversation = _Conversation(row, name)
+        made = conversation.evaluation
+        made["displayName"] = name
+        made["golden"] = {"turns": conversation.turns}
+        if name in self._names:
+            message = f"{quoted(name)} is the name of row {self._names[name]} already"
+            self._say(row, "display_name", ces.REPEATED_NAME, message)
+        elif groups := _split(cells.get("evaluation_groups", "")):  # a name stands for its first evaluation
+            self.groups[name] = groups
+        self._names.setdefault(name, row)
+        if "evaluation_id" in cells:
+            made["name"] = self._id(row, cells["evaluation_id"].strip())
+        if "description" in cells:
+            made["description"] = cells["description"]
+        if tags := _split(cells.get("tags", "")):
+            made["tags"] = tags
+
+    def _id(self, row: int, text: str) -> str:
+        if text in self._ids:
+            message = f"{quoted(text)} is the id of row {self._ids[text]} already"
+            self._say(row, "evaluation_id", ces.EVALUATION_ID, message)
+        self._ids.setdefault(text, row)
+        return f"{self._parent}/evaluations/{text}" if self._parent else text
+
+    def _close(self) -> None:
+        """The end of an evaluation."""
+        conversation = self._current
+        if conversation is None:
+            return
+        self._end_turn(conversation)
+        if not conversation.rows:
+            message = "the evaluation has no conversation"
+            self._say(conversation.row, "display_name", ces.NO_CONVERSATION, message)
+        if conversation.name is not None:
+            self.evaluations.append(conversation.evaluation)
+            self.starts.append(conversation.row)
+
+    # conversation rows
+
+    def _conversation(self, row: int, cells: Cells) -> None:
+        conversation = self._current
+        if conversation is None:
+            message = "expected an evaluation row first, got a row of a conversation"
+            self._say(row, "display_name", ces.EVALUATION_ROW, message)
+            conversation = self._current = _Conversation(row, None)
+        conversation.rows += 1
+        text = cells.get("turn_index", "")
+        if text != conversation.turn_text or not text:
+            self._turn(row, text, conversation)
+        else:
+            conversation.astray = False
+        step = self._step(row, cells, conversation)
+        if step is not None:
+            conversation.steps.append(step)
+
+    def _turn(self, row: int, text: str, conversation: _Conversation) -> None:
+        """A row whose turn_index is not written as that of the row before."""
+        now, number = conversation.turn, _turn_number(text)
+        is_astray = number is None
+        if number is None or number < max(now, 1) or (not now and number != 1):
+            expected = f"a whole number from {_said(now)} on" if now else "1 for the first turn"
+            self._say(row, "turn_index", ces.TURN_INDEX, f"expected {expected}, got {_got(text)}")
+            number = max(now, number or 1)
+        elif number > now + 1:
+            self._say(row, "turn_index", ces.TURN_GAP, f"expected {_said(now + 1)}, got {_got(text)}")
+        elif not text.strip().isdecimal():
+            self._say(row, "turn_index", ces.TURN_GAP, f"expected {_said(number)}, got {_got(text)}")
+        if number != now or not conversation.turns:
+            self._end_turn(conversation)
+            conversation.start_turn(number)
+            if len(conversation.turns) == shapes.MAX_TURNS + 1:
+                message = f"expected at most {shapes.MAX_TURNS} turns, got more"
+                self._say(row, "turn_index", ces.LIMIT, message)
+        conversation.turn_text, conversation.astray = text, is_astray
+
+    def _end_turn(self, conversation: _Conversation) -> None:
+        if conversation.turns and not conversation.turn_has_input:
+            message = f"turn {conversation.turn} has no input" if may_quote() else "a turn that ends here has no input"
+            self._say(self._row, "action_type", ces.TURN_WITHOUT_INPUT, message)
+
+    def _step(self, row: int, cells: Cells, conversation: _Conversation) -> Step | None:
+        name = cells.get("action_type", "").strip()
+        action = ACTIONS.get(name)
+        if action is None:
+            conversation.turn_has_input = True  # it may well have been one
+            self._unknown_action(row, name)
+            return None
+        if name.startswith("INPUT"):
+            conversation.turn_has_input = True
+        if not cells.keys() <= _ALLOWED[name]:
+            self._look_at_unused(row, cells, action, name)
+        values: dict[str, Any] = cells
+        for column in action.required:
+            if column not in cells:
+                self._say(row, column, ces.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
+                values = {}
+        for column in _READ_BY[name]:
+            if column in cells:
+                values = values and {**values, column: self._read_cell(row, column, cells)}
+        if not values or (values is not cells and any(v is _UNREADABLE for v in values.values())):
+            return None
+        return action.step(values)
+
+    def _unknown_action(self, row: int, name: str) -> None:
+        is_guessed = bool(name) and may_quote()  # a guess says something of the cell
+        close = match_names([name], [action.lower() for action in ACTIONS], cutoff=0.8) if is_guessed else {}
+        hint = f"did you mean {close[name].upper()}?" if close else f"use one of {names(ACTIONS)}"
+        self._say(row, "action_type", ces.ACTION, f"expected an action, got {_got(name)}", hint)
+
+    def _look_at_unused(self, row: int, cells: Cells, action: Action, name: str) -> None:
+        for column in cells:
+            if column in METADATA:
+                message = f"`{column}` belongs on the evaluation row, it is ignored here"
+                self._say(row, column, ces.METADATA_ON_CONVERSATION, message)
+            elif column in CONVERSATION and column not in action.columns:
+                self._say(row, column, ces.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
+
+    def _look_at_characters(self, row: int, cells: Cells) -> None:
+        for column, text in cells.items():
+            if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
+                self._say(row, column, ces.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
+            if "\0" in text:
+                self._say(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
+
+    # cells that are more than text
+
+    def _read_cell(self, row: int, column: str, cells: Cells) -> Any:
+        if column == "image_content":
+            return self._image(row, cells)
+        if column == "image_mime_type":
+            return self._image_type(row, cells[column])
+        return self._object(row, column, cells[column])
+
+    def _object(self, row: int, column: str, text: str) -> Any:
+        try:
+            found = shapes.object_decoder().decode(text)
+            if shapes.repeats_no_key(text, found):
+                return found
+        except (msgspec.DecodeError, ValueError, RecursionError):
+            pass
+        return self._suspect_object(row, column, text)
+
+    def _suspect_object(self, row: int, column: str, text: str) -> Any:
+        value = inspection.parse_keeping_repeats(text)
+        if isinstance(value, jsontext.Malformed):
+            self._say(row, column, value.rule, value.message)
+            return _UNREADABLE
+        if not isinstance(value, dict):
+            self._say(row, column, ces.JSON_CELL, f"expected a JSON object, got {describe(value)}")
+            return _UNREADABLE
+        findings = inspection.inspect_object(value, column)
+        for finding in findings:
+            rule = ces.JSON_CELL if finding.rule in (ces.REPEATED_KEY, ces.FIELD_TYPE) else finding.rule
+            self._say(row, column, rule, finding.message, finding.hint, finding.path)
+        return _UNREADABLE if any(f.rule.severity == "error" for f in findings) else value
+
+    def _image_type(self, row: int, text: str) -> Any:
+        kind = text.strip().lower()
+        if kind in IMAGE_TYPES:
+            return kind
+        hint = "write image/jpeg" if kind == "image/jpg" else ""
+        message = f"expected one of {names(IMAGE_TYPES)}, got {describe(text)}"
+        self._say(row, "image_mime_type", ces.IMAGE, message, hint)
+        return _UNREADABLE
+
+    def _image(self, row: int, cells: Cells) -> Any:
+        text = cells["image_content"].strip()
+        data: bytes | None
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            data = self._unusual_image(row, text)
+            if data is None:
+                return _UNREADABLE
+            text = base64.b64encode(data).decode()
+        kind = cells.get("image_mime_type", "").strip().lower()
+        if kind in IMAGE_TYPES and not IMAGE_TYPES[kind](data):
+            found = next((known for known, begins in IMAGE_TYPES.items() if begins(data)), "") if may_quote() else ""
+            message = (
+                f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
+            )
+            self._say(row, "image_content", ces.IMAGE, message, f"write {found}" if found else "")
+            return _UNREADABLE
+        return text
+
+    def _unusual_image(self, row: int, text: str) -> bytes | None:
+        """The bytes of base64 in another spelling, or None; both are said."""
+        if text.startswith(("b'", 'b"')):
+            hint = "write base64.b64encode(data).decode()"
+            self._say(row, "image_content", ces.IMAGE, "expected base64, got bytes as Python prints them", hint)
+            return None
+        plain = _DATA_URI.sub("", text)
+        data = inspection.decode_base64(re.sub(r"\s", "", plain))
+        if data is None:
+            self._say(row, "image_content", ces.IMAGE, f"expected base64, got {describe(text)}")
+            return None
+        said = "a data: URI" if plain != text else "the URL-safe alphabet, line breaks or no padding"
+        self._say(row, "image_content", ces.IMAGE_SPELLING, f"expected plain base64, got {said}: it is read")
+        return data
+
+
+class _Conversation:
+    """The evaluation that is being read. Without a name, its row is missing."""
+
+    def __init__(self, row: int, name: str | None) -> None:
+        self.row, self.name = row, name
+        self.evaluation: dict[str, Any] = {}
+        self.turns: list[dict[str, Any]] = []
+        self.steps: list[Step] = []
+        self.rows = self.turn = 0
+        self.turn_text = ""
+        self.turn_has_input = False
+        self.astray = False
+        """Whether the last row may as well be one of the next turn: it could not be read, or its turn_index not."""
+
+    def start_turn(self, number: int) -> None:
+        self.steps = []
+        self.turns.append({"steps": self.steps})
+        self.turn, self.turn_has_input = number, self.astray
+
+
+class _Unreadable:
+    pass
+
+
+_UNREADABLE = _Unreadable()
+"""In place of the value of a cell that could not be read (and something was said)."""
+
+_READ = frozenset((*JSON_COLUMNS, "image_content", "image_mime_type"))
+_READ_BY = {name: tuple(c for c in action.columns if c in _READ) for name, action in ACTIONS.items()}
+_ALLOWED = {name: frozenset((*REQUIRED, *action.columns)) for name, action in ACTIONS.items()}
+_formula_signs = frozenset("=+-@")
+_first_letter = itemgetter(0)
+_DATA_URI = re.compile(r"^data:[^,]*;base64,", re.IGNORECASE)
+_TURN = re.compile(r"\s*(\d{1,9})(\.0+)?\s*", re.ASCII)
+
+
+def _turn_number(text: str) -> int | None:
+    found = _TURN.fullmatch(text)
+    return int(found[1]) if found else None
+
+
+def _said(number: int) -> str:
+    """The number of a turn, which stands in a cell."""
+    return str(number) if may_quote() else "the number that follows"
+
+
+def _action(name: str) -> str:
+    return name if may_quote() else "the action"
+
+
+def _got(text: str) -> str:
+    return describe(text) if text else "a blank cell"
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(SEPARATOR) if part.strip()]

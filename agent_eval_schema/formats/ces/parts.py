@@ -1,0 +1,72 @@
+"""The parts of which evaluations and their results are made, as rows say them: texts, calls, expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_eval_schema.text import jsontext
+
+Object = Mapping[str, Any]
+Row = dict[str, Any]
+
+EXPECTATIONS = "expectations"
+"""The key of custom_expected under which the expectations stand that no column says, as the API writes them."""
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; of what is no list, none."""
+    return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
+
+
+def without_none(value: dict[str, Any]) -> dict[str, Any]:
+    """The dict without the keys whose value is None."""
+    return {k: v for k, v in value.items() if v is not None}
+
+
+def json_text(value: Any) -> str:
+    return jsontext.encode(value).decode()
+
+
+def tool_name(given: Object) -> str:
+    """What a ToolCall or ToolResponse names its tool: `tool`, or toolset and id with a slash between."""
+    toolset = given.get("toolsetTool")
+    if isinstance(toolset, dict):
+        return f"{toolset.get('toolset', '')}/{toolset.get('toolId', '')}"
+    return str(given.get("tool") or given.get("displayName") or "?")
+
+
+def tool_call(call: Object) -> Row:
+    return {"tool_name": tool_name(call), "tool_input": call.get("args") if isinstance(call.get("args"), dict) else {}}
+
+
+def text_of(message: Object) -> str | None:
+    """The text of a Message {role, chunks}."""
+    chunks = objects(message.get("chunks"))
+    texts = [t for c in chunks for t in (c.get("text"), c.get("transcript")) if isinstance(t, str)]
+    return "".join(texts) if texts else None
+
+
+def expected_texts(expected: Sequence[Object]) -> tuple[list[str], list[str]]:
+    """The texts that the agents are to say, and who says them."""
+    responses = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
+    texts = [text for r in responses if (text := text_of(r)) is not None]
+    return texts, [r["role"] for r in responses if isinstance(r.get("role"), str)]
+
+
+def expected_calls(expected: Sequence[Object]) -> list[Row] | None:
+    """The calls that are expected; none at all is an expectation only where it is said."""
+    calls = [tool_call(e["toolCall"]) for e in expected if isinstance(e.get("toolCall"), dict)]
+    return calls or ([] if any(e.get("noToolCalls") is True for e in expected) else None)
+
+
+def has_column(expectation: Object) -> bool:
+    """Whether the columns of a row say all of an expectation."""
+    call, response = expectation.get("toolCall"), expectation.get("agentResponse")
+    if isinstance(call, dict):
+        return expectation.keys() == {"toolCall"} and call.keys() == {"tool", "args"}
+    if isinstance(response, dict):
+        chunks = objects(response.get("chunks"))
+        plain = all(chunk.keys() == {"text"} for chunk in chunks) and len(chunks) == 1
+        return expectation.keys() == {"agentResponse"} and response.keys() <= {"role", "chunks"} and plain
+    return expectation == {"noToolCalls": True}
