@@ -297,8 +297,8 @@ def _whole(source: Source) -> Iterator[pa.RecordBatch]:
     """The batches of the source, none of which lacks a cell that could not be read."""
     start = 0
     for batch in source.batches():
-        for row, problems in enumerate(reading_problems(batch), start):
-            for column, _, message in problems:
-                raise EvalSetError(f"row {row}{f', column {column}' if column else ''}: {message}")
+        for row, (problem, *_) in reading_problems(batch).items():
+            place = f", column {problem.column}" if problem.column else ""
+            raise EvalSetError(f"row {start + row}{place}: {problem.message}")
         start += batch.num_rows
         yield batch.select(own_columns(batch.schema))

@@ -40,6 +40,19 @@ class Rule(Struct, frozen=True):
     good: tuple[dict[str, Any], ...] = ()
 
 
+class Finding(Struct, frozen=True):
+    """One thing that is wrong: the rule that it breaks, what is the matter, and where. A log adds the row.
+
+    Without a `column` it concerns the whole row; without a `hint` that of the rule holds.
+    """
+
+    rule: Rule
+    message: str
+    column: str | None = None
+    path: str | None = None
+    hint: str = ""
+
+
 class Issue(Struct, frozen=True):
     """One finding. `row` is the 0-based position in the input, or None when it concerns the whole data set."""
 

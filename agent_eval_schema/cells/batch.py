@@ -3,11 +3,11 @@
 Readers (io/) mark a column of JSON texts in its field's metadata; everything else follows from the Arrow type.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.notes import _ROLE_LINE, _ROLE_READING, LINE, READING, READING_TYPE, Problem, free
+from agent_eval_schema.cells.notes import Notes, is_hidden, with_line_texts, with_notes, without_notes
 
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
@@ -37,23 +37,26 @@ def repeated(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_batch(
-    columns: dict[str, tuple[pa.Array, bool]],
-    problems: dict[int, list[Problem]],
-    size: int,
-    lines: dict[int, str] | None = None,
+    columns: Mapping[str, tuple[pa.Array, bool]], notes: Notes, size: int, lines: Mapping[int, str] | None = None
 ) -> pa.RecordBatch:
-    """A record batch of cells: per column an array and whether it holds JSON texts; the reader's problems; and the
+    """A record batch of cells: per column an array and whether it holds JSON texts; the reader's notes; and the
     original text of the rows that are none."""
     arrays = [array for array, _ in columns.values()]
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
-    if lines:
-        arrays.append(pa.array([lines.get(i) for i in range(size)], pa.string()))
-        fields.append(pa.field(free(LINE, columns), pa.string(), metadata=_ROLE_LINE))
-    if problems or not columns:
-        rows = [
-            [{"column": c, "code": code, "message": m} for c, code, m in problems.get(i, ())] or None
-            for i in range(size)
-        ]
-        arrays.append(pa.array(rows, READING_TYPE))
-        fields.append(pa.field(free(READING, columns), READING_TYPE, metadata=_ROLE_READING))
+    # Arrow forgets the number of rows of a batch without columns
+    batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)) if columns else without_notes(size)
+    return with_notes(with_line_texts(batch, lines or {}), notes)
+
+
+def with_columns(
+    batch: pa.RecordBatch, made: Mapping[str, Sequence[str | None]], taken: Container[str]
+) -> pa.RecordBatch:
+    """The batch with new columns of JSON texts, then its own but for those that are `taken` or made anew."""
+    arrays = [pa.array(texts, pa.string()) for texts in made.values()]
+    fields = [pa.field(name, pa.string(), metadata=JSON_CELLS) for name in made]
+    kept = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in taken and f.name not in made)]
+    arrays += [batch.column(i) for i in kept]
+    fields += [batch.schema.field(i) for i in kept]
+    if not arrays:
+        return without_notes(batch.num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -2,145 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import list_array
-from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.issues import Finding, Rule, Severity
+from agent_eval_schema.rules import RULES
 
-READING = "__reading_problems__"
-"""list<struct<column, code, message>> a row; a problem without a column concerns the whole row."""
+NOTES = "__notes__"
+"""list<NOTE> a row: what its reader, a fix or its format found; null where all is well."""
 
 LINE = "__line__"
 """The original text of a line that is no row: handed back with the invalid rows, never part of a normalised one."""
 
-REPAIRS = "__repairs__"
-"""list<struct<column, path, message>> a row: which of its cells were repaired, where, and what they were."""
-
-FINDINGS = "__findings__"
-"""list<struct<code, column, path, message, hint>> a row: what a format that looks across rows found in each."""
-
-_ROLE_FINDINGS = {b"cells": b"findings"}
-_ROLE_READING = {b"cells": b"reading"}
-_ROLE_LINE = {b"cells": b"line"}
-_ROLE_REPAIRS = {b"cells": b"repairs"}
-_ROLE_PLAIN = {b"cells": b"plain"}
-
-_OF_READERS = (_ROLE_READING, _ROLE_REPAIRS, _ROLE_FINDINGS, _ROLE_PLAIN)
-"""Columns that readers add to those of the user."""
-
-READING_TYPE = pa.list_(pa.struct([("column", pa.string()), ("code", pa.string()), ("message", pa.string())]))
-REPAIRS_TYPE = pa.list_(pa.struct([("column", pa.string()), ("path", pa.string()), ("message", pa.string())]))
-
-FINDINGS_TYPE = pa.list_(pa.struct([(name, pa.string()) for name in ("code", "column", "path", "message", "hint")]))
-
 PLAIN = "__plain_requests__"
-"""bool: which requests are plain chats as this package writes them (request.py), so that they need not be read again,
-nor written anew."""
+"""bool: which requests are plain chats as this package writes them (decoding/requests.py), so that they need not be
+read again, nor written anew."""
 
-Problem = tuple[str | None, str, str]
-"""What a reader says of a row: the column (None: the whole row), the code of the rule, the message."""
+_NOTES, _LINE, _PLAIN = {b"cells": b"notes"}, {b"cells": b"line"}, {b"cells": b"plain"}
+"""The metadata of hidden columns: only readers mark fields, what users give is stripped."""
 
-FindingNote = tuple[str, str | None, str | None, str, str]
-"""A finding of a format: the code of the rule, the column, the path, the message, the hint."""
+Notes = dict[int, list[Finding]]
+"""What was found in rows, by the row of a batch."""
 
-RepairNote = tuple[str, str, str]
-"""What is said of a repaired cell: its column, the path of what changed in it, the message."""
-
-
-def reading_problems(batch: pa.RecordBatch) -> list[list[Problem]]:
-    """What the reader said of each row (nothing at all if all was well)."""
-    at = _with_role(batch.schema, _ROLE_READING)
-    rows = batch.column(at).to_pylist() if at is not None else []
-    return [[(p["column"], p["code"], p["message"]) for p in row or ()] for row in rows]
+NOTE = pa.struct([(name, pa.string()) for name in ("code", "column", "path", "message", "hint")])
+"""One issue in a checked batch, and one finding beside the cells; name and severity follow from the code."""
 
 
-def with_repairs(batch: pa.RecordBatch, notes: dict[int, list[RepairNote]]) -> pa.RecordBatch:
-    """The batch with what is said of its repaired cells."""
+def without_notes(size: int) -> pa.RecordBatch:
+    """So many rows without a column of their own, on which notes can be put."""
+    fields = [pa.field(NOTES, pa.list_(NOTE), metadata=_NOTES)]
+    return pa.RecordBatch.from_arrays([pa.nulls(size, pa.list_(NOTE))], schema=pa.schema(fields))
+
+
+def with_notes(batch: pa.RecordBatch, notes: Notes) -> pa.RecordBatch:
+    """The batch with these notes on its rows, behind those that it has."""
     if not notes:
         return batch
-    rows = [
-        [{"column": c, "path": path, "message": m} for c, path, m in notes.get(i, ())] or None
-        for i in range(batch.num_rows)
-    ]
-    field = pa.field(free(REPAIRS, batch.schema.names), REPAIRS_TYPE, metadata=_ROLE_REPAIRS)
-    arrays = [*batch.columns, pa.array(rows, REPAIRS_TYPE)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
+    at = _hidden(batch.schema, _NOTES)
+    rows: list[list[dict[str, Any]] | None] = [None] * batch.num_rows if at is None else batch.column(at).to_pylist()
+    for row, found in notes.items():
+        rows[row] = [*(rows[row] or ()), *map(_as_note, found)]
+    return _with_hidden(batch, NOTES, pa.array(rows, pa.list_(NOTE)), _NOTES, at)
 
 
-def repair_notes(batch: pa.RecordBatch) -> list[list[RepairNote]]:
-    """What is said of the repaired cells of each row (nothing at all if there are none)."""
-    at = _with_role(batch.schema, _ROLE_REPAIRS)
-    rows = batch.column(at).to_pylist() if at is not None else []
-    return [[(n["column"], n["path"], n["message"]) for n in row or ()] for row in rows]
+def _as_note(finding: Finding) -> dict[str, Any]:
+    return {
+        "code": finding.rule.code,
+        "column": finding.column,
+        "path": finding.path or finding.column,
+        "message": finding.message,
+        "hint": finding.hint,
+    }
 
 
-def with_findings(batch: pa.RecordBatch, notes: dict[int, list[FindingNote]]) -> pa.RecordBatch:
-    """The batch with what its format found in its rows."""
-    if not notes:
+def notes_on(batch: pa.RecordBatch) -> Notes:
+    """The notes on the rows that have any."""
+    at = _hidden(batch.schema, _NOTES)
+    if at is None:
+        return {}
+    rows = enumerate(batch.column(at).to_pylist())
+    return {row: [_as_finding(note) for note in notes] for row, notes in rows if notes}
+
+
+def _as_finding(note: dict[str, Any]) -> Finding:
+    return Finding(RULES[note["code"]], note["message"], note["column"], note["path"], note["hint"])
+
+
+def reading_problems(batch: pa.RecordBatch) -> Notes:
+    """What could not be read: cells, and (without a column) whole rows."""
+    found = {row: list(filter(is_unread, findings)) for row, findings in notes_on(batch).items()}
+    return {row: findings for row, findings in found.items() if findings}
+
+
+def is_unread(finding: Finding) -> bool:
+    """Whether there is a cell or a row of which only this is known: the rules of family 0."""
+    return finding.rule.code.startswith("AE0")
+
+
+def rename_notes(batch: pa.RecordBatch, ours: Mapping[str, str]) -> pa.RecordBatch:
+    """The batch whose notes on cells that could not be read name the columns that these became."""
+    at = _hidden(batch.schema, _NOTES)
+    if at is None:
         return batch
-    keys = [field.name for field in FINDINGS_TYPE.value_type]
-    rows = [[dict(zip(keys, n, strict=True)) for n in notes.get(i, ())] or None for i in range(batch.num_rows)]
-    field = pa.field(free(FINDINGS, batch.schema.names), FINDINGS_TYPE, metadata=_ROLE_FINDINGS)
-    arrays = [*batch.columns, pa.array(rows, FINDINGS_TYPE)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*batch.schema, field]))
+    notes = {
+        row: [replace(f, column=ours.get(f.column or "", f.column), path=None) if is_unread(f) else f for f in found]
+        for row, found in notes_on(batch).items()
+    }
+    return with_notes(batch.remove_column(at), notes)
 
 
-def findings_in(batch: pa.RecordBatch) -> list[list[FindingNote]]:
-    """What the format found in each row (nothing at all if all was well)."""
-    at = _with_role(batch.schema, _ROLE_FINDINGS)
-    rows = batch.column(at).to_pylist() if at is not None else []
-    return [[(n["code"], n["column"], n["path"], n["message"], n["hint"]) for n in row or ()] for row in rows]
+def with_line_texts(batch: pa.RecordBatch, lines: Mapping[int, str]) -> pa.RecordBatch:
+    """The batch with the original texts of the lines that are no rows."""
+    texts = pa.array([lines.get(row) for row in range(batch.num_rows)], pa.string())
+    return _with_hidden(batch, LINE, texts, _LINE) if lines else batch
+
+
+def line_texts(batch: pa.RecordBatch) -> pa.Array | None:
+    """The original text of each line that is no row (null for the others), if there is one in the batch."""
+    at = _hidden(batch.schema, _LINE)
+    return None if at is None else batch.column(at)
 
 
 def with_plain_requests(batch: pa.RecordBatch, plain: pa.Array) -> pa.RecordBatch:
     """The batch with the knowledge which of its requests are plain chats."""
-    field = pa.field(free(PLAIN, batch.schema.names), pa.bool_(), metadata=_ROLE_PLAIN)
-    return batch.append_column(field, plain)
+    return _with_hidden(batch, PLAIN, plain, _PLAIN)
 
 
 def plain_requests(batch: pa.RecordBatch) -> list[bool]:
-    """For each row whether its request is known to be a plain chat."""
-    at = _with_role(batch.schema, _ROLE_PLAIN)
-    return [False] * batch.num_rows if at is None else [v is True for v in batch.column(at).to_pylist()]
-
-
-def lines(batch: pa.RecordBatch) -> pa.Array | None:
-    """The original texts of the lines that are no rows, if there are any."""
-    at = _with_role(batch.schema, _ROLE_LINE)
-    return None if at is None else batch.column(at)
+    """For each row whether its request is known to be a plain chat; an empty list if nothing is known."""
+    at = _hidden(batch.schema, _PLAIN)
+    return [] if at is None else [v is True for v in batch.column(at).to_pylist()]
 
 
 def filled_rows(batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
     """The rows where there is something in the column, readable or not."""
     at = batch.schema.get_field_index(name)
     filled = np.zeros(batch.num_rows, bool) if at < 0 else np.asarray(batch.column(at).is_valid()).astype(bool)
-    for row, problems in enumerate(reading_problems(batch)):
-        filled[row] |= any(column == name for column, _, _ in problems)
+    filled[[row for row, found in reading_problems(batch).items() if any(f.column == name for f in found)]] = True
     return filled
 
 
-def _with_role(schema: pa.Schema, role: dict[bytes, bytes]) -> int | None:
+def _hidden(schema: pa.Schema, role: dict[bytes, bytes]) -> int | None:
     return next((i for i, field in enumerate(schema) if field.metadata == role), None)
 
 
-def original_lines(batch: pa.RecordBatch) -> pa.Array | None:
-    """The original text of each line that is no row (null for the others), if there is one in the batch."""
-    at = _with_role(batch.schema, _ROLE_LINE)
-    return None if at is None else batch.column(at)
+def _with_hidden(
+    batch: pa.RecordBatch, name: str, array: pa.Array, role: dict[bytes, bytes], at: int | None = None
+) -> pa.RecordBatch:
+    """The batch with a hidden column, in the place of one that it has or behind the others."""
+    if at is not None:
+        return batch.set_column(at, batch.schema.field(at), array)
+    return batch.append_column(pa.field(free(name, batch.schema.names), array.type, metadata=role), array)
 
 
 def is_hidden(field: pa.Field) -> bool:
-    """Whether a column is the reader's, not the user's: only readers mark fields, what users give is stripped."""
-    return field.metadata in (*_OF_READERS, _ROLE_LINE)
+    """Whether a column is the reader's, not the user's."""
+    return field.metadata in (_NOTES, _LINE, _PLAIN)
 
 
 def own_columns(schema: pa.Schema) -> list[int]:
     """The places of the user's columns, and of the original lines."""
-    return [i for i, field in enumerate(schema) if field.metadata not in _OF_READERS]
+    return [i for i, field in enumerate(schema) if field.metadata not in (_NOTES, _PLAIN)]
 
 
 def free(name: str, taken: Container[str]) -> str:
@@ -148,18 +155,6 @@ def free(name: str, taken: Container[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-NOTE = pa.struct(
-    [
-        ("code", pa.string()),
-        ("column", pa.string()),
-        ("path", pa.string()),
-        ("message", pa.string()),
-        ("hint", pa.string()),
-    ]
-)
-"""One issue as it stands in the `issues` column of a checked batch; name and severity follow from the code."""
 
 
 class IssueLog:
@@ -182,6 +177,11 @@ class IssueLog:
         self.notes.append((rule.code, column, path or column, message, hint or rule.hint))
         if rule.severity is Severity.ERROR:
             self.failed.add(row)
+
+    def add_finding(self, row: int, finding: Finding, column: str | None = None) -> None:
+        """Log what was found in `row`, of `column` if the finding names none."""
+        place = finding.column or column
+        self.add(finding.rule, row, place, finding.message, path=finding.path, hint=finding.hint)
 
     def to_arrow(self) -> pa.Array:
         """A list<NOTE> array with one entry a row, the issues of a row in the order they were found."""

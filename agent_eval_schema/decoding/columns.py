@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.decoding.diagnose import Problem, diagnose
+from agent_eval_schema.decoding.diagnose import diagnose
 from agent_eval_schema.decoding.values import FAILED, Values
-from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, retrieval, tools
 from agent_eval_schema.schema import Contexts, Count, Document, Facts, Guidelines, ToolCall, Trajectory
 from agent_eval_schema.text import jsontext
@@ -44,13 +44,14 @@ class Shape(Struct, frozen=True):
                 return self.rules[key]
         return self.otherwise
 
-    def problems(self, value: Any, path: str) -> list[tuple[Rule, Problem]]:
+    def problems(self, value: Any, path: str) -> list[Finding]:
         """What is wrong with a value, at places below `path`, and the rules that this breaks."""
         value = self.prepare(value) if self.prepare else value
-        return [(self.rule(p.field, p.kind), p) for p in diagnose(self.type, value, path)]
+        found = diagnose(self.type, value, path)
+        return [Finding(self.rule(p.field, p.kind), p.message, path=p.path, hint=p.hint) for p in found]
 
 
-Typed = tuple[Any, list[tuple[Rule, Problem]]]
+Typed = tuple[Any, list[Finding]]
 """A typed value or FAILED, and what is wrong with what it was made of."""
 
 
@@ -161,8 +162,8 @@ def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog, re
         log.add(value.rule, row, name, value.message)
         return FAILED
     typed, problems = read(value, name)
-    for rule, problem in problems:
-        log.add(rule, row, name, problem.message, path=problem.path, hint=problem.hint)
+    for problem in problems:
+        log.add_finding(row, problem, name)
     return typed
 
 
@@ -173,7 +174,7 @@ def typed_value(name: str, value: Any, path: str) -> Typed:
     with suppress(msgspec.ValidationError):
         return msgspec.convert(value, shape.type), []
     problems = shape.problems(value, path)
-    if any(rule.severity is Severity.ERROR for rule, _ in problems):
+    if any(problem.rule.severity is Severity.ERROR for problem in problems):
         return FAILED, problems
     return (shape.keep(value) if shape.keep else FAILED), problems
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import filtered, is_text, simplified, text_views, to_values
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.hashing import Array, hash_texts
-from agent_eval_schema.cells.notes import original_lines
+from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.schema import COLUMNS, JSON_COLUMNS
 from agent_eval_schema.text.jsontext import (
@@ -54,7 +54,7 @@ def fingerprints(rows: pa.RecordBatch, given: pa.RecordBatch, unread: dict[str, 
             hashes = _texts(_said(cells.texts, cells.json))
             # Apart from cells that can be read: text that is no list yet is another thing than the list.
             found[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
-    lines = original_lines(given)
+    lines = line_texts(given)
     if lines is not None:
         found[ORIGINAL_LINE] = _texts(lines.to_pylist())
     return {name: hashes for name, hashes in found.items() if hashes.any()}

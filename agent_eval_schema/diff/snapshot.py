@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.hashing import Array
-from agent_eval_schema.cells.notes import original_lines
+from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, fingerprints, mixed, name_hash
 from agent_eval_schema.diff.matching import row_keys
 from agent_eval_schema.formats.opening import open_source
@@ -183,7 +183,7 @@ def _unread(given: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[in
 def _values(name: str, given: pa.RecordBatch, checked: pa.RecordBatch, unread: list[int], places: Array) -> list[Any]:
     """The values of a column at some places of a batch."""
     if name == ORIGINAL_LINE:
-        lines = original_lines(given)
+        lines = line_texts(given)
         return [None] * len(places) if lines is None else [lines[at].as_py() for at in places.tolist()]
     rows = rows_of(checked)
     at = rows.schema.get_field_index(name)

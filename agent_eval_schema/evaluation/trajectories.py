@@ -128,9 +128,9 @@ def _canonical(batch: pa.RecordBatch, plan: Plan, log: IssueLog) -> tuple[pa.Rec
     format = find_format(plan.format)
     read = batch if _is_ready(batch) else format.read(batch)
     if _is_ready(read):
-        for row, problems in enumerate(reading_problems(read)):
-            for column, code, message in problems:
-                log.add(RULES[code], row, column, message)
+        for row, problems in reading_problems(read).items():
+            for problem in problems:
+                log.add_finding(row, problem)
         return read, log
     checked = check_batch(batch, replace(plan, columns=True))
     origins = format.origins

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import islice
-from typing import Any
 
 import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.notes import filled_rows, is_hidden
+from agent_eval_schema.cells.notes import Notes, filled_rows, is_hidden
 from agent_eval_schema.fix.catalog import FIXABLE, FIXES_OF
 from agent_eval_schema.fix.names import meant
 from agent_eval_schema.fix.search import CellFix
@@ -68,7 +67,7 @@ def _names(source: Source) -> tuple[str, ...]:
 def _moves(source: Source, wrong: str, right: str) -> bool:
     """Whether every cell can be read as one of the right column: of a column that is only carried along, a cell that
     cannot be written as JSON is described in words, which are not its content."""
-    problems: dict[int, list[Any]] = {}
+    problems = Notes()
     if source.original is not None:
         encode_cells(list(source.original(wrong)), right, problems)
     return not problems

@@ -15,14 +15,15 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
 from agent_eval_schema.cells.edit import json_texts, with_cells, with_json
-from agent_eval_schema.cells.notes import LINE, RepairNote, lines, own_columns, with_repairs
+from agent_eval_schema.cells.notes import LINE, Notes, line_texts, own_columns, with_notes
 from agent_eval_schema.fix.search import CellFix, fixes_in
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
 from agent_eval_schema.io.rewrite import REWRITTEN, copy_file, rewrite_file
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.rules import columns
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_difference
 from agent_eval_schema.text.visible import visible
@@ -84,7 +85,7 @@ class FixedSource(Struct, frozen=True):
             rewrite_file(str(self.given.name), self.given.kind, path, self.renames, _edits(batches))
             return counts
         schema = schema_of(self.given.kind, self.source.batches())
-        if any(lines(batch) is not None for batch in self.given.batches()):
+        if any(line_texts(batch) is not None for batch in self.given.batches()):
             schema = schema.append(pa.field(LINE, pa.string()))
         write_batches(path, (batch.select(own_columns(batch.schema)) for batch, _ in batches), schema)
         return counts
@@ -179,17 +180,17 @@ def _merged(batch: pa.RecordBatch, wrong: str, right: str) -> tuple[pa.Field, pa
 
 def _with_fixes(batch: pa.RecordBatch, start: int, fixes: list[CellFix], nests: bool) -> pa.RecordBatch:
     cells: dict[str, dict[int, Any]] = {}
-    notes: dict[int, list[RepairNote]] = {}
+    notes = Notes()
     for fix in fixes:
         cells.setdefault(fix.column, {})[fix.row - start] = fix.after
         notes.setdefault(fix.row - start, []).append(_note(fix))
     for column, values in cells.items():
         batch = with_cells(batch, column, values, nests)
-    return with_repairs(batch, notes)
+    return with_notes(batch, notes)
 
 
-def _note(fix: CellFix) -> RepairNote:
+def _note(fix: CellFix) -> Finding:
     parts = fix.parts
     before, after = excerpt_difference(jsontext.write_exactly(parts[0].before), jsontext.write_exactly(parts[0].after))
     more = f" (the first of {len(parts)} places)" if len(parts) > 1 else ""
-    return fix.column, parts[0].path, f"{fix.what}: {before} became {after}{more}"
+    return Finding(columns.REPAIRED_CELL, f"{fix.what}: {before} became {after}{more}", fix.column, parts[0].path)

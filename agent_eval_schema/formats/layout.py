@@ -17,9 +17,9 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.batch import make_batch
+from agent_eval_schema.cells.batch import with_columns
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import Problem, is_hidden, reading_problems
+from agent_eval_schema.cells.notes import reading_problems, rename_notes
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured
 
@@ -127,24 +127,10 @@ def replaced(
     What a reader said of a taken column is said of the column that it became (`ours`), and a cell that it could not
     read stays absent.
     """
-    problems: dict[int, list[Problem]] = {
-        row: [(ours.get(c or "", c), code, said) for c, code, said in found]
-        for row, found in enumerate(reading_problems(batch))
-        if found
-    }
-    unread = {(row, column) for row, found in problems.items() for column, _, _ in found}
-    columns = {
-        name: (pa.array([None if (i, name) in unread else t for i, t in enumerate(texts)], pa.string()), True)
-        for name, texts in made.items()
-    }
-    new = make_batch(columns, problems, batch.num_rows)
-    arrays, fields = list(new.columns), list(new.schema)
-    for field, array in zip(batch.schema, batch.columns, strict=True):
-        reader_s = is_hidden(field) and pa.types.is_list(field.type)  # the problems, which `new` has already
-        if not reader_s and field.name not in taken and field.name not in made:
-            arrays.append(array)
-            fields.append(field)
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    batch = rename_notes(batch, ours)
+    unread = {(row, f.column) for row, found in reading_problems(batch).items() for f in found}
+    columns = {n: [None if (i, n) in unread else t for i, t in enumerate(texts)] for n, texts in made.items()}
+    return with_columns(batch, columns, taken)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -20,13 +20,12 @@ import pyarrow as pa
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.batch import make_batch
+from agent_eval_schema.cells.batch import with_columns
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import Problem, is_hidden, reading_problems
+from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
-from agent_eval_schema.decoding.diagnose import Problem as Finding
-from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, requests, tools
 from agent_eval_schema.schema import NonBlank
 from agent_eval_schema.text import jsontext
@@ -64,53 +63,33 @@ def detect_mlflow(names: Sequence[str]) -> str | None:
 
 def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with our columns in the place of mlflow's."""
-    size = batch.num_rows
-    problems: dict[int, list[Problem]] = {i: p for i, p in enumerate(reading_problems(batch)) if p}
-    unreadable = {(i, c) for i, found in problems.items() for c, _, _ in found}
-    # under our names, so that a cell that could not be read is not taken for absent
-    ours = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
-    problems = {i: [(ours.get(c or "", c), code, said) for c, code, said in found] for i, found in problems.items()}
-    made: dict[str, tuple[pa.Array, bool]] = {}
+    unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
+    notes = Notes()
+    made: dict[str, Sequence[str | None]] = {}
     for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
         cells = read_cells(batch, name)
         if cells is not None:
-            texts = [
-                None if t is None or (i, name) in unreadable else read(t, cells.json, i, problems)
+            made[column] = [
+                None if t is None or (i, name) in unreadable else read(t, cells.json, i, notes)
                 for i, t in enumerate(cells.texts)
             ]
-            made[column] = (pa.array(texts, pa.string()), True)
     expected = read_cells(batch, "expectations")
     if expected is not None:
-        for column, texts in _expectations(expected, size, problems).items():
-            made[column] = (pa.array(texts, pa.string()), True)
-    return _with(batch, made, problems)
+        made |= _expectations(expected, batch.num_rows, notes)
+    if "session" in batch.schema.names and "session_id" not in batch.schema.names:
+        batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
+    # under our names, so that a cell that could not be read is not taken for absent
+    ours = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
+    return with_notes(with_columns(rename_notes(batch, ours), made, frozenset(MLFLOW_COLUMNS)), notes)
 
 
-def _with(
-    batch: pa.RecordBatch, made: dict[str, tuple[pa.Array, bool]], problems: dict[int, list[Problem]]
-) -> pa.RecordBatch:
-    """The made columns, then the others; of two for the same, the one that mlflow reads."""
-    ours = make_batch(made, problems, batch.num_rows)
-    arrays, fields = list(ours.columns), list(ours.schema)
-    for field, array in zip(batch.schema, batch.columns, strict=True):
-        name = "session_id" if field.name == "session" and "session_id" not in batch.schema.names else field.name
-        reader_s = is_hidden(field) and pa.types.is_list(field.type)  # the problems, which `ours` has already
-        if name not in MLFLOW_COLUMNS and name not in made and not reader_s:
-            arrays.append(array)
-            fields.append(field.with_name(name))
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-
-Notes = dict[int, list[Problem]]
-
-
-def _request(text: str, is_json: bool, row: int, problems: Notes) -> str | None:
+def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     """A request cell: an object with messages or query for its reader to judge; other shapes are translated."""
     value = _parsed(text, is_json)
     if isinstance(value, jsontext.Malformed):
         return text if is_json else _encoded(text)
     if not isinstance(value, dict):
-        _note(problems, row, "inputs", requests.INPUTS_NOT_OBJECT.code, f"expected an object, got {describe(value)}")
+        _note(notes, row, "inputs", requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
         found = chat.read_messages(value) if isinstance(value, list) else None
         return _encoded({"messages": found} if found else value)
     own = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
@@ -121,11 +100,11 @@ def _request(text: str, is_json: bool, row: int, problems: Notes) -> str | None:
         return _encoded({"messages": found} if found else value)
     meant = "".join(f"; did you mean `{right}`?" for right in match_names(value, ("messages", "query"), 0.85).values())
     message = f"got {describe(value)}; its JSON text is taken{meant}"
-    _note(problems, row, "inputs", requests.INPUTS_AS_JSON.code, message)
+    _note(notes, row, "inputs", requests.INPUTS_AS_JSON, message)
     return _encoded({"messages": chat.user_message(_encoded(value))})
 
 
-def _response(text: str, is_json: bool, row: int, problems: Notes) -> str | None:
+def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     """A response cell: the text of the answer; of an object of no known API, its JSON text."""
     if not is_json:
         return _encoded(text)
@@ -134,7 +113,7 @@ def _response(text: str, is_json: bool, row: int, problems: Notes) -> str | None
         return text
     answer, known = chat.read_answer(value)
     if not known and value not in ({}, []):
-        _note(problems, row, "outputs", requests.OUTPUTS_AS_JSON.code, f"got {describe(value)}; its JSON text is taken")
+        _note(notes, row, "outputs", requests.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
         return _encoded(_encoded(value))
     return None if answer is None else _encoded(answer)
 
@@ -142,7 +121,7 @@ def _response(text: str, is_json: bool, row: int, problems: Notes) -> str | None
 _objects = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def _expectations(cells: Cells, size: int, problems: Notes) -> dict[str, list[str | None]]:
+def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str | None]]:
     """Each expectation as a column of JSON texts."""
     made: dict[str, list[str | None]] = {}
     for row, text in enumerate(cells.texts):
@@ -151,12 +130,12 @@ def _expectations(cells: Cells, size: int, problems: Notes) -> dict[str, list[st
         parts = _parts(text, cells.json)
         if not isinstance(parts, dict):
             message = f"expected an object with a key for each expectation, got {parts}"
-            _note(problems, row, "expectations", columns.EXPECTATIONS_SHAPE.code, message)
+            _note(notes, row, "expectations", columns.EXPECTATIONS_SHAPE, message)
             continue
         custom = {k: Raw(v) for k, v in parts.items() if k not in EXPECTATIONS and bytes(v) != b"null"}
         for wrong, right in match_names(custom, EXPECTATIONS, cutoff=0.85).items():
             message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
-            _note(problems, row, "expectations", expectations.MISSPELT_EXPECTATION.code, message)
+            _note(notes, row, "expectations", expectations.MISSPELT_EXPECTATION, message)
         if custom:
             made.setdefault("custom_expected", [None] * size)[row] = _encoded(custom)
         for name, column in EXPECTATIONS.items():
@@ -243,11 +222,11 @@ def typed_calls(value: Any, path: str) -> Typed:
     told = _SHAPE.problems(value, path)
     if not told or _is_refused(told) != _is_refused(problems):  # keys of both sorts in a call
         return typed, problems
-    return typed, [(rule, replace(p, hint=p.hint or _HINTS.get(rule.code, ""))) for rule, p in told]
+    return typed, [replace(p, hint=p.hint or _HINTS.get(p.rule.code, "")) for p in told]
 
 
-def _is_refused(problems: list[tuple[Rule, Finding]]) -> bool:
-    return any(rule.severity is Severity.ERROR for rule, _ in problems)
+def _is_refused(problems: list[Finding]) -> bool:
+    return any(problem.rule.severity is Severity.ERROR for problem in problems)
 
 
 def _left_calls(value: Any, path: str) -> Typed:
@@ -273,8 +252,8 @@ def _encoded(value: Any) -> str:
     return jsontext.encode(value).decode()
 
 
-def _note(problems: Notes, row: int, column: str, code: str, message: str) -> None:
-    problems.setdefault(row, []).append((column, code, message))
+def _note(notes: Notes, row: int, column: str, rule: Rule, message: str) -> None:
+    notes.setdefault(row, []).append(Finding(rule, message, column))
 
 
 Row = Mapping[str, Any]

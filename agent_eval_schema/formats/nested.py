@@ -80,7 +80,7 @@ def _form_of(source: Source, may_be_alone: bool) -> Nested | None:
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], form: Nested) -> Iterator[pa.RecordBatch]:
     for batch in batches():
-        broken = [i for i, problems in enumerate(reading_problems(batch)) if problems]
+        broken = sorted(reading_problems(batch))
         for start, end in pairwise([-1, *broken, batch.num_rows]):
             turns = list(form.turns(_objects(batch.slice(start + 1, end - start - 1))))
             if turns:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.notes import FindingNote, is_hidden
+from agent_eval_schema.cells.notes import is_hidden
 from agent_eval_schema.decoding.columns import Typed
 from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
 from agent_eval_schema.formats.ces.tables import (
@@ -37,10 +37,10 @@ from agent_eval_schema.formats.openai import OPENAI, detect_openai
 from agent_eval_schema.formats.ragas import RAGAS, detect_ragas
 from agent_eval_schema.formats.vertex import VERTEX, detect_vertex
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.schema import COLUMNS
 
-Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[FindingNote]]]]
+Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[Finding]]]]
 """A batch, without the rows that are no rows → of each other row its place, its name, and what is wrong with it."""
 
 

@@ -12,11 +12,11 @@ import msgspec
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import is_json_column, make_batch
-from agent_eval_schema.cells.notes import Problem
+from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.streams import TEXT_BATCH_BYTES, Position, opened
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text.privacy import byte_name
 
@@ -159,7 +159,7 @@ _NUL = "\U0010fffe"
 
 def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
     """The records of a file as a batch."""
-    problems: dict[int, list[Problem]] = {}
+    problems: Notes = {}
     rows: list[list[str]] = []
     lines: dict[int, str] = {}
     for i, record in enumerate(records):
@@ -177,20 +177,20 @@ def _texts(cells: Iterable[str]) -> pa.Array:
     return pa.array([c or None for c in cells], pa.string())
 
 
-def record_problem(header: list[str], record: Record) -> Problem | None:
+def record_problem(header: list[str], record: Record) -> Finding | None:
     """Why a record is no row, if it is none."""
     where = f"line {record.line}"
     if record.error:
-        return None, reading.MALFORMED_ROW.code, f"{where}: expected CSV after RFC 4180, got: {record.error}"
+        return Finding(reading.MALFORMED_ROW, f"{where}: expected CSV after RFC 4180, got: {record.error}")
     if len(record.fields) != len(header):
         message = f"{where} has {len(record.fields)} fields, the header has {len(header)}"
-        return None, reading.MALFORMED_ROW.code, message
+        return Finding(reading.MALFORMED_ROW, message)
     if record.text.isascii() or not _WRONG_BYTE.search(record.text):
         return None
     for name, field in zip(header, record.fields, strict=True):
         wrong = wrong_byte(field)
         if wrong:
-            return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8 in `{name}`, got {wrong}"
+            return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8 in `{name}`, got {wrong}")
     return None
 
 

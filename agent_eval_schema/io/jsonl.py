@@ -11,9 +11,10 @@ import pyarrow as pa
 from msgspec import Raw
 
 from agent_eval_schema.cells.batch import is_json_column, make_batch
-from agent_eval_schema.cells.notes import Problem
+from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.streams import CHUNK, TEXT_BATCH_BYTES, Position, opened
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
@@ -70,7 +71,7 @@ class CellBuilder:
         self.size = 0
         self._bytes = 0
         self._cells: dict[str, list[bytes | None]] = {}
-        self._problems: dict[int, list[Problem]] = {}
+        self._problems: Notes = {}
         self._lines: dict[int, str] = {}
 
     @property
@@ -112,18 +113,18 @@ class _NoRow(Exception):
     pass
 
 
-def _row_problem(text: bytes, where: str, error: Exception) -> Problem:
+def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
     """Why a line is not a row, with its number (and the byte in it)."""
     if isinstance(error, _NoRow):
-        return None, reading.MALFORMED_ROW.code, f"{where}: {error}"
+        return Finding(reading.MALFORMED_ROW, f"{where}: {error}")
     if isinstance(error, UnicodeDecodeError):
         byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
-        return None, reading.NOT_UTF8.code, f"{where}: expected UTF-8, got {byte}"
+        return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8, got {byte}")
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
         rule = reading.MALFORMED_ROW if value.rule is reading.MALFORMED_JSON else value.rule
-        return None, rule.code, f"{where}: {value.message}"
-    return None, reading.NOT_A_ROW.code, f"{where}: expected an object with columns, got {describe(value)}"
+        return Finding(rule, f"{where}: {value.message}")
+    return Finding(reading.NOT_A_ROW, f"{where}: expected an object with columns, got {describe(value)}")
 
 
 def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.cells import native
-from agent_eval_schema.cells.notes import Problem, own_columns
+from agent_eval_schema.cells.notes import Notes, own_columns
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import bytes_per_row, column_name, encode_cells
 from agent_eval_schema.io.source import Source, rows_per_batch
@@ -49,7 +49,7 @@ def from_pandas(frame: pd.DataFrame) -> Source:
         step = rows_per_batch(bytes_per_row(zip(*head, strict=True)))
         for start in range(0, len(kept), step):
             part = kept.iloc[start : start + step]
-            columns, problems = dict[str, tuple[pa.Array, bool]](), dict[int, list[Problem]]()
+            columns, problems = dict[str, tuple[pa.Array, bool]](), Notes()
             for name in dict.fromkeys(names):
                 columns[name] = _series_cells(part.iloc[:, positions[name]], name, problems)
             yield make_batch(columns, problems, len(part))
@@ -67,7 +67,7 @@ def from_pandas(frame: pd.DataFrame) -> Source:
     )
 
 
-def _series_cells(series: pd.Series[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
+def _series_cells(series: pd.Series[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
     if series.dtype == object:
         return encode_cells(series.to_numpy(), name, problems)
     try:

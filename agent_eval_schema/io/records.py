@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.cells import infinite_told
-from agent_eval_schema.cells.notes import Problem
+from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.source import Source, rows_per_batch
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
@@ -47,7 +48,7 @@ READ_COLUMNS = frozenset({*COLUMNS, "inputs", "outputs", "expectations"})
 """The columns that some format reads: a cell that cannot be read is told there, and not replaced by words."""
 
 
-def encode_cells(values: Iterable[Any], name: str, problems: dict[int, list[Problem]]) -> tuple[pa.Array, bool]:
+def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
     """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
     try:
         array = pa.array(values, pa.string(), from_pandas=True)
@@ -107,16 +108,18 @@ def _plain(value: Any) -> Any:
 _encode = msgspec.json.Encoder(enc_hook=_plain).encode
 
 
-def _cell_problem(name: str, value: Any, error: Exception) -> Problem:
+def _cell_problem(name: str, value: Any, error: Exception) -> Finding:
     if isinstance(error, UnicodeDecodeError):
         byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
-        return name, reading.NOT_UTF8.code, f"expected UTF-8, got {byte}"
+        return Finding(reading.NOT_UTF8, f"expected UTF-8, got {byte}", name)
     if isinstance(error, UnicodeError):
-        return name, reading.LONE_SURROGATE.code, "text with half of a character (a lone surrogate)"
+        return Finding(reading.LONE_SURROGATE, "text with half of a character (a lone surrogate)", name)
     if isinstance(error, RecursionError):
-        return name, reading.TOO_DEEP.code, f"expected a value of ordinary depth, got {describe(value)} nested too deep"
+        return Finding(
+            reading.TOO_DEEP, f"expected a value of ordinary depth, got {describe(value)} nested too deep", name
+        )
     why = visible(error_text(error))[:200]
-    return name, reading.UNREADABLE_CELL.code, f"expected plain data, got {describe(value)}: {why}"
+    return Finding(reading.UNREADABLE_CELL, f"expected plain data, got {describe(value)}: {why}", name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -147,12 +150,12 @@ def from_list(rows: list[Any]) -> Source:
 
 def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
     """The cells of rows that are objects; what is no object is told."""
-    problems: dict[int, list[Problem]] = {}
+    problems: Notes = {}
     objects = []
     for i, row in enumerate(rows):
         given = _as_mapping(row)
         if given is None:
-            problems[i] = [(None, reading.NOT_A_ROW.code, f"expected an object with columns, got {describe(row)}")]
+            problems[i] = [Finding(reading.NOT_A_ROW, f"expected an object with columns, got {describe(row)}")]
         objects.append(given or {})
     keys: dict[str, Any] = {}  # in the order in which they come up; of two labels that read the same the first
     for row in objects:

@@ -16,16 +16,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.reading import TOO_DEEP
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
-
-Note = tuple[Rule, str, str]
-"""A rule, the path inside the trace, and the message."""
 
 _ATTRIBUTE_KEYS = {
     "type": "mlflow.spanType",
@@ -185,7 +182,7 @@ class Trace(Struct):
     request: Raw = NOTHING
     response: Raw = NOTHING
     is_truncated: bool = False
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
     plain: bool = False
 
 
@@ -196,7 +193,7 @@ _info = msgspec.json.Decoder(Info).decode
 _raw_text = msgspec.json.Decoder(str).decode
 
 
-def decode_trace(text: str | bytes | memoryview) -> Trace | list[Note]:
+def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
     """The trace that JSON text holds, or the notes that say why there is none (never an exception)."""
     try:
         return assemble(_document(text))
@@ -204,7 +201,7 @@ def decode_trace(text: str | bytes | memoryview) -> Trace | list[Note]:
         return _mend(text)
 
 
-def assemble(document: Document) -> Trace | list[Note]:
+def assemble(document: Document) -> Trace | list[Finding]:
     if document.data is not None or document.info is not None:
         data, info = document.data or Data(), document.info or Info()
         trace = Trace(info, data.spans or [], data.request, data.response)
@@ -213,7 +210,7 @@ def assemble(document: Document) -> Trace | list[Note]:
     elif bytes(document.steps).startswith(b"["):
         return _from_steps(document)
     else:
-        return [(rules.NOT_A_TRACE, "", "expected an object with `info` and `data`, got neither")]
+        return [Finding(rules.NOT_A_TRACE, "expected an object with `info` and `data`, got neither")]
     if not all([isinstance(span.attributes, Attributes) for span in trace.spans]):
         for i, span in enumerate(trace.spans):
             if not isinstance(span.attributes, Attributes):
@@ -221,7 +218,7 @@ def assemble(document: Document) -> Trace | list[Note]:
     return trace
 
 
-def _read_attributes(value: Attributes | str | None, i: int, notes: list[Note]) -> Attributes:
+def _read_attributes(value: Attributes | str | None, i: int, notes: list[Finding]) -> Attributes:
     """Flat v2 writes the attributes as one JSON text, whose values are values."""
     if not isinstance(value, str):
         return Attributes()
@@ -231,7 +228,7 @@ def _read_attributes(value: Attributes | str | None, i: int, notes: list[Note]) 
         given = jsontext.parse_leniently(value)
     path = f"spans[{i}].attributes"
     if not isinstance(given, dict):
-        notes.append((rules.ODD_TRACE, path, f"expected an object, got {describe(given)}"))
+        notes.append(Finding(rules.ODD_TRACE, f"expected an object, got {describe(given)}", path=path))
         return Attributes()
     return _attributes(jsontext.encode(_mend_struct(given, Attributes, path, notes)))
 
@@ -257,35 +254,37 @@ def value_of(raw: Raw) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The second look: traces that do not fit the types.
-def _mend(text: str | bytes | memoryview) -> Trace | list[Note]:
+def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
     value = jsontext.parse(text)
-    notes: list[Note] = []
+    notes: list[Finding] = []
     if isinstance(value, jsontext.Malformed):
         lenient = jsontext.parse_leniently(
             bytes(text).decode("utf-8", "replace") if not isinstance(text, str) else text
         )
         if not isinstance(lenient, dict):
-            return [(rules.MALFORMED_TRACE, "", value.message)]
-        notes.append((rules.TRACE_NAN, "", value.message))
+            return [Finding(rules.MALFORMED_TRACE, value.message)]
+        notes.append(Finding(rules.TRACE_NAN, value.message))
         value = lenient
     if isinstance(value, str):  # encoded twice
         inner = decode_trace(value)
-        return inner if value.lstrip().startswith("{") else [(rules.NOT_A_TRACE, "", f"got {describe(value)}")]
+        return inner if value.lstrip().startswith("{") else [Finding(rules.NOT_A_TRACE, f"got {describe(value)}")]
     if not isinstance(value, dict):
-        return [(rules.NOT_A_TRACE, "", f"expected an object with `info` and `data`, got {describe(value)}")]
+        return [Finding(rules.NOT_A_TRACE, f"expected an object with `info` and `data`, got {describe(value)}")]
     _mend_parts(value, notes)
     try:
         trace = assemble(_document(jsontext.encode(value)))
     except RecursionError:
-        return [(TOO_DEEP, "", "expected a trace of ordinary depth, got one nested too deep to read")]
+        return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
     except msgspec.MsgspecError as error:  # a part that the mending does not know
-        return [(rules.NOT_A_TRACE, "", f"expected a trace, got one that cannot be read: {visible(error_text(error))}")]
+        return [
+            Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {visible(error_text(error))}")
+        ]
     if isinstance(trace, Trace):
         trace.notes[:0] = notes
     return trace
 
 
-def _mend_parts(value: dict[str, Any], notes: list[Note]) -> None:
+def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
     """Make every part fit its type by leaving out what does not, and note it."""
     _require(value, "info", dict, notes)
     _require(value, "data", dict, notes)
@@ -296,27 +295,27 @@ def _mend_parts(value: dict[str, Any], notes: list[Note]) -> None:
         value["info"] = _mend_struct(value["info"], Info, "info", notes)
     for home, path in ((value, "spans"), (value.get("data") or {}, "data.spans")):
         if home.get("spans") is not None and not isinstance(home["spans"], list):
-            notes.append((rules.ODD_TRACE, path, f"expected a list, got {describe(home.pop('spans'))}"))
+            notes.append(Finding(rules.ODD_TRACE, f"expected a list, got {describe(home.pop('spans'))}", path=path))
         spans = [_mend_span(s, f"{path}[{i}]", notes) for i, s in enumerate(home.get("spans") or ())]
         if spans:
             home["spans"] = [s for s in spans if s is not None]
 
 
-def _require(value: dict[str, Any], key: str, kind: type, notes: list[Note]) -> None:
+def _require(value: dict[str, Any], key: str, kind: type, notes: list[Finding]) -> None:
     if value.get(key) is not None and not isinstance(value[key], kind):
-        notes.append((rules.ODD_TRACE, key, f"left out: got {describe(value.pop(key))}"))
+        notes.append(Finding(rules.ODD_TRACE, f"left out: got {describe(value.pop(key))}", path=key))
 
 
-def _mend_span(span: Any, path: str, notes: list[Note]) -> Any:
+def _mend_span(span: Any, path: str, notes: list[Finding]) -> Any:
     if not isinstance(span, dict):
-        notes.append((rules.ODD_TRACE, path, f"expected a span (an object), got {describe(span)}"))
+        notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(span)}", path=path))
         return None
     if isinstance(span.get("attributes"), dict):
         span["attributes"] = _mend_struct(span["attributes"], Attributes, f"{path}.attributes", notes)
     return _mend_struct(span, Span, path, notes)
 
 
-def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes: list[Note]) -> dict[str, Any]:
+def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes: list[Finding]) -> dict[str, Any]:
     """The object without the keys whose values do not fit; floats that are whole are let through as such."""
     kept = {}
     for key, entry in value.items():
@@ -325,7 +324,7 @@ def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes
         elif isinstance(entry, float) and _fits(expected, key, int(entry)):
             kept[key] = int(entry)
         elif entry is not None:
-            notes.append((rules.ODD_TRACE, f"{path}.{key}", f"left out: got {describe(entry)}"))
+            notes.append(Finding(rules.ODD_TRACE, f"left out: got {describe(entry)}", path=f"{path}.{key}"))
     return kept
 
 
@@ -354,7 +353,9 @@ def _from_steps(document: Document) -> Trace:
     answer = None
     for i, step in enumerate(jsontext.decode(document.steps)):
         if not isinstance(step, dict):
-            trace.notes.append((rules.ODD_TRACE, f"steps[{i}]", f"expected a step (an object), got {describe(step)}"))
+            trace.notes.append(
+                Finding(rules.ODD_TRACE, f"expected a step (an object), got {describe(step)}", path=f"steps[{i}]")
+            )
             continue
         trace.spans.append(_step_span(step, i))
         generation = step.get("text_generation")

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.schema import Document, ToolCall
 from agent_eval_schema.text import jsontext
@@ -18,7 +19,6 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.traces.decode import (
     NOTHING,
-    Note,
     Span,
     Status,
     Trace,
@@ -48,7 +48,7 @@ class Derived(Struct, gc=False):
     session_id: str | None = None
     request_id: str | None = None
     has_retriever: bool = False
-    notes: list[Note] = []
+    notes: list[Finding] = []
 
     @property
     def input_token_count(self) -> int | None:

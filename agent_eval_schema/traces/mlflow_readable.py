@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.traces.assessments import are_judged, is_moment
 from agent_eval_schema.traces.decode import (
     NOTHING,
@@ -21,7 +22,6 @@ from agent_eval_schema.traces.decode import (
     Data,
     Document,
     Info,
-    Note,
     Span,
     Status,
     Trace,
@@ -152,7 +152,7 @@ def are_events(given: Raw) -> bool:
     return True
 
 
-def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Note]:
+def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Finding]:
     """As `decode_trace`; the trace is `plain` if mlflow can read the text as it is."""
     try:
         document = _plain_document(text)

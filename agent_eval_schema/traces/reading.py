@@ -1,7 +1,7 @@
 """One trace while it is read: its root, its spans by type, and who lies below whom."""
 
-from agent_eval_schema.issues import Rule
-from agent_eval_schema.traces.decode import FAILED_CODES, NOTHING, Attributes, Note, Span, Trace
+from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.traces.decode import FAILED_CODES, NOTHING, Attributes, Span, Trace
 
 
 class Reading:
@@ -18,7 +18,7 @@ class Reading:
     def __init__(self, trace: Trace, values: bool = True) -> None:
         self.trace = trace
         self.values = values
-        self.notes: list[Note] = trace.notes
+        self.notes: list[Finding] = trace.notes
         self.retrievers: list[Span] = []
         self.tools: list[Span] = []
         self.models: list[Span] = []
@@ -67,7 +67,7 @@ class Reading:
         return [s for s in spans if not any(a in spans for a in self.ancestors(s))] or spans
 
     def note(self, rule: Rule, path: str, message: str) -> None:
-        self.notes.append((rule, path, message))
+        self.notes.append(Finding(rule, message, path=path))
 
 
 def attributes(span: Span) -> Attributes:

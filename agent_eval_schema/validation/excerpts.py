@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.notes import LINE, is_hidden, own_columns
+from agent_eval_schema.cells.notes import line_texts, own_columns
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.report.summary import Excerpt, Place
 from agent_eval_schema.text import jsontext
@@ -65,11 +65,9 @@ def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | No
 
 def _line(batch: pa.RecordBatch, row: int) -> tuple[str, bool] | None:
     """The text of a line that is no row."""
-    for i, field in enumerate(batch.schema):
-        if is_hidden(field) and field.name.startswith(LINE):
-            text = batch.column(i)[row].as_py()
-            return None if text is None else (text, True)
-    return None
+    texts = line_texts(batch)
+    text = None if texts is None else texts[row].as_py()
+    return None if text is None else (text, True)
 
 
 def _cell(batch: pa.RecordBatch, row: int, column: str) -> tuple[str, bool] | None:

@@ -3,7 +3,7 @@
 What a column holds wins over what its trace says; where the two disagree, it is said.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +19,7 @@ from agent_eval_schema.decoding.arrow_columns import ArrowColumn
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
 from agent_eval_schema.schema import Document
@@ -48,7 +49,7 @@ def read_traces(rows: Rows) -> None:
             if isinstance(trace, Trace):
                 rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:
-                _note_unreadable(rows, row, trace)
+                _log_notes(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
             states[row] = trace.plain if isinstance(trace, Trace) else None
     rows.trace_states = states
@@ -81,9 +82,10 @@ def _unquoted(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _note_unreadable(rows: Rows, row: int, notes: list[Any]) -> None:
-    for rule, path, message in notes:
-        rows.log.add(rule, row, "trace", message, path=f"trace.{path}" if path else "trace")
+def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
+    """Log what was found in a trace; the paths are those inside of it."""
+    for note in notes:
+        rows.log.add(note.rule, row, "trace", note.message, path=f"trace.{note.path}" if note.path else "trace")
 
 
 _FROM_TRACE = {
@@ -119,8 +121,7 @@ def fill_from_traces(rows: Rows) -> None:
         _fill(rows, name, list(map(read, said)))
     _fill_expectations(rows)
     for row, derived in enumerate(rows.derived):
-        for rule, path, message in derived.notes if derived else ():
-            rows.log.add(rule, row, "trace", message, path=f"trace.{path}" if path else "trace")
+        _log_notes(rows, row, derived.notes if derived else ())
 
 
 def _fill(rows: Rows, name: str, derived: Values) -> None:
@@ -155,8 +156,8 @@ def _judge_missing_uris(rows: Rows) -> None:
                 rows.log.add(DERIVED_WITHOUT_URI, row, _CONTEXT, message, path=f"{_CONTEXT}[{i}].doc_uri")
         else:
             rows.writable(_CONTEXT)[row], problems = typed_value(_CONTEXT, to_builtins(documents), _CONTEXT)
-            for rule, problem in problems:
-                rows.log.add(rule, row, _CONTEXT, problem.message, path=problem.path, hint=problem.hint)
+            for problem in problems:
+                rows.log.add_finding(row, problem, _CONTEXT)
 
 
 _CONTEXT = "retrieved_context"
@@ -179,7 +180,7 @@ def _drop_notes_of_given_contexts(rows: Rows) -> None:
 
 def _drop_notes(derived: Derived, field: str) -> None:
     """A field that a column holds is not taken from the trace: how it would have been read does not matter."""
-    derived.notes[:] = [n for n in derived.notes if not n[1].startswith(field)]
+    derived.notes[:] = [n for n in derived.notes if not (n.path or "").startswith(field)]
 
 
 def _fill_expectations(rows: Rows) -> None:
@@ -225,8 +226,8 @@ def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:
         got = value.message if isinstance(value, jsontext.Malformed) else f"got {describe(value)}"
         rows.log.add(trace_rules.ODD_TRACE, row, "trace", f"left out: {got}", path=path)
         return None
-    for rule, problem in problems:
-        rows.log.add(rule, row, "trace", problem.message, path=problem.path, hint=problem.hint)
+    for problem in problems:
+        rows.log.add_finding(row, problem, "trace")
     return typed
 
 

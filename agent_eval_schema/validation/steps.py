@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import findings_in, plain_requests, reading_problems, repair_notes
+from agent_eval_schema.cells.notes import is_unread, notes_on, plain_requests
 from agent_eval_schema.decoding import requests as requests_
 from agent_eval_schema.decoding.arrow_columns import ArrowColumn, DocumentColumn
 from agent_eval_schema.decoding.columns import decode_column, documents_of_trace, native_values
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.rules import RULES, columns, reading
+from agent_eval_schema.rules import reading
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.cross_field import (
     forbid_two_truths,
@@ -28,29 +28,17 @@ from agent_eval_schema.validation.fill_from_traces import fill_from_traces, read
 from agent_eval_schema.validation.rows import Rows, merge
 
 
-def note_reading_problems(rows: Rows) -> None:
-    """What the reader of the file or frame could not read; a row that is no row is not judged further."""
-    for row, problems in enumerate(reading_problems(rows.batch)):
-        for column, code, message in problems:
-            rows.log.add(RULES[code], row, column, message)
-            if column is None:
+def log_notes(rows: Rows) -> None:
+    """What the reader, a fix or the format found; a row that is no row is not judged further."""
+    for row, findings in notes_on(rows.batch).items():
+        for finding in findings:
+            rows.log.add_finding(row, finding)
+            if not is_unread(finding):
+                continue
+            if finding.column is None:
                 rows.unread.add(row)
-            elif column in COLUMNS:
-                rows.writable(column)[row] = FAILED
-
-
-def note_repairs(rows: Rows) -> None:
-    """Which cells are not as they came."""
-    for row, notes in enumerate(repair_notes(rows.batch)):
-        for column, path, message in notes:
-            rows.log.add(columns.REPAIRED_CELL, row, column, message, path=path)
-
-
-def note_findings(rows: Rows) -> None:
-    """What the format itself found, reading the rows in order."""
-    for row, notes in enumerate(findings_in(rows.batch)):
-        for code, column, path, message, hint in notes:
-            rows.log.add(RULES[code], row, column, message, path=path, hint=hint)
+            elif finding.column in COLUMNS:
+                rows.writable(finding.column)[row] = FAILED
 
 
 def inspect_other_rows(rows: Rows) -> None:
@@ -59,10 +47,10 @@ def inspect_other_rows(rows: Rows) -> None:
     if inspect is None:
         return
     names: Values = [None] * rows.size
-    for row, name, notes in inspect(rows.batch, rows.unread):
+    for row, name, findings in inspect(rows.batch, rows.unread):
         names[row] = name
-        for code, column, path, message, hint in notes:
-            rows.log.add(RULES[code], row, column, message, path=path, hint=hint)
+        for finding in findings:
+            rows.log.add_finding(row, finding)
     rows.values["request_id"] = names
 
 
@@ -112,8 +100,7 @@ def _read_context(rows: Rows, name: str) -> None:
 
 
 STEPS: tuple[Callable[[Rows], None], ...] = (
-    note_reading_problems,
-    note_repairs,
+    log_notes,
     read_columns,
     note_empty_lists,
     look_at_tags,
@@ -124,5 +111,5 @@ STEPS: tuple[Callable[[Rows], None], ...] = (
     look_at_ground_truth,
 )
 
-STEPS_OF_OTHER_ROWS: tuple[Callable[[Rows], None], ...] = (note_reading_problems, note_findings, inspect_other_rows)
+STEPS_OF_OTHER_ROWS: tuple[Callable[[Rows], None], ...] = (log_notes, inspect_other_rows)
 """The steps of a format whose rows are no evaluation rows (`Format.is_rows`)."""

@@ -18,7 +18,7 @@ from msgspec import Raw, Struct
 
 from agent_eval_schema.cells.arrow import text_views
 from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.cells.notes import is_hidden, original_lines
+from agent_eval_schema.cells.notes import is_hidden, line_texts
 from agent_eval_schema.formats.registry import column_at
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import Issue, Severity
@@ -78,7 +78,7 @@ class _Given:
 
     def __init__(self, batch: pa.RecordBatch, start: int, column: Callable[[str], Any] | None) -> None:
         self.batch, self.start, self.column = batch, start, column
-        self.lines = original_lines(batch)
+        self.lines = line_texts(batch)
         self.read = cache(lambda name: read_cells(batch, name))
 
     def line(self, row: int) -> str | None:

@@ -18,7 +18,7 @@ from agent_eval_schema.formats.ces.golden_reader import CellFinding, GoldenReade
 from agent_eval_schema.formats.ces.names import Names, in_full, renamed
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
-from agent_eval_schema.rules import RULES, columns
+from agent_eval_schema.rules import columns
 from agent_eval_schema.runtime.gc_pause import without_collector
 from agent_eval_schema.text.visible import visible
 
@@ -66,7 +66,7 @@ def _read(records: Iterator[Record], parent: str, names: Names | None) -> Golden
         lines.append(record.line)
         problem = record_problem(header, record)
         if problem is not None:
-            broken.append(CellFinding(row, problem[0], RULES[problem[1]], problem[2]))
+            broken.append(CellFinding(row, problem.column, problem.rule, problem.message))
             reader.skip(row)
         elif reader.is_readable:
             reader.read(row, record.fields)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
-from agent_eval_schema.cells.notes import FindingNote, is_hidden, reading_problems, with_findings
+from agent_eval_schema.cells.notes import Notes, is_hidden, reading_problems, with_notes
 from agent_eval_schema.formats.ces import golden, inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
 from agent_eval_schema.formats.ces.golden_reader import CellFinding, GoldenReader
@@ -22,6 +22,7 @@ from agent_eval_schema.io.csv import csv_batch, csv_chunks, csv_columns, record_
 from agent_eval_schema.io.json import json_elements
 from agent_eval_schema.io.jsonl import jsonl_lines
 from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import REPEATED_KEY
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
@@ -64,13 +65,13 @@ def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def inspect_evaluations(
     batch: pa.RecordBatch, unread: Container[int]
-) -> Iterator[tuple[int, str | None, list[FindingNote]]]:
+) -> Iterator[tuple[int, str | None, list[Finding]]]:
     """Of each evaluation that was read its row, its name and every problem."""
     cells = read_cells(batch, EVALUATION)
     for row, text in enumerate(cells.texts if cells is not None else ()):
         if row not in unread:
             found = findings_of(text or "{}")
-            notes = [(f.rule.code, column_of(f.path), f.path or None, f.message, f.hint) for f in found]
+            notes = [Finding(f.rule, f.message, column_of(f.path), f.path or None, f.hint) for f in found]
             yield row, name_of(text or "{}"), notes
 
 
@@ -110,7 +111,7 @@ def _with_repeats(batches: Iterable[pa.RecordBatch], texts: Iterator[bytes]) -> 
             for i, (text, written) in enumerate(zip(evaluation_texts(batch), texts, strict=False))
             if text is not None and (repeated := _repeated(text, written))
         }
-        yield with_findings(batch, notes)
+        yield with_notes(batch, notes)
 
 
 def _repeated(text: str, written: bytes) -> tuple[str, ...]:
@@ -120,9 +121,9 @@ def _repeated(text: str, written: bytes) -> tuple[str, ...]:
     return getattr(inspection.parse_keeping_repeats(written.decode("utf-8", "replace")), "repeated", ())
 
 
-def _repeat_note(key: str) -> FindingNote:
+def _repeat_note(key: str) -> Finding:
     name = key if schema.message(schema.EVALUATION).json_name(key) else key_name(key)
-    return REPEATED_KEY.code, name, name, f"the key `{name}` stands twice", REPEATED_KEY.hint
+    return Finding(REPEATED_KEY, f"the key `{name}` stands twice", name)
 
 
 def prepare_golden(source: Source) -> Source:
@@ -166,9 +167,8 @@ def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
 def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
     columns = [_texts(read_cells(batch, name) or Cells([], True), batch.num_rows) for name in header]
     rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
-    for row, problems in enumerate(reading_problems(batch)):
-        if problems:
-            rows[row] = None
+    for row in reading_problems(batch):
+        rows[row] = None
     return rows
 
 
@@ -224,9 +224,9 @@ def _taken(reader: GoldenReader, before: int | None = None) -> list[CellFinding]
 
 
 def _noted(batch: pa.RecordBatch, start: int, lines: list[int] | None, findings: list[CellFinding]) -> pa.RecordBatch:
-    notes: dict[int, list[FindingNote]] = {}
+    notes = Notes()
     for row, column, rule, message, hint, path in findings:
         at = (row or 0) - start
         said = message if lines is None else f"line {lines[at]}: {message}"
-        notes.setdefault(at, []).append((rule.code, column, path or column, said, hint or rule.hint))
-    return with_findings(batch, notes)
+        notes.setdefault(at, []).append(Finding(rule, said, column, path, hint))
+    return with_notes(batch, notes)

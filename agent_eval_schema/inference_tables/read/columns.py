@@ -18,7 +18,7 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import is_text, is_valid_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import original_lines, reading_problems
+from agent_eval_schema.cells.notes import line_texts, reading_problems
 from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.times import micros_of_number, micros_of_text
@@ -102,13 +102,13 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
 
 def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
     """The requests, with the texts of lines that are no rows; and what is wrong with these."""
-    lines = original_lines(batch)
+    lines = line_texts(batch)
     if lines is None:
         return requests, {}
     problems, said = reading_problems(batch), {}
     for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
         requests[row] = lines[row].as_py().encode()
-        messages = [message for _, _, message in problems[row]] if plan.values else []
+        messages = [problem.message for problem in problems.get(row, ())] if plan.values else []
         said[row] = "; ".join(["the line is no row", *messages])
     return requests, said
 

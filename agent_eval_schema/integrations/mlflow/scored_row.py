@@ -20,7 +20,7 @@ from typing import Any
 
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.cells.notes import IssueLog, Notes
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.mlflow import as_trajectory
@@ -131,14 +131,14 @@ def _says_something(value: Any) -> bool:
 
 def read_value(column: str, given: Any) -> tuple[Any, str]:
     """A value as a cell of a column of SHAPES would be read: the typed value, or None and why it cannot be read."""
-    problems: dict[int, list[Any]] = {}
+    problems = Notes()
     cells = read_cells(make_batch({column: encode_cells([given], column, problems)}, {}, 1), column)
     assert cells is not None
     log = IssueLog(1)
     value = FAILED if problems else decode_column(column, cells, log)[0]
     if value is not FAILED:
         return value, ""
-    return None, problems[0][0][2] if problems else "; ".join(note[3] for note in log.notes)
+    return None, problems[0][0].message if problems else "; ".join(note[3] for note in log.notes)
 
 
 def made_by_evaluate(trace: Any) -> bool:

@@ -1,0 +1,110 @@
+"""How far a good cell travels: the calls of our functions whose arguments hold it, while a file is validated.
+
+    python -m tests.benchmarks visits
+
+A call is a visit if one of its arguments holds the cell: its text, its bytes, a value decoded from it, or a container
+of these (an array, a batch, a column, the rows of a batch). Private functions and generators count like all others;
+a generator is counted when it is started, not each time it goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+MARK = "how many days of parental leave"
+PACKAGE = "agent_eval_schema"
+DEPTH = 3
+"""Containers within containers that are looked into."""
+
+
+def rows() -> dict[str, dict[str, Any]]:
+    """A good row by the column whose cell is followed: only that cell has the mark in it."""
+    span = {
+        "name": "agent",
+        "trace_id": "tr-1",
+        "span_id": "1",
+        "parent_id": None,
+        "start_time_unix_nano": 1,
+        "end_time_unix_nano": 2,
+        "status": {"code": "STATUS_CODE_OK"},
+        "attributes": {"mlflow.spanInputs": json.dumps({"query": MARK}), "mlflow.spanOutputs": json.dumps("16 weeks")},
+    }
+    trace = {"info": {"trace_id": "tr-1", "state": "OK", "assessments": []}, "data": {"spans": [span]}}
+    return {
+        "request": {"request": {"messages": [{"role": "user", "content": MARK}]}, "response": "16 weeks"},
+        "trace": {"trace": json.dumps(trace)},
+    }
+
+
+def holds(value: Any, depth: int = DEPTH) -> bool:
+    """Whether the marked cell is in a value."""
+    if isinstance(value, str):
+        return MARK in value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return MARK.encode() in bytes(value)
+    if isinstance(value, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
+        return MARK in str(value.to_pylist())
+    if depth == 0 or value is None or isinstance(value, int | float | type):
+        return False
+    return any(holds(part, depth - 1) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from value
+    elif isinstance(value, msgspec.Struct):
+        yield from (getattr(value, name) for name in value.__struct_fields__)
+    elif type(value).__module__.startswith(PACKAGE):
+        yield from vars(value).values() if hasattr(value, "__dict__") else ()
+
+
+def visits(column: str) -> Counter[str]:
+    """The visits of a cell on its way through `validate_eval_set`, by module."""
+    from agent_eval_schema import validate_eval_set
+
+    found: Counter[str] = Counter()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        code = frame.f_code
+        if event != "call" or not module.startswith(PACKAGE) or frame.f_lasti > 0 or code.co_name.startswith("<"):
+            return
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if any(holds(frame.f_locals.get(name)) for name in names):
+            found[f"{module.removeprefix(PACKAGE + '.')}.{code.co_qualname}"] += 1
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "one.jsonl"
+        path.write_text(json.dumps(rows()[column]) + "\n")
+        validate_eval_set(path)  # everything is imported and cached
+        import threading
+
+        threading.setprofile(watch)
+        sys.setprofile(watch)
+        try:
+            report = validate_eval_set(path)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)
+    assert report.ok, report
+    return found
+
+
+if __name__ == "__main__":
+    for column in rows():
+        found = visits(column)
+        print(f"{column}: {found.total()} visits of {len({n.rpartition('.')[0] for n in found})} places")
+        for name, count in found.items():
+            print(f"  {count:3} {name}")
