@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -21,17 +22,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.conversion.ces import unread_fields
-from agent_eval_schema.conversion.losses import Losses
-from agent_eval_schema.conversion.targets import NUMBERS, POSITION, Document, Row, Target, find_target
+from agent_eval_schema.conversion.losses import POSITION, Losses
 from agent_eval_schema.conversion.unread import unread_parts
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.write import require_writable, write_batches
+from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.rules import conversion, requests
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.validation import ces_turns
 from agent_eval_schema.validation.checked_batch import rows_of
@@ -63,9 +66,11 @@ class Conversion(Struct, frozen=True):
         return self.losses.empty
 
     def __str__(self) -> str:
-        from agent_eval_schema.render.losses import conversion_text
+        from agent_eval_schema.render.losses import losses_text
 
-        return conversion_text(self)
+        kind = "evaluations" if self.source in ces_turns.FORMATS else "rows"
+        head = f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
+        return losses_text(head, [msgspec.convert(loss, Issue) for loss in self.losses.to_dict("records")])
 
 
 def convert_eval_set(data: Any, *, source: str = "auto", target: str) -> Conversion:
@@ -91,7 +96,7 @@ def convert_eval_set(data: Any, *, source: str = "auto", target: str) -> Convers
     EvalSetError
         There is no such format, or the data cannot be read as a table.
     """
-    work = _Work(data, source, find_target(target))
+    work = _Work(data, source, target)
     return work.conversion(work.made())
 
 
@@ -99,23 +104,44 @@ def convert_file(path: str, out: str, *, source: str = "auto", target: str) -> C
     """As `convert_eval_set`, from a file to a file, whose kind its ending says: JSONL, JSON, CSV or Parquet for rows.
     `data` is None. Rows are streamed, unless source or target is a document. Raises EvalSetError if `out` cannot be
     written."""
-    wanted = find_target(target)
+    writer = _find_writer(target)
     require_apart({"IN": path}, {"OUT": out})
-    (require_writable if wanted.save is None else require_place)(out)
-    work = _Work(path, source, wanted)
-    if wanted.save is not None:
-        wanted.save(work.made(), out)
+    (require_writable if writer.save is None else require_place)(out)
+    work = _Work(path, source, target)
+    if writer.save is not None:
+        writer.save(work.made(), out)
     else:
         batches = (batch_of_rows(part) for part in work.written() if part)
-        write_batches(out, batches, _schema(wanted, work.report))
+        write_batches(out, batches, _schema(writer, work.report))
     return work.conversion(None)
 
 
-def _schema(target: Target, report: Report) -> pa.Schema:
+TARGETS = (
+    *("databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval"),
+    *(ces_turns.JSON, ces_turns.CSV),
+)
+"""The formats that have a writer, in the order in which they are named to a user."""
+
+
+def _find_writer(target: str) -> Writer:
+    writer = find_format(target).writer if target in TARGETS else None
+    if writer is None:
+        raise EvalSetError(f"cannot convert to {target!r}: use one of {', '.join(TARGETS)}")
+    return writer
+
+
+def _schema(writer: Writer, report: Report) -> pa.Schema:
     """The columns of a file of the target: its own, numbers as numbers, then those that are carried along."""
-    known = (*COLUMNS, *target.columns) if report.format not in ces_turns.FORMATS else report.schema.names
+    known = (*COLUMNS, *writer.columns) if report.format not in ces_turns.FORMATS else report.schema.names
     carried = [n for n in report.schema.names if n not in known]
-    return pa.schema([(n, NUMBERS.get(n, pa.string())) for n in (*target.columns, *carried)])
+    return pa.schema([(n, _NUMBERS.get(n, pa.string())) for n in (*writer.columns, *carried)])
+
+
+_NUMBERS = {
+    **{f.name: f.type for f in ROW_SCHEMA if f.name != "failure" and pa.types.is_primitive(f.type)},
+    **dict.fromkeys(("latency_in_seconds", "completion_time"), pa.float64()),
+}
+"""The columns of the targets that hold numbers."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -127,10 +153,10 @@ _NOT_ASKED = (requests.MISSING_OUTPUT.code,)
 class _Work:
     """One conversion: the check of the source, the rows as they are made, and the losses as they are found."""
 
-    def __init__(self, data: Any, source: str, target: Target) -> None:
+    def __init__(self, data: Any, source: str, target: str) -> None:
+        self._target, self._writer = target, _find_writer(target)
         self.report = check_source(open_source(data), format=source, ignore=_NOT_ASKED)
-        self.losses = Losses(target.name)
-        self._target = target
+        self.losses = Losses(target)
         of_ces = self.report.format in ces_turns.FORMATS
         self._evaluations = ces_turns.evaluations_of(self.report) if of_ces else None
         if self._evaluations is not None:
@@ -142,29 +168,29 @@ class _Work:
         """What came of it."""
         given, valid = self._counts
         unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
-        names = self.report.format, self._target.name
+        names = self.report.format, self._target
         return Conversion(data, self.losses.frame(), self.report, *names, given, valid - unsayable)
 
     def made(self) -> Any:
         """All of the target in memory."""
-        if self._evaluations is not None and self._target.name in ces_turns.FORMATS:
+        if self._evaluations is not None and self._target in ces_turns.FORMATS:
             return self._between_forms_of_ces(self._evaluations)
-        if self._target.document is None:
+        if self._writer.document is None:
             rows = [row for part in self.written() for row in part]
             return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in _names(rows)})
         rows = [row for part in self._canonical_parts() for row in part]
-        document = self._target.document(rows)
+        document = self._writer.document(rows)
         self.losses.compare(rows, document)
         return document.data
 
     def written(self) -> Iterator[list[dict[str, Any]]]:
         """The rows of the target, a batch at a time."""
-        write = self._target.write
+        write = self._writer.row
         assert write is not None
         for rows in self._canonical_parts():
             made = [_with_carried(write(row), row) for row in rows]
-            if self._target.name != "databricks":  # which is what we read
-                self.losses.compare(rows, Document(made, made, self._target.name, range(len(made))))
+            if self._target != "databricks":  # which is what we read
+                self.losses.compare(rows, Written(made, made, self._target, range(len(made))))
             yield made
 
     def _canonical_parts(self) -> Iterator[list[dict[str, Any]]]:
@@ -202,7 +228,7 @@ class _Work:
         self.losses.left_out([e.row for e in evaluations if not e.valid], "evaluation")
         kept = [e for e in evaluations if e.valid]
         made = [e.evaluation for e in kept]
-        if self._target.name == ces_turns.CSV:
+        if self._target == ces_turns.CSV:
             groups = {str(e.evaluation.get("displayName")): e.groups for e in kept if e.groups}
             text, losses = golden_csv_text(made, groups=groups)
             self.losses.issues += [replace(loss, row=kept[loss.row or 0].row) for loss in losses]
@@ -215,13 +241,13 @@ class _Work:
         return [dict(evaluation) for evaluation in made]
 
 
-def _with_carried(made: dict[str, Any], row: Row) -> dict[str, Any]:
+def _with_carried(made: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
     """A row of the target, and beside it what is carried along."""
     known = (*COLUMNS, POSITION)
     return {**made, **{n: v for n, v in row.items() if n not in known and v is not None and n not in made}}
 
 
-def _names(rows: Sequence[Row]) -> list[str]:
+def _names(rows: Sequence[CanonicalRow]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 

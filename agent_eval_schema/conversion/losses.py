@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+from msgspec.structs import replace
 
-from agent_eval_schema.conversion.targets import POSITION, Document, Row
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.writer import CanonicalRow, Written
 from agent_eval_schema.issues import Issue, Rule
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS
@@ -18,9 +19,10 @@ from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.report import issues_frame
 from agent_eval_schema.validation.validate import check_source
 
+POSITION = "__position__"
+"""The key under which a canonical row has its place in the source while it is converted."""
 
-# ---------------------------------------------------------------------------------------------------------------------
-# losses
+
 class Losses:
     """What a conversion loses, found by reading back what it wrote."""
 
@@ -28,21 +30,21 @@ class Losses:
         self.issues: list[Issue] = []
         self._target = target
 
-    def compare(self, rows: Sequence[Row], made: Document) -> None:
+    def compare(self, rows: Sequence[CanonicalRow], made: Written) -> None:
         """Note what does not come back of these rows."""
         back = (
             list(check_source(open_source(made.back), format=made.format, outputs="generated").iter_rows())
             if rows
             else []
         )
-        self.issues += made.losses
+        self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in made.losses]
         for row, place in zip(rows, made.places, strict=True):
             came = {} if place is None else back[place]
             self._compare_row(row, came)
             if not isinstance(made.data, list) or made.data is not made.back:
                 self._carried(row, came)
 
-    def _compare_row(self, row: Row, back: Row) -> None:
+    def _compare_row(self, row: CanonicalRow, back: CanonicalRow) -> None:
         for column in COLUMNS:
             value, came = row[column], back.get(column)
             if value is None or value == came:
@@ -53,7 +55,7 @@ class Losses:
                 message, path = _difference(column, value, came)
                 self.add(conversion.CHANGED, row, column, message, path)
 
-    def _carried(self, row: Row, back: Row) -> None:
+    def _carried(self, row: CanonicalRow, back: CanonicalRow) -> None:
         """A document has no columns beside its own."""
         known = (*COLUMNS, POSITION, "eval_set_id")
         for column, value in row.items():
@@ -72,7 +74,7 @@ class Losses:
             place = {POSITION: row, "request_id": None}
             self.add(conversion.LEFT_OUT, place, None, f"the {kind} is invalid and was not converted")
 
-    def add(self, rule: Rule, row: Row, column: str | None, message: str, path: str | None = None) -> None:
+    def add(self, rule: Rule, row: CanonicalRow, column: str | None, message: str, path: str | None = None) -> None:
         """Note one loss."""
         place, identity, severity = row[POSITION], row["request_id"], rule.severity
         self.issues.append(

@@ -19,6 +19,7 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.layout import Layout, Row, calls_from
 from agent_eval_schema.formats.nested import snake_keys
+from agent_eval_schema.formats.writer import Writer, Written, save_json
 from agent_eval_schema.text import jsontext
 
 COLUMNS_OF_A_TURN = (
@@ -150,7 +151,7 @@ ADK = Layout(read_rest=_read_turn, more=COLUMNS_OF_A_TURN)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows → evalset
-def evalset(rows: Sequence[Row]) -> tuple[dict[str, Any], list[int]]:
+def _evalset(rows: Sequence[Row]) -> Written:
     """An evalset of canonical rows, and the number of each row's turn among all turns in it.
 
     Rows `x#1`, `x#2`, … that follow each other are the turns of the case `x`. Any other row is a case of its own, whose
@@ -173,7 +174,8 @@ def evalset(rows: Sequence[Row]) -> tuple[dict[str, Any], list[int]]:
         turns.append(count - 1)
     named = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
     of_set = _carried(rows[0], OF_A_SET) if rows else {}
-    return {"eval_set_id": named, **of_set, "eval_cases": cases}, turns
+    made = {"eval_set_id": named, **of_set, "eval_cases": cases}
+    return Written(made, made, "adk", turns)
 
 
 def _carried(row: Row, names: Sequence[str]) -> Row:
@@ -248,7 +250,7 @@ def _to_part(part: Row) -> dict[str, Any]:
     return {k: v for k, v in part.items() if k != "type"}
 
 
-def one_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[int]]:
+def _one_session(rows: Sequence[Row]) -> Written:
     """The older test list, which is one session with a turn a row; and the numbers of the rows' turns."""
     made = []
     for row in rows:
@@ -258,4 +260,8 @@ def one_session(rows: Sequence[Row]) -> tuple[list[dict[str, Any]], list[int]]:
             "expected_tool_use": row["reference_trajectory"] or [],
         }
         made.append(turn if row["expected_response"] is None else {**turn, "reference": row["expected_response"]})
-    return made, list(range(len(made)))
+    return Written(made, made, "adk-legacy", range(len(made)))
+
+
+ADK_WRITER = Writer(document=_evalset, save=save_json)
+ADK_LEGACY_WRITER = Writer(document=_one_session, save=save_json)

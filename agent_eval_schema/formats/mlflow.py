@@ -46,12 +46,16 @@ EXPECTATIONS = {
 }
 """The expectations that a metric reads, and our columns for them; all others are custom_expected."""
 
+EXPECTED_COLUMNS = tuple(dict.fromkeys(EXPECTATIONS.values()))
+_NAME_OF = {column: name for name, column in reversed(EXPECTATIONS.items())}
+"""The expectation as which a column is written: the first of its names."""
+
 ORIGINS = {
     "request": "inputs",
     "response": "outputs",
     "session_id": "session",
     "custom_expected": "expectations",
-    **{column: f"expectations.{name}" for name, column in reversed(EXPECTATIONS.items())},
+    **{column: f"expectations.{name}" for column, name in _NAME_OF.items()},
 }
 """Our columns, and where a frame of this form holds them: what a message has to say."""
 
@@ -283,10 +287,10 @@ def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
     expectation, of which it cannot be one, and ends the evaluation."""
     given = {name: value for name, value in (row.get("custom_expected") or {}).items() if value is not None}
-    for name, (column, shape) in EXPECTED.items():
+    for column in EXPECTED_COLUMNS:
         value = row.get(column)
         if value is not None:
-            given[name] = shape(value)
+            given[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
     return given
 
 
@@ -303,14 +307,9 @@ def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in d.items() if v is not None} for d in value]
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-EXPECTED: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "expected_response": ("expected_response", _as_it_is),
-    "expected_facts": ("expected_facts", _as_it_is),
-    "guidelines": ("guidelines", _guidelines),
-    "expected_retrieved_context": ("expected_retrieved_context", _documents),
-    "expected_tool_calls": ("reference_trajectory", _calls),
+_WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
+    "guidelines": _guidelines,
+    "expected_retrieved_context": _documents,
+    "reference_trajectory": _calls,
 }
+"""Our columns whose values look different among expectations."""

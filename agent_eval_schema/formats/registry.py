@@ -1,4 +1,4 @@
-"""FORMATS: how a table of each form is recognised by its columns, and how its columns become ours.
+"""FORMATS: how a table of each form is recognised by its columns, how its columns become ours, and how it is written.
 
 A format knows columns and cells, not rules. `read` renames and selects; it never decodes a cell.
 """
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.notes import is_hidden
 from agent_eval_schema.decoding.columns import Typed
-from agent_eval_schema.formats.adk import ADK, ADK_OWN, detect_adk, detect_legacy
+from agent_eval_schema.formats.adk import ADK, ADK_LEGACY_WRITER, ADK_OWN, ADK_WRITER, detect_adk, detect_legacy
 from agent_eval_schema.formats.ces.tables import (
     detect_evaluations,
     detect_golden,
@@ -20,10 +20,11 @@ from agent_eval_schema.formats.ces.tables import (
     prepare_golden,
     read_evaluation_batch,
 )
+from agent_eval_schema.formats.ces.writer import EVALUATION_WRITER, GOLDEN_WRITER
 from agent_eval_schema.formats.deepeval import DEEPEVAL, detect_deepeval
 from agent_eval_schema.formats.langsmith import LANGSMITH, LANGSMITH_OWN, detect_langsmith
 from agent_eval_schema.formats.layout import Layout
-from agent_eval_schema.formats.mlflow import ORIGINS, WORDS
+from agent_eval_schema.formats.mlflow import MLFLOW_ROW, ORIGINS, WORDS, write_mlflow
 from agent_eval_schema.formats.mlflow_traces import (
     SEARCH_TRACES_COLUMNS,
     detect_beside_traces,
@@ -36,6 +37,7 @@ from agent_eval_schema.formats.mlflow_traces import (
 from agent_eval_schema.formats.openai import OPENAI, detect_openai
 from agent_eval_schema.formats.ragas import RAGAS, detect_ragas
 from agent_eval_schema.formats.vertex import VERTEX, detect_vertex
+from agent_eval_schema.formats.writer import CanonicalRow, Writer
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.schema import COLUMNS
@@ -58,7 +60,7 @@ class Format(Struct, frozen=True):
 
     A form whose rows are no evaluation rows (`is_rows`) has no metrics, and looks itself for what is wrong with them
     (`inspect`) and for columns that it does not know (`knows_columns`). `prepare` makes the source whose batches are
-    checked.
+    checked. `writer` is None if nothing is converted into the form.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Format(Struct, frozen=True):
     knows_columns: bool = False
     inspect: Inspect | None = None
     prepare: Callable[[Source], Source] = _as_it_is
+    writer: Writer | None = None
 
 
 def _detect_databricks(names: Sequence[str]) -> str | None:
@@ -84,6 +87,10 @@ def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
+def _canonical(row: CanonicalRow) -> dict[str, Any]:
+    return {name: row[name] for name in COLUMNS if row[name] is not None}
+
+
 def _of(
     layout: Layout,
     name: str,
@@ -92,8 +99,19 @@ def _of(
     system: str,
     own: frozenset[str] = frozenset(),
     words: Mapping[str, Callable[[Any, str], Typed]] | None = None,
+    writer: Writer | None = None,
 ) -> Format:
-    return Format(name, summary, detect, layout.read, layout.columns | own, layout.origins, words or {}, system)
+    return Format(
+        name,
+        summary,
+        detect,
+        layout.read,
+        layout.columns | own,
+        layout.origins,
+        words or {},
+        system,
+        writer=writer or Writer(layout.write, layout.written),
+    )
 
 
 FORMATS: tuple[Format, ...] = (
@@ -106,6 +124,7 @@ FORMATS: tuple[Format, ...] = (
         is_rows=False,
         knows_columns=True,
         prepare=prepare_golden,
+        writer=GOLDEN_WRITER,
     ),
     Format(
         "ces-evaluation",
@@ -117,6 +136,7 @@ FORMATS: tuple[Format, ...] = (
         knows_columns=True,
         inspect=inspect_evaluations,
         prepare=prepare_evaluations,
+        writer=EVALUATION_WRITER,
     ),
     Format("traces", "one MLflow trace a row (info, data)", detect_traces, read_traces),
     Format(
@@ -126,8 +146,23 @@ FORMATS: tuple[Format, ...] = (
         read_search_traces,
         SEARCH_TRACES_COLUMNS,
     ),
-    _of(ADK, "adk", "turns of an evalset of Google's Agent Development Kit", detect_adk, "vertex", ADK_OWN),
-    _of(ADK, "adk-legacy", "turns of an older test list of the ADK", detect_legacy, "vertex"),
+    _of(
+        ADK,
+        "adk",
+        "turns of an evalset of Google's Agent Development Kit",
+        detect_adk,
+        "vertex",
+        ADK_OWN,
+        writer=ADK_WRITER,
+    ),
+    _of(
+        ADK,
+        "adk-legacy",
+        "turns of an older test list of the ADK",
+        detect_legacy,
+        "vertex",
+        writer=ADK_LEGACY_WRITER,
+    ),
     _of(
         LANGSMITH,
         "langsmith",
@@ -153,8 +188,15 @@ FORMATS: tuple[Format, ...] = (
         origins=ORIGINS,
         words=WORDS,
         system="mlflow",
+        writer=Writer(write_mlflow, MLFLOW_ROW),
     ),
-    Format("databricks", "the Databricks Agent Evaluation schema, which is ours too", _detect_databricks, _same),
+    Format(
+        "databricks",
+        "the Databricks Agent Evaluation schema, which is ours too",
+        _detect_databricks,
+        _same,
+        writer=Writer(_canonical, COLUMNS),
+    ),
 )
 """In the order in which they are tried."""
 

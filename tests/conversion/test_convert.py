@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, convert_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.conversion.targets import TARGETS
+from agent_eval_schema.conversion.convert import TARGETS
+from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import SAMPLES
 
@@ -428,6 +429,10 @@ def test_the_data_of_the_caller_stays_as_it_is() -> None:
     before = frame.copy(deep=True)
     convert_eval_set(frame, target="openai")
     pd.testing.assert_frame_equal(frame, before)
+
+
+def test_every_format_that_has_a_writer_is_a_target() -> None:
+    assert sorted(TARGETS) == sorted(f.name for f in FORMATS if f.writer is not None)
 
 
 def test_an_unknown_target_is_told() -> None:

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.mlflow import EXPECTED, expectations_of
+from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format, require_rows
 from agent_eval_schema.integrations.mlflow.python_columns import PythonColumns
@@ -274,7 +274,7 @@ _NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id
 
 
 def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
-    names = [n for n in ("custom_expected", *(column for column, _ in EXPECTED.values())) if n in columns]
+    names = [n for n in ("custom_expected", *EXPECTED_COLUMNS) if n in columns]
     for row in range(size if names else 0):
         yield expectations_of({n: columns[n][row] for n in names})
 

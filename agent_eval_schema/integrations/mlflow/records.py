@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, expectations_of
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.schema import COLUMNS
@@ -47,7 +47,7 @@ SOURCE_TYPES = ("UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE")
 KEPT = tuple(c for c in COLUMNS if c != "trace")
 """What a record keeps of a row; of its trace, the id (as the source)."""
 
-NATURAL = ("request", "response", "custom_expected", "tags", *dict.fromkeys(EXPECTATIONS.values()))
+NATURAL = ("request", "response", "custom_expected", "tags", *EXPECTED_COLUMNS)
 """The columns for which a record has a place."""
 
 
