@@ -24,6 +24,7 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, DOCUMENT, JSON_COLUMNS, ROW_SCHEMA, ToolCall
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.doc_uris import nearness
+from agent_eval_schema.validation.fill_from_traces import leave_to_traces
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 
@@ -47,9 +48,12 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         _numbers(rows, "latency_seconds", _number),
         _numbers(rows, "total_token_count", _number),
         _numbers(rows, "predicted_trajectory", _length),
+        pa.array(rows.trace_states, pa.bool_()) if plan.beside_traces else pa.nulls(rows.size, pa.bool_()),
     ]
     fields = list(VERDICT)
     if plan.columns:
+        if plan.beside_traces:
+            leave_to_traces(rows)
         for name in COLUMNS:
             verdict.append(normalized(name, rows))
             fields.append(FIELDS[name])
@@ -343,12 +347,13 @@ VERDICT = pa.schema(
         ("request_hash", pa.uint64()),
         ("truth_hash", pa.uint64()),
         ("copied", pa.bool_()),  # whether the ground truth is the response
-        ("nearness", pa.int8()),  # of expected and retrieved doc_uris, see uris.py
+        ("nearness", pa.int8()),  # of expected and retrieved doc_uris, see doc_uris.py
         ("near_pair", pa.list_(pa.string())),
         ("derived", pa.uint32()),  # one bit per canonical column that was taken from the trace
         ("latency_seconds", pa.float64()),  # these three for the distributions that a report shows
         ("total_token_count", pa.float64()),
         ("tool_calls", pa.float64()),
+        ("mlflow_reads", pa.bool_()),  # the trace as it is; only asked of traces that are handed on
     ]
 )
 

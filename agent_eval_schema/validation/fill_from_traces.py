@@ -42,12 +42,12 @@ def read_traces(rows: Rows) -> None:
     values: Values = [None] * rows.size
     states: list[bool | None] = [None] * rows.size
     decode = decode_for_mlflow if rows.beside_traces else decode_trace
-    values_matter = rows.columns or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
+    values_matter = rows.columns_of_traces or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
             trace = decode(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, values_matter, rows.figures)
+                rows.derived[row] = derive(trace, values_matter, not rows.beside_traces)
             else:
                 _log_notes(rows, row, trace)
             values[row] = cell if isinstance(trace, Trace) else FAILED
@@ -106,6 +106,19 @@ _FROM_TRACE = {
     )
 }
 _NOTHING_SAID = Derived()
+
+LEFT_TO_TRACES = frozenset(["trace", *_FROM_TRACE]) - {"request", "request_id", "response"}
+"""The columns that whoever is handed a trace looks for in it only."""
+
+
+def leave_to_traces(rows: Rows) -> None:
+    """Keep of the columns that are left to traces the values of rows without a trace."""
+    for name in LEFT_TO_TRACES & rows.values.keys():
+        if name == "trace" or None not in rows.trace_states:
+            del rows.values[name]
+        else:
+            pairs = zip(rows.column(name), rows.trace_states, strict=True)
+            rows.values[name] = [value if state is None else None for value, state in pairs]
 
 
 def fill_from_traces(rows: Rows) -> None:

@@ -6,7 +6,7 @@ Rules on the whole data set run in the builder (report_builder.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -23,19 +23,15 @@ from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the kernel
-Finish = Callable[[Rows, Plan], pa.RecordBatch]
 
-
-def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan, finish: Finish = assemble) -> Iterator[pa.RecordBatch]:
+def check_stream(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
     """Check batch after batch, in order; the next one is read while this one is checked."""
     with ThreadPoolExecutor(1) as reader:
         source = iter(batches)
         coming = reader.submit(next, source, None)
         while (batch := coming.result()) is not None:
             coming = reader.submit(next, source, None)
-            yield check_batch(batch, plan, finish)
+            yield check_batch(batch, plan)
 
 
 def checked_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
@@ -45,18 +41,16 @@ def checked_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
     return check_stream(source.batches(), plan)
 
 
-def check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish = assemble) -> pa.RecordBatch:
+def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     """Check the rows of a batch: a row-aligned batch of verdicts (and, if the plan asks, of normalised columns).
 
-    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found. So
-    `finish`, which makes the checked batch of judged rows, is called for all rows in order, but for part of them maybe;
-    if it raises, it is called again for the same rows.
+    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
     """
     with quoting(plan.values):
-        return _check_batch(batch, plan, finish)
+        return _check_batch(batch, plan)
 
 
-def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.RecordBatch:
+def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     rows: Rows | None = None
     try:
         with without_collector():
@@ -64,15 +58,15 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan, finish: Finish) -> pa.Record
             rows = Rows(spec.read(batch), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 step(rows)
-            checked = finish(rows, plan)
+            checked = assemble(rows, plan)
             rows = None  # what it holds goes before the collector comes
             return checked
     except Exception as error:  # a defect of ours costs the row on which it breaks down, not the run
         if batch.num_rows > 1:
             half = batch.num_rows // 2
             parts = (batch.slice(0, half), batch.slice(half))
-            return one_batch([_check_batch(part, plan, finish) for part in parts])
-        return finish(_broken(rows or Rows(batch, plan), error), plan)
+            return one_batch([_check_batch(part, plan) for part in parts])
+        return assemble(_broken(rows or Rows(batch, plan), error), plan)
 
 
 def _broken(rows: Rows, error: Exception) -> Rows:

@@ -18,11 +18,10 @@ from agent_eval_schema.rules import chosen
 class Plan(Struct, frozen=True):
     """How a data set is checked: names only, so that it can be pickled.
 
-    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` says
-    that traces are handed on: what only their reader needs may be left in them, and `Rows.trace_states` says whether
-    mlflow can read each as it is. `values` says whether messages may quote cells.
-    Without `figures`, those in traces are not read: the verdict on each row is the same, what a report counts and shows
-    is not.
+    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` says that
+    the traces are handed on beside the columns: what their reader finds in a trace is not taken from it, and the
+    verdict says whether mlflow reads it as it is (`mlflow_reads`). Which rows are valid, and why, is the same; a report
+    lacks the figures of the traces. `values` says whether messages may quote cells.
     """
 
     format: str
@@ -33,7 +32,6 @@ class Plan(Struct, frozen=True):
     reason: str = ""
     beside_traces: bool = False
     values: bool = True
-    figures: bool = True
 
 
 Outputs = Literal["auto", "provided", "generated"]

@@ -27,9 +27,8 @@ class Rows:
         self.format = plan.format
         self.outputs = plan.outputs
         self.nests = plan.nests
-        self.columns = plan.columns and not plan.beside_traces
         self.beside_traces = plan.beside_traces
-        self.figures = plan.figures
+        self.columns_of_traces = plan.columns and not plan.beside_traces
         self.log = IssueLog(self.size)
         self.values: dict[str, Values | ArrowColumn] = {}
         self.derived: list[Derived | None] | None = None

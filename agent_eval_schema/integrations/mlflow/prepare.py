@@ -28,13 +28,15 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format, require_rows
-from agent_eval_schema.integrations.mlflow.python_columns import PythonColumns
+from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.encode import made_of, rewritten
+from agent_eval_schema.validation.checked_batch import FIELDS, rows_of, verdict
 from agent_eval_schema.validation.fill_from_traces import trace_texts
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import Outputs, make_plan
@@ -106,8 +108,7 @@ def prepare_for_evaluate(
     if on_invalid not in ("set_aside", "raise"):
         raise EvalSetError(f"on_invalid must be set_aside or raise, got {on_invalid!r}")
     source = open_source(data)
-    # The frame is all that is asked for, and for mlflow the figures of a trace stay in the trace.
-    prepared = _prepare(source, target, inputs, format, outputs, figures=target != "mlflow.genai")
+    prepared = _prepare(source, target, inputs, format, outputs)
     if on_invalid == "raise" and not prepared.report.ok:
         raise InvalidEvalSet(check_source(source, format=format, outputs=outputs))
     if prepared.set_aside:
@@ -127,14 +128,20 @@ def prepare(
     format: str = "auto",
     outputs: Outputs = "auto",
 ) -> Prepared:
-    """As `prepare_for_evaluate`, with the report and the positions of the rows that were left out. One pass."""
-    return _prepare(open_source(data), target, inputs, format, outputs)
+    """As `prepare_for_evaluate`, with the report and the positions of the rows that were left out."""
+    source = open_source(data)
+    prepared = _prepare(source, target, inputs, format, outputs)
+    if target in _HAND_ON_TRACES and any(line.field == "trace" for line in prepared.report.presence):
+        return replace(prepared, report=check_source(source, format=format, outputs=outputs))
+    return prepared
 
 
-def _prepare(
-    source: Source, target: Target, inputs: Inputs, format: str, outputs: Outputs, figures: bool = True
-) -> Prepared:
-    """Without `figures` the report lacks those of the traces."""
+_HAND_ON_TRACES = ("mlflow.genai",)
+"""The targets for which a trace is read by the evaluator, not here."""
+
+
+def _prepare(source: Source, target: Target, inputs: Inputs, format: str, outputs: Outputs) -> Prepared:
+    """As `prepare`; the report lacks the figures of traces that are handed on."""
     if target not in TARGETS:
         raise EvalSetError(f"no target {target!r}: use one of {', '.join(TARGETS)}")
     if inputs not in _INPUTS:
@@ -143,16 +150,17 @@ def _prepare(
     require_rows(plan.format)
     form = find_format(plan.format)
     fold = Fold(plan.codes, plan.outputs, source, origins=form.origins)
-    kept, beside = PythonColumns(), target == "mlflow.genai"
-    how = replace(plan, columns=True, beside_traces=beside, figures=figures)
+    beside = target in _HAND_ON_TRACES
+    kept = []
     with without_collector():
-        for checked in check_stream(source.batches(), how, kept.assemble):
+        for checked in check_stream(source.batches(), replace(plan, columns=True, beside_traces=beside)):
             fold.add(checked)
-    report = Report(source, plan, fold)
-    valid = report.valid_mask
-    if not valid.any():
-        raise EvalSetError(f"there is no row to evaluate: {_why_none(report, format, outputs)}")
-    columns = _columns(kept, valid)
+            kept.append(_kept(checked))
+        report = Report(source, plan, fold)
+        valid = report.valid_mask
+        if not valid.any():
+            raise EvalSetError(f"there is no row to evaluate: {_why_none(report, format, outputs)}")
+        columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(source, form.read, valid, plain)
@@ -185,11 +193,24 @@ TRACE_STATE = "__trace__"
 """The column that says of each row's trace whether mlflow reads it as it is (None: there is no trace)."""
 
 
-def _columns(kept: PythonColumns, valid: Flags) -> Columns:
-    """The canonical columns of the valid rows; a column without any value is not there."""
-    columns = {name: _valid(values, valid) for name, values in kept.columns.items()}
-    found = {n: v for n, v in columns.items() if any(x is not None for x in v)}
-    return {**found, TRACE_STATE: _valid(kept.trace_states, valid)}
+def _kept(checked: pa.RecordBatch) -> pa.RecordBatch:
+    """The canonical columns of checked rows, and the states of their traces."""
+    canonical = rows_of(checked).select(list(COLUMNS))
+    return canonical.append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
+
+
+def _columns(kept: list[pa.RecordBatch], valid: Flags) -> Columns:
+    """The columns of the valid rows as Python values; a canonical column without any value is not there."""
+    rows = pa.Table.from_batches(kept)
+    rows = rows if valid.all() else rows.filter(pa.array(valid))
+    found = {n: _values(rows.column(n), FIELDS[n]) for n in COLUMNS if rows.column(n).null_count < len(rows)}
+    return {**found, TRACE_STATE: rows.column(TRACE_STATE).to_pylist()}
+
+
+def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """The values of a normalised column; NaN is absent, too."""
+    values = canonical_values(column, field)
+    return [None if v != v else v for v in values] if pa.types.is_floating(field.type) else values
 
 
 def _valid(values: list[Any], valid: Flags) -> list[Any]:
