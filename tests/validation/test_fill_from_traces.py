@@ -1,0 +1,36 @@
+"""What the columns leave to traces that are handed on, and what the verdict then says of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.fill_from_traces import LEFT_TO_TRACES
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import make_plan
+from tests.conftest import DATA
+
+NEW, OLD = ((DATA / "traces" / f"mlflow_{v}.json").read_text(encoding="utf-8") for v in ("v3_18_0", "v2_13_2"))
+
+
+def test_columns_leave_to_traces_what_their_reader_finds_there() -> None:
+    rows: list[dict[str, Any]] = [
+        {"trace": NEW},
+        {"trace": OLD},
+        {"trace": "{"},
+        {"request": "a", "response": "b", "latency_seconds": 1.5},
+    ]
+    source = open_source(rows)
+    (batch,) = source.batches()
+    plan = replace(make_plan(source, "auto", "auto"), columns=True)
+    whole, beside = check_batch(batch, plan), check_batch(batch, replace(plan, beside_traces=True))
+    assert verdict(beside, "mlflow_reads").to_pylist() == [True, False, None, None]
+    assert verdict(whole, "mlflow_reads").null_count == 4
+    assert [verdict(beside, n) == verdict(whole, n) for n in ("valid", "issues")] == [True, True]
+    for name in COLUMNS:
+        given, left = (rows_of(checked).column(name).to_pylist() for checked in (whole, beside))
+        assert left == ([None, None, None, given[3]] if name in LEFT_TO_TRACES else given), name
