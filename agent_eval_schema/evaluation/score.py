@@ -34,7 +34,7 @@ from agent_eval_schema.evaluation.trajectories import (
     score_numbers,
     score_source,
 )
-from agent_eval_schema.formats.opening import open_dataset
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Issue
@@ -101,7 +101,7 @@ def score_dataset(
     if tool_name is not None:
         chosen.append(TrajectorySingleToolUse(tool_name))
     options = TrajectoryOptions(tuple(chosen), duplicates, empty)
-    return score_rows(open_dataset(data), options, format, screen)
+    return score_rows(open_source(data), options, format, screen)
 
 
 def score_rows(data: Source, options: TrajectoryOptions, format: str, screen: Screen | None) -> EvalResult:

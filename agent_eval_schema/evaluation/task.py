@@ -25,7 +25,7 @@ from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.score import Scoring, measure_rows, score_rows
 from agent_eval_schema.evaluation.table import OUTPUTS
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
-from agent_eval_schema.formats.opening import open_dataset
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
@@ -68,7 +68,7 @@ class EvalTask:
     ) -> None:
         self.metrics = require_metrics(metrics)
         self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty)
-        self._source = open_dataset(dataset)
+        self._source = open_source(dataset)
         self._format = format
 
     def evaluate(

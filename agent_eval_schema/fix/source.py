@@ -78,11 +78,11 @@ class FixedSource(Struct, frozen=True):
         require_fixable(self.given, path)
         counts = FixCounts(len(self.renames))
         if self.plan.format not in FIXED_FORMATS and _is_of_form(self.given, path):
-            copy_file(str(self.given.name), path)
+            copy_file(str(self.given.path), path)
             return counts
         batches = counts.over(self.batches())
         if _is_rewritten(self.given, path):
-            rewrite_file(str(self.given.name), self.given.kind, path, self.renames, _edits(batches))
+            rewrite_file(str(self.given.path), self.given.kind, path, self.renames, _edits(batches))
             return counts
         schema = schema_of(self.given.kind, self.source.batches())
         if any(line_texts(batch) is not None for batch in self.given.batches()):
@@ -150,7 +150,7 @@ def _is_rewritten(source: Source, path: str) -> bool:
 
 
 def _is_of_form(source: Source, path: str) -> bool:
-    return source.kind in REWRITTEN and source.name is not None and same_form(source.name, path)
+    return source.kind in REWRITTEN and source.path is not None and same_form(source.path, path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

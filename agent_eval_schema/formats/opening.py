@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,49 +21,13 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.privacy import error_text
 
-BIGQUERY = "bq://"
-
-
-def open_dataset(data: Any) -> Source:
-    """The source for anything that `open_source` takes, the URL of a file, or a BigQuery table.
-
-    Raises EvalSetError if it cannot be fetched, or the package that fetches it is not installed.
-    """
-    url = os.fspath(data) if isinstance(data, str | os.PathLike) else ""
-    if "://" not in url:
-        return open_source(data)
-    if url.startswith(BIGQUERY):
-        from agent_eval_schema.io.bigquery import fetch_table
-
-        return _copied(url, "table.parquet", lambda path: fetch_table(url.removeprefix(BIGQUERY), path))
-    return _copied(
-        url, PurePosixPath(url.partition("://")[2].partition("?")[0]).name, lambda path: fetch_url(url, path)
-    )
-
-
-def _copied(url: str, name: str, fetch: Callable[[str], None]) -> Source:
-    folder = TemporaryFolder()
-    path = os.path.join(folder.path, name or "data")
-    try:
-        fetch(path)
-    except EvalSetError:
-        raise
-    except Exception as error:  # drivers raise what they like
-        raise EvalSetError(f"{url}: cannot be read: {type(error).__name__}: {error_text(error)}") from error
-    source = open_source(path)
-
-    def batches() -> Any:
-        assert os.path.isdir(folder.path)  # which also keeps the folder
-        return source.batches()
-
-    return replace(source, name=url, batches=batches)
-
 
 def open_source(data: Any) -> Source:
-    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, a path, or a Spark DataFrame; a
-    source is its own.
+    """The source for a pandas frame, an Arrow table, batch or reader, a list of rows, a path, the URL of a file, a
+    BigQuery table (`bq://project.dataset.table`), or a Spark DataFrame; a source is its own.
 
-    Raises EvalSetError if the data is none of these, or the file cannot be read as a table.
+    Raises EvalSetError if the data is none of these, the file cannot be read as a table, or a URL cannot be fetched (or
+    the package that fetches it is not installed).
     """
     if isinstance(data, Source):
         return data
@@ -71,7 +36,8 @@ def open_source(data: Any) -> Source:
     if isinstance(data, str | os.PathLike):
         from agent_eval_schema.io.files import open_file
 
-        return unfolded(open_file(os.fspath(data)))
+        path = os.fspath(data)
+        return _fetched(path) if _URL.match(path) else unfolded(open_file(path))
     if isinstance(data, Mapping) and (rows := unfolded(from_list([data]), alone=True)).in_order:
         return rows
     if isinstance(data, pd.DataFrame):
@@ -92,3 +58,39 @@ def open_source(data: Any) -> Source:
         f"cannot read a {type(data).__name__} as a table: give a pandas frame, an Arrow table, a list of dicts, a dict "
         "of columns (lists of one length, among them prompt, request or a trajectory) or a path"
     )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# data that is elsewhere
+_URL = re.compile(r"[A-Za-z][\w+.:-]+://")
+"""How a URL begins; one letter is a drive. Without `://` a name is that of a file, a folder or a version of a table."""
+
+BIGQUERY = "bq://"
+
+
+def _fetched(url: str) -> Source:
+    """The source for a local copy of a remote file or a BigQuery table, which lives as long as the source."""
+    folder = TemporaryFolder()
+    name = PurePosixPath(url.partition("://")[2].partition("?")[0]).name or "data"
+    path = os.path.join(folder.path, "table.parquet" if url.startswith(BIGQUERY) else name)
+    try:
+        _fetch(url, path)
+    except EvalSetError:
+        raise
+    except Exception as error:  # drivers raise what they like
+        raise EvalSetError(f"{url}: cannot be read: {type(error).__name__}: {error_text(error)}") from error
+    source = open_source(path)
+
+    def batches() -> Any:
+        assert os.path.isdir(folder.path)  # which also keeps the folder
+        return source.batches()
+
+    return replace(source, name=url, batches=batches)
+
+
+def _fetch(url: str, path: str) -> None:
+    if not url.startswith(BIGQUERY):
+        return fetch_url(url, path)
+    from agent_eval_schema.io.bigquery import fetch_table
+
+    return fetch_table(url.removeprefix(BIGQUERY), path)

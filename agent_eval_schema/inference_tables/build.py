@@ -285,8 +285,8 @@ def build_set(
     job_told = {"plan": msgspec.to_builtins(plan), "inputs": inputs_of(source, options.get("labels"), traces)}
     plan = msgspec.structs.replace(plan, now=work.start(job_told, resume=resume))
     hook = options.get("redact") if callable(options.get("redact")) else None
-    workers = jobs or worth_workers(source.name, source.stored_bytes)
-    job = BuildJob(source.name or "", str(work.folder), plan, workers=workers if source.name else 1)
+    workers = jobs or worth_workers(source.path, source.stored_bytes)
+    job = BuildJob(source.path or "", str(work.folder), plan, workers=workers if source.path else 1)
     logged = 0
     with progress(source.read_share, screen) as so_far:
         for size in convert(source, job):
@@ -307,8 +307,8 @@ def build_set(
 def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[str]:
     """The columns of a table: of Parquet those of all files; of a table whose rows have each their own, those of the
     first batch, or of all if these do not tell what it is, or an option may name another one."""
-    if source.kind == "parquet" and source.name is not None:
-        return parquet_columns(source.name)
+    if source.kind == "parquet" and source.path is not None:
+        return parquet_columns(source.path)
     first = next(source.batches(), None)
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
@@ -336,7 +336,12 @@ def _is_known(names: list[str], options: Mapping[str, Any]) -> bool:
 def inputs_of(source: Source, labels: Any, traces: Any) -> list[dict[str, Any]]:
     """What a set is made of: each file with its size and when it was changed, so that another one is told apart."""
     others = [open_source(t).name for t in (labels, traces) if t is not None and not _is_option(t)]
-    return [input_of(name) for name in (source.name, *others) if name is not None]
+    # What stands at a URL may be another table each time: what was made of the last one is not used again.
+    return [
+        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name else {})
+        for name in (source.name, *others)
+        if name is not None
+    ]
 
 
 def _is_option(labels: Any) -> bool:

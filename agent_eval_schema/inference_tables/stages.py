@@ -113,8 +113,8 @@ def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
 
 def _places(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The batches of the share with their places, which are the same however many workers there are."""
-    if source.kind == "parquet" and source.name is not None:
-        return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.name, job.share))
+    if source.kind == "parquet" and source.path is not None:
+        return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.path, job.share))
     return ((PartKey(unit, 0), batch) for unit, batch in enumerate(source.batches()) if job.has(unit))
 
 

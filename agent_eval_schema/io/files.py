@@ -56,6 +56,7 @@ def open_file(path: str) -> Source:
         batches=lambda: batches(path, position),
         take=lambda mask: numbered(frame_of(rows_where(batches(path, None), mask)), mask),
         name=path,
+        path=path,
         nests=kind in ("jsonl", "json"),
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,

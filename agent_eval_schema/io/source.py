@@ -30,6 +30,7 @@ HEAD_START_BYTES = 128 << 20
 class Source(Struct, frozen=True):
     """Something that can be checked.
 
+    `name` is what a file or table is called, `path` where `open_file` finds it (of a URL, its local copy).
     `nests` says that a cell could have held an object, so that an object written as text is worth a word.
     `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
     `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
@@ -44,6 +45,7 @@ class Source(Struct, frozen=True):
     batches: Callable[[], Iterator[pa.RecordBatch]]
     take: Callable[[np.ndarray[Any, Any]], Any]
     name: str | None = None
+    path: str | None = None
     nests: bool = True
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None

@@ -44,7 +44,7 @@ def check_source(
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
-    workers = jobs or worth_workers(source.name, source.stored_bytes)
-    if source.name is None or source.fixed or source.in_order or workers == 1:
+    workers = jobs or worth_workers(source.path, source.stored_bytes)
+    if source.path is None or source.fixed or source.in_order or workers == 1:
         return checked_batches(source, plan)
-    return check_with_workers(source, source.name, plan, workers)
+    return check_with_workers(source, source.path, plan, workers)

@@ -15,8 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError, EvalTask, score_trajectories
+from agent_eval_schema import (
+    EvalSetError,
+    EvalTask,
+    convert_eval_set,
+    diff_eval_sets,
+    score_trajectories,
+    validate_eval_set,
+)
 from agent_eval_schema.cli import main
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.validation.validate import check_source
 from tests.conftest import KINDS
 from tests.evaluation.test_task import SEED
 
@@ -43,6 +52,41 @@ def test_a_file_in_a_store(kind: str, folder: Path, tmp_path_factory: pytest.Tem
     del found
     gc.collect()
     assert list(folder.iterdir()) == [], "a copy was left behind"
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "parquet"])
+def test_every_verb_reads_a_file_in_a_store(kind: str, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    rows = [{"request_id": f"r{i}", "request": f"question {i}", "respones": "x"} for i in range(5)]
+    local = Path(KINDS[kind](rows, tmp_path_factory.mktemp("local")))
+    url = f"memory://bucket/verbs/{kind}/{local.name}"
+    with fsspec.open(url, "wb") as file:
+        file.write(local.read_bytes())
+    report, plain = check_source(open_source(url), jobs=2), validate_eval_set(local)
+    assert report.name == url
+    assert (report.counts, list(report.iter_issues())) == (plain.counts, list(plain.iter_issues()))
+    assert list(report.iter_rows()) == list(plain.iter_rows())
+    assert diff_eval_sets(local, url).same
+    assert convert_eval_set(url, target="mlflow").data.equals(convert_eval_set(local, target="mlflow").data)
+    del report
+    gc.collect()
+    assert list(folder.iterdir()) == [], "a copy was left behind"
+
+
+@pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])
+def test_files_of_ces_in_a_store(name: str, samples: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    with fsspec.open(f"memory://bucket/{name}", "wb") as file:
+        file.write((samples / name).read_bytes())
+    report, plain = validate_eval_set(f"memory://bucket/{name}"), validate_eval_set(samples / name)
+    assert (report.format, report.counts) == (plain.format, plain.counts)
+    assert list(report.valid_mask) == list(plain.valid_mask)
+
+
+def test_a_name_with_a_slash_too_many_is_no_url(tmp_path: Path) -> None:
+    for name in (f"{tmp_path}//rows.jsonl", '{"a": "http://x"}', "table@v12"):
+        with pytest.raises(EvalSetError, match="no such file"):
+            validate_eval_set(name)
 
 
 def test_a_file_in_a_store_on_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -98,10 +98,10 @@ _TEXTS: dict[str, Callable[[str], Iterator[bytes]]] = {
 
 def prepare_evaluations(source: Source) -> Source:
     """The source whose batches say which top-level fields stand twice: the columns of a row hold one value each."""
-    texts, name = _TEXTS.get(source.kind), source.name
-    if texts is None or name is None or source.fixed:
+    texts, path = _TEXTS.get(source.kind), source.path
+    if texts is None or path is None or source.fixed:
         return source
-    return replace(source, batches=lambda: _with_repeats(source.batches(), texts(name)), shares=None, in_order=True)
+    return replace(source, batches=lambda: _with_repeats(source.batches(), texts(path)), shares=None, in_order=True)
 
 
 def _with_repeats(batches: Iterable[pa.RecordBatch], texts: Iterator[bytes]) -> Iterator[pa.RecordBatch]:
@@ -149,14 +149,14 @@ def _header(source: Source) -> list[str]:
     if source.kind == "csv":
         first = next(source.batches(), None)
         if first is None:  # no row: the header is all there is
-            return csv_columns(source.name) if source.name is not None else []
+            return csv_columns(source.path) if source.path is not None else []
         return [f.name for f in first.schema if not is_hidden(f)]
     return list(schema_of(source.kind, source.batches()).names)
 
 
 def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
-    if source.kind == "csv" and source.name is not None and not source.fixed:
-        for names, records in csv_chunks(source.name):
+    if source.kind == "csv" and source.path is not None and not source.fixed:
+        for names, records in csv_chunks(source.path):
             rows: list[Fields] = [None if record_problem(names, record) else record.fields for record in records]
             yield csv_batch(names, records), names, rows, [record.line for record in records]
         return
