@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.evaluation.runner import said
+from agent_eval_schema.evaluation.runner import error_line
 from agent_eval_schema.evaluation.table import Measured, Row, Table
 from agent_eval_schema.io.records import is_absent
 
@@ -46,5 +46,5 @@ def _custom_row(metric: CustomMetric, row: Row) -> tuple[dict[str, Any], str]:
         absent = is_absent(columns.get("score"))
         columns["score"] = math.nan if absent else float(columns["score"])
     except Exception as error:
-        return {"score": math.nan}, f"the metric broke down: {said(error)}"
+        return {"score": math.nan}, f"the metric broke down: {error_line(error)}"
     return columns, "the metric gave no score" if absent else ""

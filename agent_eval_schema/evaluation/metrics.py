@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.judges import PointwiseMetric
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
-from agent_eval_schema.evaluation.trajectories import SINGLE_TOOL_USE, TrajectoryMetric, TrajectorySingleToolUse
+from agent_eval_schema.evaluation.trajectories import TrajectoryMetric, TrajectorySingleToolUse
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ def _called(call: Call, row: int, given: Any) -> Outcome:
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
     except BaseException as error:  # an agent may call sys.exit
-        return Outcome(row, error=said(error), trace_id=_last_trace())
+        return Outcome(row, error=error_line(error), trace_id=_last_trace())
     return Outcome(row, value, seconds=time.perf_counter() - start, trace_id=_last_trace())
 
 
@@ -163,7 +163,7 @@ async def _awaited(value: Any) -> Any:
     return await value
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """The error in one line, also of one that cannot say itself."""
     try:
         text = str(error)
@@ -251,5 +251,5 @@ class _LoopSlot:
             late = self._timeout is not None and time.perf_counter() - start >= self._timeout
             if late and isinstance(error, asyncio.TimeoutError):
                 return Outcome(row, error=f"no answer within {self._timeout:g} s: the call was cancelled")
-            return Outcome(row, error=said(error), trace_id=_last_trace())
+            return Outcome(row, error=error_line(error), trace_id=_last_trace())
         return Outcome(row, value, seconds=time.perf_counter() - start, trace_id=trace_id)

@@ -25,7 +25,6 @@ from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_me
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.evaluation.table import Measured, Table
 from agent_eval_schema.evaluation.trajectories import (
-    SINGLE_TOOL_USE,
     TrajectoryMetric,
     TrajectoryOptions,
     TrajectorySingleToolUse,
@@ -40,6 +39,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.batch.columns import read_pair
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.runtime.progress import Screen, notebook, progress
 

@@ -23,14 +23,13 @@ from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
 from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE, Numbers
+from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import without_collector
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
-
-SINGLE_TOOL_USE = "trajectory_single_tool_use"
 
 
 class TrajectorySingleToolUse(Struct, frozen=True):

@@ -2,11 +2,11 @@
 
     mlflow.genai.evaluate(data, scorers=[DocumentRecall(), TrajectoryRecall(duplicates="one_to_one")])
 
-A scorer is an entry of `SCORERS`: a class that says which columns it reads (scored_row.py says where they are found),
-what the catalogue must find in a row, and how it measures. A row that it cannot score gets a Feedback without a value
-whose rationale says what is lacking: mlflow 3.17 keeps the rationale, counts no error and leaves the row out of the
-aggregates. mlflow 3.3 has no such thing: there the row gets no Feedback. A NaN would not do: mlflow then fails to write
-its table of results.
+A scorer is an entry of `SCORERS`: a class with the name and the options of a metric, whose definition says which
+columns it reads (scored_row.py says where they are found), what a row must hold, and how it is measured. A row that it
+cannot score gets a Feedback without a value whose rationale says what is lacking: mlflow 3.17 keeps the rationale,
+counts no error and leaves the row out of the aggregates. mlflow 3.3 has no such thing: there the row gets no Feedback.
+A NaN would not do: mlflow then fails to write its table of results.
 
 What mlflow allows for scorers that it does not know (measured, 3.3 to 3.17): a class is neither serialised nor
 registered, a decorated function is, as its source. So ours serialise as a function of two lines that calls the class,
@@ -18,15 +18,15 @@ does not have at all. Options are part of what is written, `pass_if` is not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.metrics import retrieval, tool_calls, trajectory
-from agent_eval_schema.metrics.catalog import TOOL_CALLS, Need
+from agent_eval_schema.metrics.catalog import Need
+from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
+from agent_eval_schema.metrics.tool_calls import ExtraCalls
+from agent_eval_schema.metrics.trajectory import Duplicates, Empty
 from agent_eval_schema.runtime.extras import missing
-from agent_eval_schema.schema import Document, ToolCall
 
 try:
     from mlflow.entities import AssessmentSource, AssessmentSourceType, Feedback
@@ -40,9 +40,6 @@ PUBLIC_PATH = "agent_eval_schema.integrations.scorers"
 """Where a serialised scorer finds its class, whatever file defines it."""
 
 AGGREGATIONS = ("mean", "min", "max", "p90")
-
-Calls = Sequence[ToolCall]
-Documents = Sequence[Document]
 
 
 class RowScorer(Scorer):
@@ -128,195 +125,136 @@ def _why(row: ScoredRow, column: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# retrieval
-class _Retrieval(RowScorer):
-    reads = ("retrieved_context", "expected_retrieved_context")
-    needs = ("retrieved_uri", "expected_uri")
+# the metrics of metrics/definitions.py
+class _Defined(RowScorer):
+    """A metric of DEFINITIONS: the class's name for mlflow is the metric's, its options are those of the metric."""
+
+    definition: ClassVar[Definition]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        found = DEFINITIONS.get(cls.model_fields["name"].default)
+        if found is not None:  # a class of a user's own may have another name
+            cls.definition, cls.reads, cls.needs, cls.undefined = found, found.reads, found.needs, found.undefined
+
+    def measure(self, *values: Any) -> float:
+        return self.definition.measure(*values, **self.options)
 
 
-class DocumentRecall(_Retrieval):
+class DocumentRecall(_Defined):
     """The share of the expected documents that were retrieved."""
 
     name: str = "document_recall"
-    undefined = "expected_retrieved_context is empty, or no retrieved document has a doc_uri"
-
-    def measure(self, retrieved: Documents, expected: Documents) -> float:
-        return retrieval.document_recall(_uris(retrieved), _uris(expected))
 
 
-class DocumentPrecision(_Retrieval):
+class DocumentPrecision(_Defined):
     """The share of the retrieved documents that were expected."""
 
     name: str = "document_precision"
-    undefined = "expected_retrieved_context is empty, or no document with a doc_uri was retrieved"
-
-    def measure(self, retrieved: Documents, expected: Documents) -> float:
-        return retrieval.document_precision(_uris(retrieved), _uris(expected))
 
 
-def _uris(documents: Documents) -> list[str | None]:
-    return [d.doc_uri for d in documents]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# trajectories
-class _Trajectory(RowScorer):
-    """A metric of TRAJECTORY_METRICS: the class's name for mlflow is the metric's."""
-
-    reads = ("predicted_trajectory", "reference_trajectory")
-    needs = ("predicted_trajectory", "reference_trajectory")
-    undefined = 'a trajectory is empty, which has no score unless empty="define"'
-
-    empty: trajectory.Empty = "nan"
-
-    def measure(self, predicted: Calls, reference: Calls) -> float:
-        metric = type(self).model_fields["name"].default
-        return trajectory.score_trajectory(metric, predicted, reference, **self.options)
-
-
-class TrajectoryExactMatch(_Trajectory):
+class TrajectoryExactMatch(_Defined):
     """1 if the agent made the reference calls in their order and no others, else 0."""
 
     name: str = "trajectory_exact_match"
+    empty: Empty = "nan"
 
 
-class TrajectoryInOrderMatch(_Trajectory):
+class TrajectoryInOrderMatch(_Defined):
     """1 if the agent made the reference calls in their order, others between them allowed, else 0."""
 
     name: str = "trajectory_in_order_match"
+    empty: Empty = "nan"
 
 
-class TrajectoryAnyOrderMatch(_Trajectory):
+class TrajectoryAnyOrderMatch(_Defined):
     """1 if the agent made all reference calls, others allowed, else 0."""
 
     name: str = "trajectory_any_order_match"
+    empty: Empty = "nan"
 
 
-class TrajectoryPrecision(_Trajectory):
+class TrajectoryPrecision(_Defined):
     """The share of the agent's calls that the reference holds too."""
 
     name: str = "trajectory_precision"
-    duplicates: trajectory.Duplicates = "membership"
+    empty: Empty = "nan"
+    duplicates: Duplicates = "membership"
 
 
-class TrajectoryRecall(_Trajectory):
+class TrajectoryRecall(_Defined):
     """The share of the reference calls that the agent made."""
 
     name: str = "trajectory_recall"
-    duplicates: trajectory.Duplicates = "membership"
+    empty: Empty = "nan"
+    duplicates: Duplicates = "membership"
 
 
-class TrajectorySingleToolUse(RowScorer):
+class TrajectorySingleToolUse(_Defined):
     """1 if the agent called the tool `tool_name` at all, else 0."""
-
-    reads = ("predicted_trajectory",)
-    needs = ("predicted_trajectory",)
-    undefined = _Trajectory.undefined
 
     name: str = "trajectory_single_tool_use"
     tool_name: str
-    empty: trajectory.Empty = "nan"
-
-    def measure(self, predicted: Calls) -> float:
-        return trajectory.single_tool_use(predicted, self.tool_name, empty=self.empty)
+    empty: Empty = "nan"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# tool calls, as Customer Engagement Suite scores them
-class _ToolCalls(RowScorer):
-    """A metric of the system "ces" in the catalogue."""
-
-    reads = ("predicted_trajectory", "reference_trajectory")
-    needs = TOOL_CALLS
-    undefined = "reference_trajectory is empty: no call is expected"
-
-
-class ToolInvocation(_ToolCalls):
+class ToolInvocation(_Defined):
     """The share of the expected tools that were called."""
 
     name: str = "tool_invocation"
 
-    def measure(self, predicted: Calls, reference: Calls) -> float:
-        return tool_calls.tool_invocation(predicted, reference)
 
-
-class ToolOrderedInvocation(_ToolCalls):
+class ToolOrderedInvocation(_Defined):
     """The share of the expected tools that were called in the expected order."""
 
     name: str = "tool_ordered_invocation"
 
-    def measure(self, predicted: Calls, reference: Calls) -> float:
-        return tool_calls.tool_ordered_invocation(predicted, reference)
 
-
-class ParameterCorrectness(_ToolCalls):
+class ParameterCorrectness(_Defined):
     """The share of an expected call's parameters that the actual call has with equal values, on average."""
 
     name: str = "parameter_correctness"
-
-    def measure(self, predicted: Calls, reference: Calls) -> float:
-        return tool_calls.parameter_correctness(predicted, reference)
 
 
 _SHARE = Field(default=1.0, ge=0, le=1)
 
 
-class ToolCallsPass(_ToolCalls):
+class ToolCallsPass(_Defined):
     """1 if the expected calls were made with the expected parameters, and no others, else 0."""
 
     name: str = "tool_calls_pass"
     invocation_threshold: float = _SHARE
     parameter_threshold: float = _SHARE
-    extra_calls: tool_calls.ExtraCalls = "FAIL"
-
-    def measure(self, predicted: Calls, reference: Calls) -> float:
-        return tool_calls.tool_calls_pass(predicted, reference, **self.options)
+    extra_calls: ExtraCalls = "FAIL"
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# what a trace counts
-class _Number(RowScorer):
-    def measure(self, value: float) -> float:
-        return value
-
-
-class InputTokenCount(_Number):
+class InputTokenCount(_Defined):
     """The tokens that the models of a run were given."""
 
-    reads = ("input_token_count",)
-    needs = ("input_tokens",)
     name: str = "input_token_count"
 
 
-class OutputTokenCount(_Number):
+class OutputTokenCount(_Defined):
     """The tokens that the models of a run made."""
 
-    reads = ("output_token_count",)
-    needs = ("output_tokens",)
     name: str = "output_token_count"
 
 
-class TotalTokenCount(_Number):
+class TotalTokenCount(_Defined):
     """The tokens that the models of a run were given and made."""
 
-    reads = ("total_token_count",)
-    needs = ("total_tokens",)
     name: str = "total_token_count"
 
 
-class LatencySeconds(_Number):
+class LatencySeconds(_Defined):
     """The seconds that a run took."""
 
-    reads = ("latency_seconds",)
-    needs = ("latency",)
     name: str = "latency_seconds"
 
 
-class RunFailure(_Number):
+class RunFailure(_Defined):
     """1 if the run failed, else 0."""
 
-    reads = ("failure",)
-    needs = ("failure",)
     name: str = "failure"
 
 

@@ -1,0 +1,70 @@
+"""DEFINITIONS: every metric of one row, each once, for EvalTask and for the scorers of mlflow.
+
+    name              reads                                   needs                        measure          undefined
+    document_recall   retrieved_context,                      retrieved_uri, expected_uri  their doc_uris   why NaN
+                      expected_retrieved_context                                           → 0 to 1
+
+`reads` are columns, `needs` the same in the terms of the catalogue. Values come in the types of schema.py, in the order
+of `reads`, and options by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from agent_eval_schema.metrics import response, retrieval, tool_calls
+from agent_eval_schema.metrics.catalog import FAILURE, TOOL_CALLS, Need
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
+from agent_eval_schema.schema import Document
+
+SINGLE_TOOL_USE = "trajectory_single_tool_use"
+
+
+class Definition(NamedTuple):
+    """A metric of one row: the columns it reads, what a row must hold for it, how it is measured (a score or NaN), and
+    why a row that holds all of it may still have no score."""
+
+    reads: tuple[str, ...]
+    needs: tuple[Need, ...]
+    measure: Callable[..., float]
+    undefined: str = "the metric is not defined for this row"
+
+
+Documents = Sequence[Document]
+
+
+def _by_uri(metric: Callable[[retrieval.Uris, retrieval.Uris], float]) -> Callable[[Documents, Documents], float]:
+    return lambda found, wanted: metric([d.doc_uri for d in found], [d.doc_uri for d in wanted])
+
+
+_TEXTS = (("response", "reference"), ("response", "expected_response"))
+_DOCUMENTS = (("retrieved_context", "expected_retrieved_context"), ("retrieved_uri", "expected_uri"))
+_BOTH = ("predicted_trajectory", "reference_trajectory")
+
+_NO_RECALL = "expected_retrieved_context is empty, or no retrieved document has a doc_uri"
+_NO_PRECISION = "expected_retrieved_context is empty, or no document with a doc_uri was retrieved"
+_NO_TRAJECTORY = 'a trajectory is empty, which has no score unless empty="define"'
+_NO_CALL = "reference_trajectory is empty: no call is expected"
+
+DEFINITIONS: dict[str, Definition] = {
+    "exact_match": Definition(*_TEXTS, response.exact_match),
+    "bleu": Definition(*_TEXTS, response.bleu),
+    "rouge_1": Definition(*_TEXTS, response.rouge_1),
+    "rouge_l": Definition(*_TEXTS, response.rouge_l),
+    "rouge_l_sum": Definition(*_TEXTS, response.rouge_l_sum),
+    "document_recall": Definition(*_DOCUMENTS, _by_uri(retrieval.document_recall), _NO_RECALL),
+    "document_precision": Definition(*_DOCUMENTS, _by_uri(retrieval.document_precision), _NO_PRECISION),
+    **{name: Definition(_BOTH, _BOTH, partial(score_trajectory, name), _NO_TRAJECTORY) for name in TRAJECTORY_METRICS},
+    SINGLE_TOOL_USE: Definition(_BOTH[:1], _BOTH[:1], single_tool_use, _NO_TRAJECTORY),
+    "tool_invocation": Definition(_BOTH, TOOL_CALLS, tool_calls.tool_invocation, _NO_CALL),
+    "tool_ordered_invocation": Definition(_BOTH, TOOL_CALLS, tool_calls.tool_ordered_invocation, _NO_CALL),
+    "parameter_correctness": Definition(_BOTH, TOOL_CALLS, tool_calls.parameter_correctness, _NO_CALL),
+    "tool_calls_pass": Definition(_BOTH, TOOL_CALLS, tool_calls.tool_calls_pass, _NO_CALL),
+    "input_token_count": Definition(("input_token_count",), ("input_tokens",), float),
+    "output_token_count": Definition(("output_token_count",), ("output_tokens",), float),
+    "total_token_count": Definition(("total_token_count",), ("total_tokens",), float),
+    "latency_seconds": Definition(("latency_seconds",), ("latency",), float),
+    FAILURE: Definition((FAILURE,), ("failure",), float),
+}
