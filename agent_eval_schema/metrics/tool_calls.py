@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.jsontext import json_key
 
@@ -99,40 +98,6 @@ class Thresholds(Struct, frozen=True):
     extra_calls: ExtraCalls = "FAIL"
 
 
-_GOLDEN = "goldenEvaluationMetricsThresholds"
-_THRESHOLDS = {
-    "invocation": (_GOLDEN, "turnLevelMetricsThresholds", "overallToolInvocationCorrectnessThreshold"),
-    "parameters": (_GOLDEN, "expectationLevelMetricsThresholds", "toolInvocationParameterCorrectnessThreshold"),
-    "extra_calls": (_GOLDEN, "toolMatchingSettings", "extraToolCallBehavior"),
-}
-"""Where each stands in EvaluationMetricsThresholds."""
-
-
-def thresholds_of(settings: Mapping[str, Any] | None) -> Thresholds:
-    """The thresholds that an `EvaluationMetricsThresholds` object says (`evaluationMetricsThresholdOverride` of an
-    evaluation); the service's where it says none. 0 is a threshold. Raises EvalSetError for what is none."""
-    told = {name: value for name, path in _THRESHOLDS.items() if (value := _at(settings, path)) is not None}
-    behavior = told.pop("extra_calls", None)
-    for name, value in told.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise EvalSetError(f"{'.'.join(_THRESHOLDS[name])}: expected a number from 0 to 1")
-    if behavior not in (None, *_EXTRA_CALLS):
-        raise EvalSetError(f"{'.'.join(_THRESHOLDS['extra_calls'])}: expected FAIL or ALLOW")
-    return Thresholds(**told, extra_calls=_EXTRA_CALLS.get(behavior, "FAIL"))
-
-
-_EXTRA_CALLS: dict[Any, ExtraCalls] = {
-    "EXTRA_TOOL_CALL_BEHAVIOR_UNSPECIFIED": "FAIL", "FAIL": "FAIL", "ALLOW": "ALLOW", 0: "FAIL", 1: "FAIL", 2: "ALLOW",
-}  # fmt: skip
-"""The enum ExtraToolCallBehavior, by name and number."""
-
-
-def _at(value: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
 class CallResult(Struct, frozen=True):
     """What became of one expected call: the share of its parameters that were right, and whether that is enough."""
 
@@ -155,23 +120,6 @@ class TurnResult(Struct, frozen=True):
     ordered_score: float | None = None
     calls: tuple[CallResult, ...] = ()
     extra: tuple[str, ...] = ()
-
-    def to_replay_result(self) -> dict[str, Any]:
-        """The same as the service writes it (`TurnReplayResult`); scores that there are not are absent."""
-        found = [
-            {
-                "outcome": call.outcome,
-                "toolInvocationResult": {"parameterCorrectnessScore": call.parameter_score, "outcome": call.outcome},
-            }
-            for call in self.calls
-        ]
-        overall = {**_given(toolInvocationScore=self.invocation_score), "outcome": self.overall}
-        ordered = _given(toolOrderedInvocationScore=self.ordered_score)
-        return {"expectationOutcome": found, "overallToolInvocationResult": overall, **ordered}
-
-
-def _given(**scores: float | None) -> dict[str, float]:
-    return {name: score for name, score in scores.items() if score is not None}
 
 
 def judge_turn(predicted: Calls | None, reference: Calls | None, thresholds: Thresholds | None = None) -> TurnResult:

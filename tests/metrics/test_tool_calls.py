@@ -1,6 +1,5 @@
 """The tool-call correctness of Customer Engagement Suite, by hand and by what always holds."""
 
-import json
 import math
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError
 from agent_eval_schema.metrics.tool_calls import (
     CallResult,
     Thresholds,
@@ -16,7 +14,6 @@ from agent_eval_schema.metrics.tool_calls import (
     judge_turn,
     parameter_correctness,
     parameter_scores,
-    thresholds_of,
     tool_calls_pass,
     tool_invocation,
     tool_ordered_invocation,
@@ -123,58 +120,6 @@ def test_pass(predicted: list[ToolCall], reference: list[ToolCall], options: dic
 )  # fmt: skip
 def test_a_turn_is_judged(predicted: Any, reference: Any, thresholds: Any, result: TurnResult) -> None:
     assert judge_turn(predicted, reference, thresholds) == result
-
-
-def override(turn: Any = None, call: Any = None, extra: Any = None) -> dict[str, Any]:
-    settings = {
-        "turnLevelMetricsThresholds": {"overallToolInvocationCorrectnessThreshold": turn},
-        "expectationLevelMetricsThresholds": {"toolInvocationParameterCorrectnessThreshold": call},
-        "toolMatchingSettings": {"extraToolCallBehavior": extra},
-    }
-    return {"goldenEvaluationMetricsThresholds": settings}
-
-
-@pytest.mark.parametrize(
-    ("settings", "thresholds"),
-    [
-        (None, Thresholds()),
-        ({}, Thresholds(1.0, 1.0, "FAIL")),
-        (override(0, 0.5, "ALLOW"), Thresholds(0, 0.5, "ALLOW")),  # 0 is a threshold
-        (override(extra="EXTRA_TOOL_CALL_BEHAVIOR_UNSPECIFIED"), Thresholds()),
-        (override(extra=2), Thresholds(extra_calls="ALLOW")),
-    ],
-)
-def test_thresholds_are_those_of_the_evaluation(settings: Any, thresholds: Thresholds) -> None:
-    assert thresholds_of(settings) == thresholds
-
-
-@pytest.mark.parametrize(
-    "settings", [override(1.5), override(call=-1), override("1"), override(True), override(extra="NO")]
-)
-def test_what_is_no_threshold(settings: Any) -> None:
-    with pytest.raises(EvalSetError, match="expected"):
-        thresholds_of(settings)
-
-
-def test_the_result_is_written_as_the_service_writes_it() -> None:
-    written = judge_turn(HALF, WANTED).to_replay_result()
-    assert written == {
-        "expectationOutcome": [
-            {"outcome": "FAIL", "toolInvocationResult": {"parameterCorrectnessScore": 0.5, "outcome": "FAIL"}},
-            {"outcome": "PASS", "toolInvocationResult": {"parameterCorrectnessScore": 1.0, "outcome": "PASS"}},
-        ],
-        "overallToolInvocationResult": {"toolInvocationScore": 1.0, "outcome": "PASS"},
-        "toolOrderedInvocationScore": 1.0,
-    }
-    skipped = judge_turn(None, None).to_replay_result()
-    assert skipped == {"expectationOutcome": [], "overallToolInvocationResult": {"outcome": "SKIPPED"}}
-    ces = pytest.importorskip("google.cloud.ces_v1beta")
-    read = ces.EvaluationResult.GoldenResult.TurnReplayResult.from_json
-    for result in (written, skipped):
-        assert (
-            read(json.dumps(result)).overall_tool_invocation_result.outcome.name
-            == (result["overallToolInvocationResult"]["outcome"])
-        )
 
 
 inputs = st.none() | st.dictionaries(st.sampled_from("xyz"), st.sampled_from([1, 2]))
