@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -78,27 +78,16 @@ def open_table(name: str) -> DeltaTable:
     return table
 
 
-def delta_batches(
-    table: DeltaTable, columns: Sequence[str] | None = None, where: str | None = None
-) -> Iterator[pa.RecordBatch]:
+def delta_batches(table: DeltaTable) -> Iterator[pa.RecordBatch]:
     """The rows of a table, always in the same order; one batch without rows if there are none.
 
-    Only `columns` are read, if they are given, and only the rows for which `where` is true: SQL of DataFusion, in which
-    names with capitals are quoted (`date >= '2026-01-01' AND "Team" = 'ops'`); files without such rows are skipped.
-    Memory holds a row group of one file, whatever the size of the table. Raises EvalSetError if a file cannot be read,
-    or the query is wrong.
+    Memory holds a row group of one file, whatever the size of the table. Raises EvalSetError if a file cannot be read.
     """
-    selected = "*" if columns is None else ", ".join(map(_quoted, columns))
-    query = f"SELECT {selected} FROM t"
+    query = "SELECT * FROM t"
     with _told(_name(table)):
         head = list(_query(table, f"{query} LIMIT {HEAD_ROWS}", HEAD_ROWS))
         size = sum(b.nbytes for b in head) / max(sum(b.num_rows for b in head), 1)
-        empty = True
-        for batch in _query(table, query + (f" WHERE {where}" if where else ""), rows_per_batch(size)):
-            empty = False
-            yield batch
-        if empty:
-            yield from (batch.slice(0, 0) for batch in head[:1])
+        yield from _query(table, query, rows_per_batch(size))
 
 
 def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]:
@@ -116,10 +105,6 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
 
 def _name(table: DeltaTable) -> str:
     return f"{url2pathname(urlsplit(table.table_uri).path)}@v{table.version()}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 # ---------------------------------------------------------------------------------------------------------------------
