@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_text(json_text(measured.support(system)))
     else:
-        print_text(metrics_text(measured, color=in_color(), system=system))
+        print_text(metrics_text(measured.summary, color=in_color(), system=system))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
     if report.invalid_count:

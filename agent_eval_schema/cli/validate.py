@@ -212,7 +212,8 @@ def _json(reports: list[Report], _: argparse.Namespace) -> str:
 def _github(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.github import github_text
 
-    return github_text(reports, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=_listing_all(arguments))
+    lines_of = {report.summary: report.lines for report in reports}
+    return github_text(lines_of, root=os.environ.get("GITHUB_WORKSPACE") or ".", command=_listing_all(arguments))
 
 
 def _listing_all(arguments: argparse.Namespace) -> str:
@@ -228,7 +229,7 @@ def _listing_all(arguments: argparse.Namespace) -> str:
 def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
     from agent_eval_schema.render.report.junit import junit_xml
 
-    return junit_xml(reports, failing=FAILING[arguments.fail_on])
+    return junit_xml([report.summary for report in reports], failing=FAILING[arguments.fail_on])
 
 
 _WHOLE_RUN: dict[str, Callable[[list[Report], argparse.Namespace], str]] = {

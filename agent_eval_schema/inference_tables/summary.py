@@ -80,7 +80,8 @@ class Summarized(Shown):
 
     def to_html(self: Build) -> str:
         """The funnel and the report on the rows as a standalone page."""
-        return build_page(self.summary, self.report)
+        report = self.report
+        return build_page(self.summary, report.summary, report.excerpts)
 
 
 def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from agent_eval_schema.cells.arrow import plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import line_texts, own_columns
 from agent_eval_schema.issues import Issue
-from agent_eval_schema.render.report.summary import Excerpt, Place
+from agent_eval_schema.render.report.summary import Excerpt, Location
 from agent_eval_schema.text import jsontext
 
 BEFORE, MARKED, AFTER = 60, 160, 60
@@ -28,7 +28,7 @@ BEFORE, MARKED, AFTER = 60, 160, 60
 
 def excerpts(
     issues: Iterable[Issue], batches: Iterable[pa.RecordBatch], read: Callable[[pa.RecordBatch], pa.RecordBatch]
-) -> dict[Place, Excerpt]:
+) -> dict[Location, Excerpt]:
     """The excerpts of the cells that the issues are about; an issue whose cell is absent has none.
 
     A cell is looked for in the batch as its format reads it, then in the batch as it came.
@@ -36,17 +36,17 @@ def excerpts(
     Reads `batches` (in the order of the rows) no further than to the last row that is asked for.
     """
     wanted = sorted({(i.row, i.column, i.path) for i in issues if i.row is not None}, key=lambda p: p[0])
-    found: dict[Place, Excerpt] = {}
+    found: dict[Location, Excerpt] = {}
     start = at = 0
     for batch in batches if wanted else ():
         ours: pa.RecordBatch | None = None
         while at < len(wanted) and wanted[at][0] < start + batch.num_rows:
-            place = wanted[at]
+            location = wanted[at]
             ours = ours or read(batch)
-            row = place[0] - start
-            excerpt = _excerpt(ours, row, *place[1:]) or _excerpt(batch, row, *place[1:])
+            row = location[0] - start
+            excerpt = _excerpt(ours, row, *location[1:]) or _excerpt(batch, row, *location[1:])
             if excerpt is not None:
-                found[place] = excerpt
+                found[location] = excerpt
             at += 1
         start += batch.num_rows
         if at == len(wanted):

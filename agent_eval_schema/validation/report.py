@@ -5,22 +5,19 @@ What would be large on a file (rows, valid, invalid, a long list of issues) is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import filtered
-from agent_eval_schema.cells.notes import LINE, NOTE, own_columns
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted, to_columns
 from agent_eval_schema.io.pandas import to_pandas
 from agent_eval_schema.io.source import Source, schema_of
-from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import (
@@ -34,25 +31,20 @@ from agent_eval_schema.metrics.support import (
     words,
 )
 from agent_eval_schema.render.figures import Distribution, Presence, presence
-from agent_eval_schema.render.report.summary import Excerpt, Place
+from agent_eval_schema.render.report.html import report_inline, report_page
+from agent_eval_schema.render.report.json import report_json
+from agent_eval_schema.render.report.summary import Excerpt, Location, ReportSummary
+from agent_eval_schema.render.report.text import report_text
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
-from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.text.visible import visible
-from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.excerpts import excerpts
+from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.row_files import write_invalid, write_normalized
+from agent_eval_schema.validation.second_reading import batches_beside_checked, every_issue, normalized_batches
 from agent_eval_schema.validation.unreadable import Origin, unreadable
-
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.plan import Plan
-
-
-ISSUES = "_issues"
-"""The column that is written beside the cells of an invalid row."""
-
-ISSUE_COLUMNS = ("row", "request_id", "column", "path", "code", "name", "severity", "message", "hint")
 
 
 class Report(Saved):
@@ -78,7 +70,7 @@ class Report(Saved):
     @property
     def rules_off(self) -> int:
         """How many rules were switched off by select and ignore."""
-        return len(RULES) - len(self._plan.codes)
+        return len(self.codes_off)
 
     @property
     def codes_off(self) -> list[str]:
@@ -137,7 +129,7 @@ class Report(Saved):
         return dict(sorted(self._fold.examples.items()))
 
     @cached_property
-    def excerpts(self) -> dict[Place, Excerpt]:
+    def excerpts(self) -> dict[Location, Excerpt]:
         """The cells around what the examples are about, by (row, column, path); of a file they are read again."""
         if not self.values:
             return {}
@@ -146,7 +138,7 @@ class Report(Saved):
 
     @property
     def presence(self) -> list[Presence]:
-        """Where in the data set which field is there, valid rows first; see figures.py."""
+        """Where in the data set which field is there, valid rows first; see render/figures.py."""
         return presence(self._fold.masks, self._fold.valid)
 
     @property
@@ -176,32 +168,11 @@ class Report(Saved):
 
     def iter_issues(self) -> Iterator[Issue]:
         """The issues one by one, in the order of the rows, the data set's own last; streams a file if they are many."""
-        if self._fold.holds_all_issues:
-            yield from self._fold.take_issues()
-            return
-        again = self._fold_again()
-        for checked in self._checked(columns=False):
-            again.add(checked)
-            yield from again.take_issues()
-            again.forget_issues()
-        again.finish()
-        yield from again.take_issues()
-
-    def _fold_again(self) -> Fold:
-        """A fold that keeps every issue, for a second reading."""
-        origins = find_format(self.format).origins
-        return Fold(self._plan.codes, self._plan.outputs, self._source, 1 << 62, self.values, origins)
+        yield from self.listed_issues() if self._fold.holds_all_issues else every_issue(self._source, self._plan)
 
     def listed_issues(self) -> list[Issue]:
         """The issues that are in memory, in the order of the rows: all but for a file with very many."""
         return self._fold.take_issues()
-
-    def _checked(self, columns: bool) -> Iterator[pa.RecordBatch]:
-        from msgspec.structs import replace
-
-        from agent_eval_schema.validation.kernel import checked_batches
-
-        return checked_batches(self._source, replace(self._plan, columns=columns))
 
     # rows
 
@@ -212,8 +183,7 @@ class Report(Saved):
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """The normalised rows as Arrow batches, streamed."""
-        for checked in self._checked(columns=True):
-            yield rows_of(checked)
+        return normalized_batches(self._source, self._plan)
 
     @property
     def schema(self) -> pa.Schema:
@@ -223,10 +193,7 @@ class Report(Saved):
     @cached_property
     def source_schema(self) -> pa.Schema:
         """The columns of the input as its format reads them."""
-        return self._schema(find_format(self.format).read)
-
-    def _schema(self, read: Callable[[pa.RecordBatch], pa.RecordBatch]) -> pa.Schema:
-        return schema_of(self._source.kind, map(read, self._source.batches()))
+        return schema_of(self._source.kind, map(find_format(self.format).read, self._source.batches()))
 
     def source_batches(self) -> Iterator[pa.RecordBatch]:
         """The batches of the input, streamed."""
@@ -234,12 +201,7 @@ class Report(Saved):
 
     def checked_batches(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
         """The batches of the input beside the checked ones with normalised columns, streamed."""
-        from msgspec.structs import replace
-
-        from agent_eval_schema.validation.kernel import check_batch
-
-        plan = replace(self._plan, columns=True)
-        return ((batch, check_batch(batch, plan)) for batch in self._source.batches())
+        return batches_beside_checked(self._source, self._plan)
 
     def to_arrow(self) -> pa.Table:
         """The normalised rows as one Arrow table."""
@@ -324,7 +286,7 @@ class Report(Saved):
         found = [i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR]
         return "; ".join(f"{i.code} {i.message}" for i in found)
 
-    # verdicts and pictures
+    # views
 
     def raise_if_invalid(self) -> Report:
         """The report itself, or InvalidEvalSet if it is not ok."""
@@ -342,58 +304,54 @@ class Report(Saved):
         """Whether the rows are evaluation rows, on which metrics can be computed; those of a CES file are not."""
         return find_format(self.format).is_rows
 
+    @cached_property
+    def summary(self) -> ReportSummary:
+        """The numbers and the examples, ready to be drawn."""
+        return ReportSummary(
+            name=self.name,
+            format=self.format,
+            format_reason=self.format_reason,
+            system=self.system,
+            has_metrics=self.has_metrics,
+            outputs=self.outputs,
+            values=self.values,
+            codes=self.codes,
+            codes_off=self.codes_off,
+            row_count=self.row_count,
+            valid_count=self.valid_count,
+            counts=self.counts,
+            examples=self.examples,
+            derived=self.derived,
+            coverage=self.support(),
+            presence=self.presence,
+            distributions=self.distributions,
+            seconds=self.seconds,
+        )
+
     def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
         """The report as it is printed in a terminal."""
-        from agent_eval_schema.render.report.text import report_text
-
-        return report_text(self, color=color, width=width, system=system or self.system)
+        return report_text(self.summary, color=color, width=width, system=system or self.system)
 
     def to_json(self) -> str:
-        """The report as versioned JSON (see render/json.py)."""
-        from agent_eval_schema.render.report.json import report_json
-
-        return report_json(self)
+        """The report as versioned JSON (see render/report/json.py)."""
+        return report_json(self.summary, self.listed_issues())
 
     def to_html(self) -> str:
         """The report as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
-        from agent_eval_schema.render.report.html import report_page
-
-        return report_page(self)
+        return report_page(self.summary, self.excerpts)
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.report.html import report_inline
-
-        return report_inline(self)
+        return report_inline(self.summary, self.excerpts)
 
     def write_normalized(self, path: str | Path, *, carry: bool = True) -> int:
         """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
         canonical columns are written."""
-        with quoting(self.values):
-            return write_batches(str(path), self.iter_batches(), self.schema if carry else ROW_SCHEMA)
+        schema = self.schema if carry else ROW_SCHEMA
+        return write_normalized(path, self.iter_batches(), schema, values=self.values)
 
     def write_invalid(self, path: str | Path) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
-        given = [f for f in self._schema(lambda batch: batch) if f.name not in (ISSUES, LINE)]
-        schema = pa.schema([*given, pa.field(LINE, pa.string()), pa.field(ISSUES, pa.list_(NOTE))])
-        with quoting(self.values):
-            return write_batches(str(path), self._invalid_batches(), schema)
-
-    def _invalid_batches(self) -> Iterator[pa.RecordBatch]:
-        """The cells as they came, beside the notes of the row (those of rules that compare rows too)."""
-        from agent_eval_schema.validation.kernel import check_stream
-
-        again = self._fold_again()
-        for batch in self._source.batches():
-            start = again.row_count
-            again.add(next(check_stream([batch], self._plan)))
-            notes: dict[int, list[dict[str, Any]]] = {}
-            for issue in again.take_issues():
-                notes.setdefault((issue.row or 0) - start, []).append({f.name: getattr(issue, f.name) for f in NOTE})
-            again.forget_issues()
-            mask = self._fold.valid[start : start + batch.num_rows]
-            column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
-            kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES])
-            yield filtered(kept.append_column(ISSUES, column), ~mask)
+        return write_invalid(path, self._source, self._plan, self._fold.valid)
 
     def __repr__(self) -> str:
         return (
@@ -404,7 +362,8 @@ class Report(Saved):
 
 def issues_frame(found: list[Issue]) -> pd.DataFrame:
     """Issues as a frame, a line each."""
-    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in ISSUE_COLUMNS})
+    columns = Issue.__struct_fields__
+    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in columns})
     frame["row"] = pd.array([i.row for i in found], dtype="Int64")
     frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
     return frame

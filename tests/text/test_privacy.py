@@ -249,7 +249,8 @@ def cases() -> list[Any]:
 def everything_said(report: Report, folder: Path) -> str:
     report.seconds = 0.0
     parts = [report.to_text(), report.to_text(color=True, width=200, system="all"), report.to_json(), repr(report)]
-    parts += [github_text([report], root=str(folder)), junit_xml([report]), report.issues.to_csv()]
+    summary = report.summary
+    parts += [github_text({summary: report.lines}, root=str(folder)), junit_xml([summary]), report.issues.to_csv()]
     parts += [getattr(report, form)() for form in ("to_html", "_repr_html_") if hasattr(report, form)]
     parts += [report.why(row, "correctness") for row in range(report.row_count)]
     parts += [report.metrics.to_csv(), str(InvalidEvalSet(report)), str(list(report.examples.values()))]

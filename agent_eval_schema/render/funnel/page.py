@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from agent_eval_schema.render.funnel.draw import funnel_line, funnel_values
 from agent_eval_schema.render.funnel.summary import FunnelSummary
 from agent_eval_schema.render.page import page
-from agent_eval_schema.render.report.html import _drawn
-
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.report import Report
+from agent_eval_schema.render.report.html import Excerpts, page_values
+from agent_eval_schema.render.report.summary import ReportSummary
 
 
-def build_page(summary: FunnelSummary, report: Report) -> str:
+def build_page(summary: FunnelSummary, report: ReportSummary, excerpts: Excerpts) -> str:
     """What became of a logged table, and the report on the rows that were made of it, as one page."""
     title = f"{os.path.basename(summary.table or '') or 'table'}: {funnel_line(summary)}"
-    return page(
-        title, "build.html", funnel=funnel_values(summary, alone=False), **_drawn(report, 20, "all", inline=False)
-    )
+    return page(title, "build.html", funnel=funnel_values(summary, alone=False), **page_values(report, excerpts))

@@ -11,20 +11,17 @@ Source: docs.github.com, "Workflow commands for GitHub Actions"; the escapes are
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.render.console import finding, plural
-from agent_eval_schema.render.report.text import verdict
+from agent_eval_schema.render.report.summary import ReportSummary
+from agent_eval_schema.render.report.text import report_headline
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
-
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.report import Report
-
 
 T = TypeVar("T")
 
@@ -34,29 +31,35 @@ SHOWN = 10
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def github_text(reports: Sequence[Report], *, root: str = ".", command: str = "") -> str:
-    """The annotations of a run. Files are named as seen from the folder `root`; `command` lists all findings."""
+Lines = Callable[[Iterable[int]], Mapping[int, int]]
+"""The rows of a file → the line on which each begins, as far as they have one."""
+
+
+def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", command: str = "") -> str:
+    """The annotations of a run: its reports, each with the lines of its file. Files are named as seen from the folder
+    `root`; `command` lists all findings."""
+    reports = list(lines_of)
     counts = {s: sum(report.count(s) for report in reports) for s in Severity}
     is_cut = any(count > SHOWN for count in counts.values())
     shown = {s: _spread(reports, s, SHOWN) for s in Severity}
     if is_cut:
         del shown[Severity.INFO][SHOWN - 1 :]  # the closing note is a notice too
-    lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s])]
+    lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
     if is_cut:
         lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
-    lines += [_harmless(f"{_file(r.name, root)}: {verdict(r)}" if r.name else verdict(r)) for r in reports]
+    lines += [_harmless((f"{_file(r.name, root)}: " if r.name else "") + report_headline(r)) for r in reports]
     return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
 
 
 class _Found(NamedTuple):
     """An issue, the report that has it, and the line on which its row begins (None: it has none)."""
 
-    report: Report
+    report: ReportSummary
     issue: Issue
     line: int | None = None
 
 
-def _spread(reports: Sequence[Report], severity: Severity, most: int) -> list[_Found]:
+def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> list[_Found]:
     """The findings that say most: each code in turn, and of a code each file in turn."""
     codes = sorted({c for r in reports for c in r.counts if RULES[c].severity is severity})
     by_code = [_in_turn([_Found(r, i) for i in r.examples.get(c, ())] for r in reports) for c in codes]
@@ -68,10 +71,10 @@ def _in_turn(groups: Iterable[Iterable[T]]) -> Iterator[T]:
     return (item for turn in zip_longest(*groups) for item in turn if item is not None)
 
 
-def _with_lines(chosen: list[_Found]) -> Iterator[_Found]:
+def _with_lines(chosen: list[_Found], lines_of: Mapping[ReportSummary, Lines]) -> Iterator[_Found]:
     for report in dict.fromkeys(found.report for found in chosen):
         issues = [found.issue for found in chosen if found.report is report]
-        lines = report.lines(i.row for i in issues if i.row is not None)
+        lines = lines_of[report](i.row for i in issues if i.row is not None)
         for issue in sorted(issues, key=lambda i: (i.row is None, i.row or 0)):
             yield _Found(report, issue, None if issue.row is None else lines.get(issue.row))
 

@@ -7,7 +7,8 @@ through `visible` and is escaped, there is no script, and the page's own policy 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
@@ -15,14 +16,10 @@ from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, plural
 from agent_eval_schema.render.figures import CELLS, FIGURES, Presence
 from agent_eval_schema.render.page import inline, page, percent, plot
-from agent_eval_schema.render.report.summary import Excerpt, Place
-from agent_eval_schema.render.report.text import advice, verdict
+from agent_eval_schema.render.report.summary import Excerpt, Location, ReportSummary
+from agent_eval_schema.render.report.text import report_headline, support_advice
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
-
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.report import Report
-
 
 EXAMPLES_ON_A_PAGE = 600
 """Examples that a page shows in all, so that it opens at once however many codes there are."""
@@ -34,25 +31,34 @@ EXAMPLES_INLINE = 3
 """Examples of a code in a notebook, whose file holds every output."""
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# a report
-def report_page(report: Report) -> str:
+Excerpts = Mapping[Location, Excerpt]
+"""The cells around what the examples are about."""
+
+
+def report_page(report: ReportSummary, excerpts: Excerpts) -> str:
     """The report as a standalone HTML page."""
-    return page(_title(report), "report.html", **_drawn(report, 20, "all", inline=False))
+    return page(_title(report), "report.html", **page_values(report, excerpts))
 
 
-def report_inline(report: Report) -> str:
+def report_inline(report: ReportSummary, excerpts: Excerpts) -> str:
     """The report for the output cell of a notebook."""
-    return inline("report.html", **_drawn(report, EXAMPLES_INLINE, report.system, inline=True))
+    return inline("report.html", **_values(report, excerpts, EXAMPLES_INLINE, (report.system,), inline=True))
 
 
-def _title(report: Report) -> str:
+def page_values(report: ReportSummary, excerpts: Excerpts) -> dict[str, Any]:
+    """What the template report.html draws on a page."""
+    return _values(report, excerpts, 20, SYSTEMS, inline=False)
+
+
+def _title(report: ReportSummary) -> str:
     where = os.path.basename(report.name) if report.name else "evaluation set"
     return f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid"
 
 
-def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str, Any]:
-    groups = _groups(report, most)
+def _values(
+    report: ReportSummary, excerpts: Excerpts, most: int, systems: Iterable[str], *, inline: bool
+) -> dict[str, Any]:
+    groups = _groups(report, excerpts, most)
     bad = report.count(Severity.ERROR) + report.count(Severity.WARNING)
     plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items()]
     parts = [("issues", "Issues")] if groups else []
@@ -60,18 +66,18 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
     parts += [("numbers", "Latency, tokens, tool calls")] if plots else []
     return {
         "name": os.path.basename(report.name) if report.name else "",
-        "verdict": verdict(report),
+        "verdict": report_headline(report),
         "mood": "good" if report.ok and report.row_count else "error",
         "valid": report.valid_count,
         "total": report.row_count,
         "valid_share": percent(report.valid_count, report.row_count),
-        "rules_off": f"{plural(report.rules_off, 'rule')} switched off" if report.rules_off else "",
+        "rules_off": f"{plural(len(report.codes_off), 'rule')} switched off" if report.codes_off else "",
         "parts": [*parts, ("source", "Source")],
         "groups": groups,
         "issues_title": "What is wrong, and how to mend it" if bad else "Worth knowing",
         "has_metrics": report.has_metrics,
         "generated": report.outputs == "generated",
-        "systems": [_system(report, s, inline) for s in (SYSTEMS if system == "all" else (system,))],
+        "systems": [_system(report, system, inline) for system in systems],
         "step": -(-report.row_count // CELLS),
         "presence": [_presence(line) for line in report.presence],
         "plots": plots,
@@ -80,23 +86,22 @@ def _drawn(report: Report, most: int, system: str, *, inline: bool) -> dict[str,
     }
 
 
-def _groups(report: Report, most: int) -> list[dict[str, Any]]:
-    by_severity = {s: [c for c in report.counts if RULES[c].severity is s] for s in Severity}
+def _groups(report: ReportSummary, excerpts: Excerpts, most: int) -> list[dict[str, Any]]:
+    by_severity = {s: report.codes_of(s) for s in Severity}
     most = min(most, max(EXAMPLES_ON_A_PAGE // max(len(report.counts), 1), 1))
-    places = report.excerpts
     few = sum(len(e) for e in report.examples.values()) <= EXAMPLES_OPEN
     return [
         {
             "severity": str(severity),
             "title": f"{TITLES[severity]} ({report.count(severity):,})",
-            "codes": [_code(report, code, most, places, open=few or i == 0) for i, code in enumerate(codes)],
+            "codes": [_code(report, excerpts, code, most, open=few or i == 0) for i, code in enumerate(codes)],
         }
         for severity, codes in by_severity.items()
         if codes
     ]
 
 
-def _code(report: Report, code: str, most: int, places: dict[Place, Excerpt], *, open: bool) -> dict[str, Any]:
+def _code(report: ReportSummary, excerpts: Excerpts, code: str, most: int, *, open: bool) -> dict[str, Any]:
     rule, shown = RULES[code], report.examples.get(code, [])[:most]
     what, _, why = rule.doc.partition("\n")
     return {
@@ -107,23 +112,23 @@ def _code(report: Report, code: str, most: int, places: dict[Place, Excerpt], *,
         "why": [" ".join(p.split()) for p in why.split("\n\n") if p.strip()],
         "hint": rule.hint,
         "open": open and rule.severity is Severity.ERROR,
-        "examples": [_example(issue, places) for issue in shown],
+        "examples": [_example(issue, excerpts) for issue in shown],
         "more": report.counts[code] - len(shown),
     }
 
 
-def _example(issue: Issue, places: dict[Place, Excerpt]) -> dict[str, Any]:
+def _example(issue: Issue, excerpts: Excerpts) -> dict[str, Any]:
     return {
         "row": f"{issue.row:,}" if issue.row is not None else "",
         "request_id": issue.request_id or "",
         "path": issue.path or "",
         "message": issue.message,
         "hint": issue.hint if issue.hint != RULES[issue.code].hint else "",
-        "excerpt": None if issue.row is None else places.get((issue.row, issue.column, issue.path)),
+        "excerpt": None if issue.row is None else excerpts.get((issue.row, issue.column, issue.path)),
     }
 
 
-def _system(report: Report, system: str, inline: bool) -> dict[str, Any]:
+def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
     lines = report.support(system)
     full = sum(line.supported > 0 for line in lines)
     return {
@@ -140,7 +145,7 @@ def _metric(line: Support) -> dict[str, Any]:
         "supported": line.supported,
         "total": line.total,
         "share": percent(line.supported, line.total),
-        "advice": advice(line),
+        "advice": support_advice(line),
     }
 
 
@@ -158,7 +163,7 @@ def _presence(line: Presence) -> dict[str, Any]:
     return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": kept}
 
 
-def _facts(report: Report) -> list[tuple[str, str]]:
+def _facts(report: ReportSummary) -> list[tuple[str, str]]:
     derived = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
     facts = {
         "File": report.name or "data in memory",

@@ -6,23 +6,20 @@ report holds in memory (all issues of data in memory, the first 100,000 of a fil
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
-
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.report import Report
-
 
 SCHEMA_VERSION = 1
 
 
-def report_document(report: Report) -> dict[str, Any]:
-    """The report as JSON-like data."""
-    issues = report.listed_issues()
+def report_document(report: ReportSummary, issues: Sequence[Issue]) -> dict[str, Any]:
+    """The report as JSON-like data, with the issues to list."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "agent-eval-schema", "version": __version__},
@@ -37,9 +34,9 @@ def report_document(report: Report) -> dict[str, Any]:
         "derived": report.derived,
         "issues_listed": len(issues),
         "issues": issues,
-        "metrics": report.support(),
+        "metrics": report.coverage,
     }
 
 
-def report_json(report: Report) -> str:
-    return json_text(report_document(report))
+def report_json(report: ReportSummary, issues: Sequence[Issue]) -> str:
+    return json_text(report_document(report, issues))

@@ -15,22 +15,19 @@ structure: the JUnit schema of Jenkins' xunit plugin (junit-10.xsd).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.render.console import finding
-from agent_eval_schema.render.report.text import verdict
+from agent_eval_schema.render.report.summary import ReportSummary
+from agent_eval_schema.render.report.text import report_headline
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import XML_ESCAPE, escape_ci_commands, visible
 
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.report import Report
 
-
-def junit_xml(reports: Sequence[Report], *, failing: Collection[Severity] = (Severity.ERROR,)) -> str:
+def junit_xml(reports: Sequence[ReportSummary], *, failing: Collection[Severity] = (Severity.ERROR,)) -> str:
     """The document for a run. A rule of a `failing` severity that found something is a failed test case.
 
     It is written in ASCII, so that it is right in whatever encoding a console has.
@@ -47,7 +44,7 @@ def junit_xml(reports: Sequence[Report], *, failing: Collection[Severity] = (Sev
     return "".join(f"{escape_ci_commands(line, XML_ESCAPE)}\n" for line in document.decode().splitlines())
 
 
-def _add_suite(root: Element, report: Report, failing: Collection[Severity]) -> None:
+def _add_suite(root: Element, report: ReportSummary, failing: Collection[Severity]) -> None:
     name = visible(report.name or "data")
     failures = [c for c in report.counts if RULES[c].severity in failing]
     suite = SubElement(root, "testsuite", name=name, tests=str(len(report.codes)), failures=str(len(failures)))
@@ -59,10 +56,10 @@ def _add_suite(root: Element, report: Report, failing: Collection[Severity]) -> 
         case = SubElement(suite, "testcase", name=f"{code} {RULES[code].name}", classname=name, time="0")
         if code in report.counts:
             _add_findings(case, report, RULES[code], code in failures)
-    SubElement(suite, "system-out").text = verdict(report)
+    SubElement(suite, "system-out").text = report_headline(report)
 
 
-def _properties(report: Report) -> dict[str, object]:
+def _properties(report: ReportSummary) -> dict[str, object]:
     return {
         "version": __version__,
         "format": report.format,
@@ -70,11 +67,11 @@ def _properties(report: Report) -> dict[str, object]:
         "rows": report.row_count,
         "valid_rows": report.valid_count,
         "invalid_rows": report.invalid_count,
-        "rules_off": report.rules_off,
+        "rules_off": len(report.codes_off),
     }
 
 
-def _add_findings(case: Element, report: Report, rule: Rule, is_failure: bool) -> None:
+def _add_findings(case: Element, report: ReportSummary, rule: Rule, is_failure: bool) -> None:
     count, examples = report.counts[rule.code], report.examples.get(rule.code, [])
     lines = [finding(issue) + (f" → {visible(issue.hint)}" if issue.hint else "") for issue in examples]
     lines += [f"… and {count - len(examples):,} more"] if count > len(examples) else []

@@ -1,11 +1,9 @@
-"""The report as text: a verdict, the issues by code, and what can be measured.
+"""The report as text: a headline, the issues by code, and what can be measured.
 
-Computes nothing: every number is the report's. All text from cells goes through `visible`, and no markup is read.
+Computes nothing: every number is the summary's. All text from cells goes through `visible`, and no markup is read.
 """
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.padding import Padding
@@ -16,12 +14,9 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import STYLES, TITLES, drawn, plural
+from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
-
-if TYPE_CHECKING:
-    from agent_eval_schema.validation.report import Report
-
 
 SHOWN = 3
 """Examples of a code in a text report; the count beside the code is exact, JSON and report.issues have more."""
@@ -29,12 +24,12 @@ SHOWN = 3
 BAR = 10
 
 
-def report_text(report: Report, *, color: bool, width: int | None, system: str) -> str:
+def report_text(report: ReportSummary, *, color: bool, width: int | None, system: str) -> str:
     """The whole report for a terminal of the given width (that of the terminal, or 100, if not given)."""
     return drawn(lambda console: print_report(console, report, system), color, width)
 
 
-def metrics_text(report: Report, *, color: bool, width: int | None = None, system: str | None = None) -> str:
+def metrics_text(report: ReportSummary, *, color: bool, width: int | None = None, system: str | None = None) -> str:
     """Only the part of the report that says what can be measured, a block a system."""
     systems = SYSTEMS if system == "all" else (system or report.system,)
 
@@ -45,10 +40,10 @@ def metrics_text(report: Report, *, color: bool, width: int | None = None, syste
     return drawn(draw, color, width).lstrip("\n")
 
 
-def print_report(console: Console, report: Report, system: str | None = None) -> None:
+def print_report(console: Console, report: ReportSummary, system: str | None = None) -> None:
     """Draw the report on a console that reads no markup."""
     system = system or report.system
-    _print_verdict(console, report)
+    _print_headline(console, report)
     for severity in Severity:
         _print_issues(console, report, severity)
     if report.has_metrics:
@@ -59,13 +54,13 @@ def print_report(console: Console, report: Report, system: str | None = None) ->
         )
 
 
-def _print_verdict(console: Console, report: Report) -> None:
+def _print_headline(console: Console, report: ReportSummary) -> None:
     where = f"{visible(report.name)}: " if report.name else ""
     outputs = f", outputs {report.outputs}" if report.has_metrics else ""
     console.print(f"{where}{report.format} format ({visible(report.format_reason)}){outputs}", style="dim")
-    console.print(Text(verdict(report), style="bold green" if report.ok else "bold red"))
-    if report.rules_off:
-        console.print(f"{plural(report.rules_off, 'rule')} switched off", style="yellow")
+    console.print(Text(report_headline(report), style="bold green" if report.ok else "bold red"))
+    if report.codes_off:
+        console.print(f"{plural(len(report.codes_off), 'rule')} switched off", style="yellow")
     if not report.values:
         console.print("Nothing that stands in a cell is shown.", style="dim")
     if report.derived:
@@ -73,7 +68,7 @@ def _print_verdict(console: Console, report: Report) -> None:
         console.print(f"Taken from traces (rows): {fields}", style="dim")
 
 
-def verdict(report: Report) -> str:
+def report_headline(report: ReportSummary) -> str:
     """One sentence: can this data set be evaluated?"""
     errors, warnings = report.count(Severity.ERROR), report.count(Severity.WARNING)
     if not report.row_count:
@@ -87,8 +82,8 @@ def verdict(report: Report) -> str:
     return f"{head}: {plural(errors, 'error')}, {plural(warnings, 'warning')}." if errors or warnings else f"{head}."
 
 
-def _print_issues(console: Console, report: Report, severity: Severity) -> None:
-    codes = [c for c in report.counts if RULES[c].severity is severity]
+def _print_issues(console: Console, report: ReportSummary, severity: Severity) -> None:
+    codes = report.codes_of(severity)
     if not codes:
         return
     console.print()
@@ -97,7 +92,7 @@ def _print_issues(console: Console, report: Report, severity: Severity) -> None:
         _print_code(console, report, code, severity)
 
 
-def _print_code(console: Console, report: Report, code: str, severity: Severity) -> None:
+def _print_code(console: Console, report: ReportSummary, code: str, severity: Severity) -> None:
     rule, count = RULES[code], report.counts[code]
     title = Text.assemble((f"{code} {rule.name}", STYLES[severity]), f"  {count:,} ×  " if count > 1 else "  ")
     title.append(rule.doc.partition("\n")[0])
@@ -133,7 +128,8 @@ def _print_metrics(console: Console, support: list[Support], system: str, output
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold", ratio=1)
     for line in support:
-        table.add_row(line.metric, _bar(line), f"{line.supported:,}/{line.total:,}", Text(advice(line), style="dim"))
+        rows = f"{line.supported:,}/{line.total:,}"
+        table.add_row(line.metric, _bar(line), rows, Text(support_advice(line), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -146,7 +142,7 @@ def _bar(line: Support) -> Text:
     return bar
 
 
-def advice(line: Support) -> str:
+def support_advice(line: Support) -> str:
     """What the support of a metric depends on, and what would give it more rows."""
     parts = [line.condition] if line.condition and line.supported else []
     if line.unlock:

@@ -13,7 +13,8 @@ import pytest
 
 from agent_eval_schema import Report, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.render.report.github import github_text
+from agent_eval_schema.render.report.github import Lines, github_text
+from agent_eval_schema.render.report.summary import ReportSummary
 from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
 from tests.render.report.test_text import GOLDEN, compare, report_on
 
@@ -27,6 +28,10 @@ class Command(NamedTuple):
     name: str
     properties: dict[str, str]
     text: str
+
+
+def with_lines(*reports: Report) -> dict[ReportSummary, Lines]:
+    return {report.summary: report.lines for report in reports}
 
 
 def commands(output: str) -> list[Command]:
@@ -49,7 +54,7 @@ def unescaped(text: str) -> str:
 
 
 def annotations(data: Any, **options: Any) -> list[Command]:
-    return commands(github_text([validate_eval_set(data)], **options))
+    return commands(github_text(with_lines(validate_eval_set(data)), **options))
 
 
 def lines_of(data: Any) -> list[str | None]:
@@ -58,7 +63,7 @@ def lines_of(data: Any) -> list[str | None]:
 
 def test_the_broken_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("broken.jsonl", monkeypatch)
-    compare(GOLDEN / "broken.github.txt", github_text([report], command="THIS COMMAND"))
+    compare(GOLDEN / "broken.github.txt", github_text(with_lines(report), command="THIS COMMAND"))
 
 
 def test_a_line_of_jsonl_is_the_line_in_the_file(tmp_path: Path) -> None:
@@ -124,7 +129,7 @@ def test_no_more_than_github_shows_and_every_code_is_seen(tmp_path: Path) -> Non
 def test_the_cap_holds_for_a_run_and_every_file_is_seen(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     reports = [validate_eval_set(as_jsonl(many(30), folder)) for folder in (tmp_path, tmp_path / "b")]
-    output = github_text(reports, root=str(tmp_path))
+    output = github_text(with_lines(*reports), root=str(tmp_path))
     found = commands(output)
     assert Counter(c.name for c in found) == {"error": 10, "warning": 10, "notice": 10}
     assert {c.properties["file"] for c in found if c.name == "error"} == {"rows.jsonl", "b/rows.jsonl"}
@@ -139,7 +144,7 @@ def test_all_that_fits_is_shown_without_a_closing_note(tmp_path: Path) -> None:
 
 def test_a_clean_file_is_one_line(tmp_path: Path) -> None:
     report = validate_eval_set(as_jsonl([GOOD, GOOD], tmp_path))
-    assert github_text([report], root=str(tmp_path)) == "rows.jsonl: ✓ All 2 rows are valid.\n"
+    assert github_text(with_lines(report), root=str(tmp_path)) == "rows.jsonl: ✓ All 2 rows are valid.\n"
 
 
 # what the runner must not obey
@@ -167,7 +172,7 @@ def test_no_cell_key_id_or_name_becomes_a_command(hostile: str, tmp_path: Path) 
         {**GOOD, "retrieved_context": [{hostile: hostile, "doc_uri": "a"}], "trace": hostile},
     ]
     report = validate_eval_set(as_jsonl(rows, folder))
-    found = commands(github_text([report], root=str(tmp_path)))
+    found = commands(github_text(with_lines(report), root=str(tmp_path)))
     assert Counter(c.name for c in found) == {
         "error": report.count("error"),
         "warning": report.count("warning"),
@@ -189,7 +194,7 @@ def test_a_hostile_file_name_is_no_command(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     path = Path("::error file=x,line=1::##[add-mask]%0A.jsonl")
     path.write_text(json.dumps(GOOD))
-    output = github_text([validate_eval_set(str(path))])
+    output = github_text(with_lines(validate_eval_set(str(path))))
     assert commands(output) == []
     assert output.startswith("./::error file=x")
 

@@ -61,7 +61,7 @@ def suites(document: str) -> list[Element]:
 
 
 def suite_of(rows: list[dict[str, Any]], *failing: Severity, **options: Any) -> Element:
-    (suite,) = suites(junit_xml([validate_eval_set(rows, **options)], failing=failing))
+    (suite,) = suites(junit_xml([validate_eval_set(rows, **options).summary], failing=failing))
     return suite
 
 
@@ -73,7 +73,7 @@ def case_of(suite: Element, code: str) -> Element:
 def test_the_broken_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("broken.jsonl", monkeypatch)
     report.seconds = 1.5
-    document = junit_xml([report])
+    document = junit_xml([report.summary])
     compare(
         GOLDEN / "broken.junit.xml", document.replace(f'"version" value="{__version__}"', '"version" value="VERSION"')
     )
@@ -118,7 +118,7 @@ def test_properties_and_time(tmp_path: Path) -> None:
     report = validate_eval_set(path)
     assert report.seconds > 0
     report.seconds = 2.25
-    (suite,) = suites(junit_xml([report]))
+    (suite,) = suites(junit_xml([report.summary]))
     properties = {p.attrib["name"]: p.attrib["value"] for p in suite.iter("property")}
     assert properties.pop("version")
     assert properties == {
@@ -144,7 +144,7 @@ def test_it_is_xml_whatever_the_cells_hold(tmp_path: Path) -> None:
         {"request": {"messages": [{"role": "a\x00\x1b\ufffe\uffff]]>&<z", "content": "a"}]}, "response": "b"},
     ]
     for data in (rows, as_jsonl(rows, tmp_path)):
-        document = junit_xml([validate_eval_set(data)])
+        document = junit_xml([validate_eval_set(data).summary])
         (suite,) = suites(document)
         told = case_of(suite, "AE206").findtext("failure") or ""
         assert r"'a\x00\x1b\ufffe\uffff]]>&<z'" in told
@@ -154,13 +154,13 @@ def test_it_is_xml_whatever_the_cells_hold(tmp_path: Path) -> None:
 def test_it_is_xml_whatever_the_file_is_called(tmp_path: Path) -> None:
     path = tmp_path / 'a\x1b<&".jsonl'
     path.write_text(json.dumps(GOOD))
-    (suite,) = suites(junit_xml([validate_eval_set(str(path))]))
+    (suite,) = suites(junit_xml([validate_eval_set(str(path)).summary]))
     assert suite.attrib["name"] == str(tmp_path / r'a\x1b<&".jsonl')
 
 
 def test_the_text_of_half_a_character_is_written_out() -> None:
     report = validate_eval_set([{"request": {"\ud83d": 1}, "response": "a"}])
-    suites(junit_xml([report]))
+    suites(junit_xml([report.summary]))
 
 
 def test_the_command_line_writes_one_document_for_all_files(

@@ -54,7 +54,7 @@ def test_text_when_the_app_will_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_metrics_of_all_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     report = report_on("good.jsonl", monkeypatch)
-    compare(GOLDEN / "metrics.txt", metrics_text(report, color=False, width=100, system="all"))
+    compare(GOLDEN / "metrics.txt", metrics_text(report.summary, color=False, width=100, system="all"))
 
 
 def test_json(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_the_picture_in_the_readme_is_real_output(monkeypatch: pytest.MonkeyPatc
     codes = ["AE102", "AE206", "AE402", "AE601", "AE903"]
     report = report_on("broken.jsonl", monkeypatch, select=codes)
     console = Console(record=True, width=100, file=io.StringIO(), highlight=False, markup=False, emoji=False)
-    print_report(console, report)
+    print_report(console, report.summary)
     without_web_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     title = f"agent-eval-schema validate sample_data/broken.jsonl --select {','.join(codes)}"
     svg = console.export_svg(title=title, theme=MONOKAI, code_format=without_web_fonts, unique_id="report")
