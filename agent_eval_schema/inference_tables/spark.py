@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import filtered, one_batch, pack, unpack
 from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES
@@ -448,7 +449,7 @@ _OTHER_ROWS = (
 def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch:
     """The converted rows with their feedback and the traces that were joined."""
     at = rows.schema.get_field_index("trace")
-    traces = pa.compute.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
+    traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
     filled = rows.set_column(at, rows.schema.field(at), traces)
     return filled.append_column("entries", _entry_lists(decisions.field("entries")))
 
@@ -456,10 +457,10 @@ def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch
 def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
     """The entries as rows have them: null where there are none. If there are none at all, what is in the lists is not
     looked at: see `named`."""
-    sizes = pa.compute.list_value_length(lists)
-    if not pa.compute.sum(sizes).as_py():
+    sizes = pc.list_value_length(lists)
+    if not pc.sum(sizes).as_py():
         return pa.nulls(len(lists), ENTRY_LISTS)
-    return pa.compute.if_else(pa.compute.equal(sizes, 0), pa.scalar(None, ENTRY_LISTS), lists.cast(ENTRY_LISTS))
+    return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, ENTRY_LISTS), lists.cast(ENTRY_LISTS))
 
 
 def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:

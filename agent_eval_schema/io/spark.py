@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import cast_all, filtered, in_utc, pack, unpack
 from agent_eval_schema.cells.batch import repeated, without_marks
@@ -171,7 +172,7 @@ def _as_they_were(batches: Batches) -> Batches:
 
 def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
     """The lists or maps, null where that is said. What is in them is not looked at: see `named`."""
-    valid = pa.compute.invert(absent).buffers()[1]
+    valid = pc.invert(absent).buffers()[1]
     return pa.Array.from_buffers(lists.type, len(lists), [valid, lists.buffers()[1]], children=[lists.values])
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
@@ -150,7 +151,7 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _without(array: pa.Array, mask: list[bool]) -> pa.Array:
-    return pa.compute.if_else(pa.array(mask), pa.scalar(None, array.type), array)
+    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
 
 
 def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:
