@@ -15,11 +15,11 @@ import numpy as np
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
 from agent_eval_schema.diff.matching import match, moved_rows
-from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Side
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.render.diff.summary import Counts, IssueChange, MetricChange
+from agent_eval_schema.render.diff.summary import IssueChange, MetricChange, RowCounts
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 
@@ -27,7 +27,7 @@ CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
 """The bits of a finding that say its code."""
 
 
-class Findings(NamedTuple):
+class IssueSet(NamedTuple):
     """Findings of rows (see CODE_BITS), and those on the data set as a whole: (code, column)."""
 
     rows: Array
@@ -44,7 +44,7 @@ class Findings(NamedTuple):
 class Comparison:
     """What differs between two sides. Rows that are on both are spoken of as pairs: places in `pairs`."""
 
-    def __init__(self, old: Side, new: Side) -> None:
+    def __init__(self, old: Snapshot, new: Snapshot) -> None:
         self.old, self.new = old, new
         self.pairs = match(old.keys(), new.keys())
         self.fields = self._compare_fields()
@@ -64,7 +64,7 @@ class Comparison:
         return bool(self.counts.removed or self.counts.became_invalid or self.counts.lost_a_metric)
 
     @cached_property
-    def counts(self) -> Counts:
+    def counts(self) -> RowCounts:
         """How many rows there are of each kind."""
         matched = len(self.pairs.old)
         changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
@@ -73,7 +73,7 @@ class Comparison:
             before, after = self.supported(metric)
             gained |= after & ~before
             lost |= before & ~after
-        return Counts(
+        return RowCounts(
             old=self.old.row_count,
             new=self.new.row_count,
             matched=matched,
@@ -117,20 +117,20 @@ class Comparison:
     # issues
 
     @cached_property
-    def gained(self) -> Findings:
+    def gained(self) -> IssueSet:
         """The findings of the new side whose pair, or whose data set, did not have the code."""
         return _only_in_first(self.new, self.pairs.new, self.old, self.pairs.old)
 
     @cached_property
-    def lost(self) -> Findings:
+    def lost(self) -> IssueSet:
         """The findings of the old side whose pair, or whose data set, no longer has the code."""
         return _only_in_first(self.old, self.pairs.old, self.new, self.pairs.new)
 
     @cached_property
     def issues(self) -> list[IssueChange]:
         """A line a code that some row has on one side only, errors first."""
-        old = Findings(self.old.findings, self.old.overall).by_code()
-        new = Findings(self.new.findings, self.new.overall).by_code()
+        old = IssueSet(self.old.findings, self.old.overall).by_code()
+        new = IssueSet(self.new.findings, self.new.overall).by_code()
         gained, lost = self.gained.by_code(), self.lost.by_code()
         on_added = _on(self.new, self.pairs.added).by_code()
         on_removed = _on(self.old, self.pairs.removed).by_code()
@@ -180,25 +180,25 @@ class Comparison:
         )
 
 
-def _only_in_first(one: Side, ones: Array, other: Side, others: Array) -> Findings:
+def _only_in_first(one: Snapshot, ones: Array, other: Snapshot, others: Array) -> IssueSet:
     """The findings of one side whose pair does not have them on the other, and those on all of its data."""
     found = np.setdiff1d(_of_pairs(one, ones), _of_pairs(other, others), assume_unique=True)
     rows = ones[found >> CODE_BITS]
-    return Findings((rows << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
+    return IssueSet((rows << CODE_BITS) | (found & CODE_MASK), one.overall - other.overall)
 
 
-def _of_pairs(side: Side, rows: Array) -> Array:
+def _of_pairs(snapshot: Snapshot, rows: Array) -> Array:
     """The findings of the rows that are in pairs, with the number of the pair for the row."""
-    pair_of = np.full(side.row_count, -1)
+    pair_of = np.full(snapshot.row_count, -1)
     pair_of[rows] = np.arange(len(rows))
-    pairs = pair_of[side.findings >> CODE_BITS]
-    found: Array = ((pairs << CODE_BITS) | (side.findings & CODE_MASK))[pairs >= 0]
+    pairs = pair_of[snapshot.findings >> CODE_BITS]
+    found: Array = ((pairs << CODE_BITS) | (snapshot.findings & CODE_MASK))[pairs >= 0]
     return found
 
 
-def _on(side: Side, rows: Array) -> Findings:
+def _on(snapshot: Snapshot, rows: Array) -> IssueSet:
     """The findings of some rows."""
-    return Findings(side.findings[np.isin(side.findings >> CODE_BITS, rows)], set())
+    return IssueSet(snapshot.findings[np.isin(snapshot.findings >> CODE_BITS, rows)], set())
 
 
 def _in_order(names: set[str]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Two data sets → what changed between them, as one would review it.
 
-    old, new ──Side──▶ hashes a row ──match──▶ Pairs ──Comparison──▶ numbers ──review_of──▶ Review ──▶ text│json│html
+    old, new ──Snapshot──▶ hashes per row ──match──▶ Pairs ──Comparison──▶ numbers ──summarize──▶ DiffSummary
+                                                                               text │ JSON │ HTML ◀──┘
 
 Values are compared as they are after normalisation, so that a request as text is the same as messages, and a row of
 JSONL the same as one of Parquet. Only hashes are kept of each row; a value is read again when it is to be shown.
@@ -17,9 +18,9 @@ from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import Comparison
-from agent_eval_schema.diff.examples import NAMING, asked, issues_among, review_of
-from agent_eval_schema.diff.snapshot import Side
-from agent_eval_schema.render.diff.summary import IssueChange, MetricChange, Review
+from agent_eval_schema.diff.examples import NAMING, asked, issues_among, summarize
+from agent_eval_schema.diff.snapshot import Snapshot
+from agent_eval_schema.render.diff.summary import DiffSummary, IssueChange, MetricChange
 from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report, issues_frame
@@ -47,7 +48,7 @@ def diff_eval_sets(old: Any, new: Any, *, format: str = "auto", outputs: Outputs
     EvalSetError
         A side could not be read: no such file, not a table, an unknown option.
     """
-    return Diff(Comparison(Side(old, format, outputs), Side(new, format, outputs)))
+    return Diff(Comparison(Snapshot(old, format, outputs), Snapshot(new, format, outputs)))
 
 
 class Diff(Shown):
@@ -80,7 +81,7 @@ class Diff(Shown):
     @property
     def counts(self) -> dict[str, int]:
         """How many rows: old, new, matched, added, removed, changed, unchanged, moved, became_invalid, became_valid,
-        gained_a_metric, lost_a_metric (see changes.Counts)."""
+        gained_a_metric, lost_a_metric (see RowCounts in render/diff/summary.py)."""
         return asdict(self._comparison.counts)
 
     @property
@@ -169,9 +170,9 @@ class Diff(Shown):
     # pictures
 
     @cached_property
-    def review(self) -> Review:
+    def review(self) -> DiffSummary:
         """What there is to see, with at most 20 examples of a kind: renderers draw it and compute nothing."""
-        return review_of(self._comparison)
+        return summarize(self._comparison)
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
         """The comparison as it is printed in a terminal, with the metrics of a system (or of `"all"`)."""
@@ -180,7 +181,7 @@ class Diff(Shown):
         return diff_text(self.review, color=color, width=width, system=system)
 
     def to_json(self) -> str:
-        """The comparison as versioned JSON (see render/diff_json.py)."""
+        """The comparison as versioned JSON (see render/diff/json.py)."""
         from agent_eval_schema.render.diff.json import diff_json
 
         return diff_json(self.review)
@@ -203,14 +204,14 @@ class Diff(Shown):
         return f"<Diff: {counts['old']:,} → {counts['new']:,} rows, " + ("the same>" if self.same else f"{found}>")
 
 
-def _rows_frame(side: Side, rows: Array) -> pd.DataFrame:
-    found = side.read(dict.fromkeys(NAMING, rows))
+def _rows_frame(snapshot: Snapshot, rows: Array) -> pd.DataFrame:
+    found = snapshot.read(dict.fromkeys(NAMING, rows))
     return pd.DataFrame(
         {
             "row": rows,
             "request_id": _objects([found["request_id"][row] for row in rows.tolist()]),
             "request": _objects([asked(found, row) for row in rows.tolist()]),
-            "valid": side.valid[rows],
+            "valid": snapshot.valid[rows],
         }
     )
 

@@ -1,4 +1,4 @@
-"""A comparison and few rows of each side → the Review that renderers draw.
+"""A comparison and few rows of each side → the DiffSummary that renderers draw.
 
 Each side is read once more, and of it only the rows that are shown.
 """
@@ -13,22 +13,22 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.decoding.requests import last_user_text
-from agent_eval_schema.diff.comparison import CODE_MASK, Comparison, Findings
+from agent_eval_schema.diff.comparison import CODE_MASK, Comparison, IssueSet
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
-from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Side
+from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, words
 from agent_eval_schema.render.diff.summary import (
     EXAMPLES,
-    Change,
+    CellChange,
+    DatasetSummary,
+    DiffPlace,
+    DiffSummary,
     FieldChange,
     IssueChange,
     MetricChange,
     MetricRow,
-    Place,
-    Review,
-    Summary,
 )
 from agent_eval_schema.text.edits import edits
 from agent_eval_schema.text.jsontext import encode
@@ -43,9 +43,9 @@ NAMING = ("request_id", "request", ORIGINAL_LINE)
 Values = dict[str, dict[int, Any]]
 
 
-def review_of(comparison: Comparison) -> Review:
+def summarize(comparison: Comparison) -> DiffSummary:
     """What there is to see, with at most 20 examples of a kind."""
-    return _Reviewer(comparison).review()
+    return _Summarizer(comparison).summary()
 
 
 def asked(values: Values, row: int) -> str | None:
@@ -60,12 +60,12 @@ def asked(values: Values, row: int) -> str | None:
     return request if isinstance(request, str) else encode(request).decode()
 
 
-def issues_among(side: Side, found: Findings) -> Iterator[Issue]:
-    """The issues of a side that belong to findings."""
+def issues_among(snapshot: Snapshot, found: IssueSet) -> Iterator[Issue]:
+    """The issues of a snapshot that belong to findings."""
     wanted = set(found.rows.tolist())
     if not wanted and not found.overall:
         return
-    for issue in side.report.iter_issues():
+    for issue in snapshot.report.iter_issues():
         if issue.row is None:
             belongs = (issue.code, issue.column) in found.overall
         else:
@@ -74,7 +74,7 @@ def issues_among(side: Side, found: Findings) -> Iterator[Issue]:
             yield issue
 
 
-class _Reviewer:
+class _Summarizer:
     def __init__(self, comparison: Comparison) -> None:
         self._all = comparison
         self._pairs = comparison.pairs
@@ -91,13 +91,13 @@ class _Reviewer:
         before, after = self._all.supported(metric)
         return np.flatnonzero(after & ~before)[:EXAMPLES], np.flatnonzero(before & ~after)[:EXAMPLES]
 
-    def _read(self, side: Side, rows: Array, pairs: Array, alone: Array) -> Values:
+    def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> Values:
         named = np.concatenate([rows[pairs], alone])
-        return side.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
+        return snapshot.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
 
-    def review(self) -> Review:
+    def summary(self) -> DiffSummary:
         found = self._all
-        return Review(
+        return DiffSummary(
             same=found.same,
             losses=found.losses,
             old=_summary(found.old.report),
@@ -116,20 +116,20 @@ class _Reviewer:
 
     # rows
 
-    def _place(self, pair: int) -> Place:
+    def _place(self, pair: int) -> DiffPlace:
         old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
         name = self._after["request_id"][new]
         asks = _excerpt(asked(self._after, new)) or _excerpt(asked(self._before, old))
         errors = self._all.new.errors(new)
-        return Place(old, new, self._before["request_id"][old] if name is None else name, asks, errors)
+        return DiffPlace(old, new, self._before["request_id"][old] if name is None else name, asks, errors)
 
-    def _added(self, row: int) -> Place:
+    def _added(self, row: int) -> DiffPlace:
         name, asks = self._after["request_id"][row], _excerpt(asked(self._after, row))
-        return Place(None, row, name, asks, self._all.new.errors(row))
+        return DiffPlace(None, row, name, asks, self._all.new.errors(row))
 
-    def _removed(self, row: int) -> Place:
+    def _removed(self, row: int) -> DiffPlace:
         name, asks = self._before["request_id"][row], _excerpt(asked(self._before, row))
-        return Place(row, None, name, asks, self._all.old.errors(row))
+        return DiffPlace(row, None, name, asks, self._all.old.errors(row))
 
     # fields
 
@@ -137,9 +137,9 @@ class _Reviewer:
         examples = tuple(self._change(name, pair) for pair in self._fields[name].tolist())
         return FieldChange(name, len(self._all.fields[name]), examples)
 
-    def _change(self, name: str, pair: int) -> Change:
+    def _change(self, name: str, pair: int) -> CellChange:
         old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
-        return Change(self._place(pair), *edits(name, self._before[name][old], self._after[name][new]))
+        return CellChange(self._place(pair), *edits(name, self._before[name][old], self._after[name][new]))
 
     # issues
 
@@ -169,9 +169,9 @@ class _Reviewer:
         return f"lacks {lacks}" if lacks else "is invalid now"
 
 
-def _lacks(side: Side, metric: Metric, row: int) -> str:
+def _lacks(snapshot: Snapshot, metric: Metric, row: int) -> str:
     """What a valid row lacks for a metric; an invalid one lacks nothing, it is to be mended."""
-    missing = missing_needs(metric, int(side.masks[row]), side.report.outputs) if side.valid[row] else ()
+    missing = missing_needs(metric, int(snapshot.masks[row]), snapshot.report.outputs) if snapshot.valid[row] else ()
     return ", and ".join(words(need) for need in missing)
 
 
@@ -180,20 +180,20 @@ def _excerpt(text: str | None) -> str:
     return text if len(text) <= ASKS else f"{text[: ASKS - 1]}…"
 
 
-def _first_issues(side: Side, found: Findings) -> dict[str, tuple[Issue, ...]]:
+def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
     """The first issues of each code among findings, one a row (or column, for the data set as a whole)."""
     codes = found.rows & CODE_MASK
     first = [found.rows[codes == code][:EXAMPLES] for code in np.unique(codes).tolist()]
     places: dict[str, dict[int | str | None, Issue]] = {}
-    for issue in issues_among(side, Findings(np.concatenate([found.rows[:0], *first]), found.overall)):
+    for issue in issues_among(snapshot, IssueSet(np.concatenate([found.rows[:0], *first]), found.overall)):
         of_code = places.setdefault(issue.code, {})
         if len(of_code) < EXAMPLES:
             of_code.setdefault(issue.column if issue.row is None else issue.row, issue)
     return {code: tuple(of_code.values()) for code, of_code in places.items()}
 
 
-def _summary(report: Report) -> Summary:
-    return Summary(
+def _summary(report: Report) -> DatasetSummary:
+    return DatasetSummary(
         report.name,
         report.format,
         report.format_reason,

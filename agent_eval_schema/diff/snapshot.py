@@ -1,4 +1,4 @@
-"""One side of a comparison: its report, and what is kept of each row to compare it: hashes, never cells.
+"""One of the two data sets of a comparison: its report, and of each row hashes to compare it, never cells.
 
 The rows are checked once for both. A value that is to be shown is read again when it is known which are (`read`).
 """
@@ -43,7 +43,7 @@ CODE_BITS = np.int64(16)
 ERRORS = tuple(rule.code for rule in RULES.values() if rule.severity is Severity.ERROR)
 
 
-class Side:
+class Snapshot:
     """A data set that is compared with another one.
 
     `hashes` has one hash a row for each column that holds anything (0 where a cell is absent), `findings` the codes

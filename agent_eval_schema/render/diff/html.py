@@ -1,6 +1,6 @@
-"""A comparison as HTML, in the order of a review; the shells, the style and the safety are those of html.py.
+"""A comparison as HTML, in the order of a summary; the shells, the style and the safety are those of page.py.
 
-Computes nothing: every number is the Review's.
+Computes nothing: every number is the DiffSummary's.
 """
 
 from __future__ import annotations
@@ -12,27 +12,34 @@ from typing import Any
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.render.console import plural
-from agent_eval_schema.render.diff.summary import Change, FieldChange, IssueChange, MetricChange, Place, Review
-from agent_eval_schema.render.diff.text import described, moves, reasons, verdict
+from agent_eval_schema.render.diff.summary import (
+    CellChange,
+    DiffPlace,
+    DiffSummary,
+    FieldChange,
+    IssueChange,
+    MetricChange,
+)
+from agent_eval_schema.render.diff.text import described, headline, moves, reasons
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
 
 
-def diff_page(review: Review) -> str:
+def diff_page(summary: DiffSummary) -> str:
     """The comparison as a standalone HTML page."""
-    names = [os.path.basename(s.source) if s.source else "evaluation set" for s in (review.old, review.new)]
-    return page(f"{names[0]} → {names[1]}", "diff.html", **_drawn(review))
+    names = [os.path.basename(s.source) if s.source else "evaluation set" for s in (summary.old, summary.new)]
+    return page(f"{names[0]} → {names[1]}", "diff.html", **_drawn(summary))
 
 
-def diff_inline(review: Review) -> str:
+def diff_inline(summary: DiffSummary) -> str:
     """The comparison for the output cell of a notebook."""
-    return inline("diff.html", **_drawn(review))
+    return inline("diff.html", **_drawn(summary))
 
 
-def _drawn(review: Review) -> dict[str, Any]:
-    groups, fields, issues = list(_groups(review)), list(map(_field, review.fields)), list(map(_issue, review.issues))
-    systems = list(_systems(review))
-    columns = [("dropped", review.columns_dropped), ("added", review.columns_added)]
+def _drawn(summary: DiffSummary) -> dict[str, Any]:
+    groups, systems = list(_groups(summary)), list(_systems(summary))
+    fields, issues = list(map(_field, summary.fields)), list(map(_issue, summary.issues))
+    columns = [("dropped", summary.columns_dropped), ("added", summary.columns_added)]
     kept = {
         ("rows", "Rows"): groups,
         ("changes", "Changes"): fields,
@@ -40,9 +47,9 @@ def _drawn(review: Review) -> dict[str, Any]:
         ("metrics", "Metrics"): systems,
     }
     return {
-        "sides": [("---", described(review.old)), ("+++", described(review.new))],
-        "verdict": verdict(review),
-        "mood": "error" if review.losses else "good" if review.same else "",
+        "sides": [("---", described(summary.old)), ("+++", described(summary.new))],
+        "verdict": headline(summary),
+        "mood": "error" if summary.losses else "good" if summary.same else "",
         "parts": [part for part, content in kept.items() if content],
         "columns": [(sign, names) for sign, names in columns if names],
         "groups": groups,
@@ -53,20 +60,20 @@ def _drawn(review: Review) -> dict[str, Any]:
     }
 
 
-def _groups(review: Review) -> Iterator[dict[str, Any]]:
-    rows = review.rows
+def _groups(summary: DiffSummary) -> Iterator[dict[str, Any]]:
+    rows = summary.rows
     for title, mood, count, places in (
-        ("Removed", "error", rows.removed, review.removed),
-        ("Added", "good", rows.added, review.added),
-        ("Invalid now", "error", rows.became_invalid, review.became_invalid),
-        ("Valid now", "good", rows.became_valid, review.became_valid),
+        ("Removed", "error", rows.removed, summary.removed),
+        ("Added", "good", rows.added, summary.added),
+        ("Invalid now", "error", rows.became_invalid, summary.became_invalid),
+        ("Valid now", "good", rows.became_valid, summary.became_valid),
     ):
         if count:
             drawn = [{**_place(p), "asks": p.asks, "errors": ", ".join(p.errors)} for p in places]
             yield {"title": title, "mood": mood, "count": count, "places": drawn, "more": count - len(places)}
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: DiffPlace) -> dict[str, Any]:
     rows = [f"{row:,}" for row in dict.fromkeys((place.old_row, place.new_row)) if row is not None]
     return {"rows": " → ".join(rows), "request_id": place.request_id or ""}
 
@@ -77,7 +84,7 @@ def _field(field: FieldChange) -> dict[str, Any]:
     return {"name": field.field, "count": plural(field.rows, "row"), "changes": changes, "more": more}
 
 
-def _change(field: str, change: Change) -> Iterator[dict[str, Any]]:
+def _change(field: str, change: CellChange) -> Iterator[dict[str, Any]]:
     last = len(change.edits) - 1
     for i, edit in enumerate(change.edits):
         path = "" if edit.path == field else edit.path
@@ -103,9 +110,9 @@ def _found(sign: str, issue: Issue) -> dict[str, Any]:
     return {"sign": sign, "row": row, "path": issue.path or "", "message": issue.message}
 
 
-def _systems(review: Review) -> Iterator[dict[str, Any]]:
+def _systems(summary: DiffSummary) -> Iterator[dict[str, Any]]:
     for name in SYSTEMS:
-        of_system = [line for line in review.metrics if line.system == name]
+        of_system = [line for line in summary.metrics if line.system == name]
         lines = [_metric(line) for line in of_system if line.gained or line.lost or line.old != line.new]
         if lines:
             yield {"name": name, "summary": f"{len(lines)} of {len(of_system)} metrics differ", "lines": lines}

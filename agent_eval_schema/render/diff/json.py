@@ -1,4 +1,4 @@
-"""A comparison as JSON, for other programs: the Review (changes.py) as it is.
+"""A comparison as JSON, for other programs: the DiffSummary as it is.
 
 `schema_version` changes when a key changes its meaning or goes; new keys may come at any time. Numbers are exact; of
 each kind of change at most 20 examples are listed, and of a cell what differs with a little context. `Diff.changed`
@@ -11,21 +11,21 @@ from typing import Any
 
 import msgspec
 
-from agent_eval_schema.render.diff.summary import Review
+from agent_eval_schema.render.diff.summary import DiffSummary
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.runtime.version import __version__
 
 SCHEMA_VERSION = 1
 
 
-def diff_document(review: Review) -> dict[str, Any]:
+def diff_document(summary: DiffSummary) -> dict[str, Any]:
     """The comparison as JSON-like data."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "agent-eval-schema", "version": __version__},
-        **msgspec.structs.asdict(review),
+        **msgspec.structs.asdict(summary),
     }
 
 
-def diff_json(review: Review) -> str:
-    return json_text(diff_document(review))
+def diff_json(summary: DiffSummary) -> str:
+    return json_text(diff_document(summary))

@@ -1,11 +1,11 @@
 """What a comparison found, ready to be drawn: every number is exact, every list of examples holds at most 20.
 
-    Review ─ rows added, removed, made invalid, made valid  (Place)
-           ├ fields that changed                             (FieldChange ─ Change ─ Edit: from what to what)
-           ├ issues gained and lost, a line a code           (IssueChange)
-           └ metric support gained and lost, a line a metric (MetricChange)
+    DiffSummary ─ rows added, removed, made invalid, made valid  (DiffPlace)
+                ├ fields that changed                                (FieldChange ─ CellChange ─ Edit)
+                ├ issues gained and lost, a line per code            (IssueChange)
+                └ metric support gained and lost, a line per metric  (MetricChange)
 
-Renderers draw a Review and compute nothing. As JSON it is what `Diff.to_json` writes.
+Renderers draw a DiffSummary and compute nothing. As JSON it is what `Diff.to_json` writes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.text.edits import Edit
 
 EXAMPLES = 20
-"""Examples of a kind in a Review; counts are always exact, and the frames of a Diff are complete."""
+"""Examples of a kind in a DiffSummary; counts are always exact, and the frames of a Diff are complete."""
 
 
-class Summary(Struct, frozen=True):
+class DatasetSummary(Struct, frozen=True):
     """One side as its report has it. `source` is the file's path."""
 
     source: str | None
@@ -31,7 +31,7 @@ class Summary(Struct, frozen=True):
     invalid: int
 
 
-class Counts(Struct, frozen=True):
+class RowCounts(Struct, frozen=True):
     """How many rows: old = matched + removed, new = matched + added, matched = changed + unchanged.
 
     `moved` is how few of the matched rows must be moved to get from one order to the other. `became_invalid`,
@@ -52,7 +52,7 @@ class Counts(Struct, frozen=True):
     lost_a_metric: int
 
 
-class Place(Struct, frozen=True):
+class DiffPlace(Struct, frozen=True):
     """A row: its 0-based positions (None on the side where it is not), its id, an excerpt of what it asks, and the
     codes for which it is invalid now (or was, if it was removed)."""
 
@@ -63,10 +63,10 @@ class Place(Struct, frozen=True):
     errors: tuple[str, ...]
 
 
-class Change(Struct, frozen=True):
+class CellChange(Struct, frozen=True):
     """A cell that says something else now: the first edits, and how many there are beyond these."""
 
-    row: Place
+    row: DiffPlace
     edits: tuple[Edit, ...]
     more_edits: int
 
@@ -76,7 +76,7 @@ class FieldChange(Struct, frozen=True):
 
     field: str
     rows: int
-    examples: tuple[Change, ...] = ()
+    examples: tuple[CellChange, ...] = ()
 
 
 class IssueChange(Struct, frozen=True):
@@ -101,7 +101,7 @@ class IssueChange(Struct, frozen=True):
 class MetricRow(Struct, frozen=True):
     """A row that supports a metric now or no longer, and why."""
 
-    row: Place
+    row: DiffPlace
     why: str
 
 
@@ -130,7 +130,7 @@ class MetricChange(Struct, frozen=True):
         return not (self.gained or self.lost or self.on_added or self.on_removed)
 
 
-class Review(Struct, frozen=True):
+class DiffSummary(Struct, frozen=True):
     """A comparison of two data sets, in the order in which a reader would ask.
 
     `same`: nothing differs but, perhaps, the order of the rows. `losses`: a row is gone, invalid now, or lost a metric.
@@ -140,15 +140,15 @@ class Review(Struct, frozen=True):
 
     same: bool
     losses: bool
-    old: Summary
-    new: Summary
-    rows: Counts
+    old: DatasetSummary
+    new: DatasetSummary
+    rows: RowCounts
     columns_added: tuple[str, ...]
     columns_dropped: tuple[str, ...]
-    added: tuple[Place, ...]
-    removed: tuple[Place, ...]
-    became_invalid: tuple[Place, ...]
-    became_valid: tuple[Place, ...]
+    added: tuple[DiffPlace, ...]
+    removed: tuple[DiffPlace, ...]
+    became_invalid: tuple[DiffPlace, ...]
+    became_valid: tuple[DiffPlace, ...]
     fields: tuple[FieldChange, ...]
     issues: tuple[IssueChange, ...]
     metrics: tuple[MetricChange, ...]

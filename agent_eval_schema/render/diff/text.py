@@ -1,6 +1,6 @@
-"""A comparison as text, in the order of a review: rows, fields from what to what, issues, what can be measured.
+"""A comparison as text, in the order of a summary: rows, fields from what to what, issues, what can be measured.
 
-Computes nothing: every number is the Review's. All text from cells goes through `visible`, and no markup is read.
+Computes nothing: every number is the DiffSummary's. All text from cells goes through `visible`, and no markup is read.
 """
 
 from __future__ import annotations
@@ -17,48 +17,57 @@ from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.render.console import NEW, OLD, SHOWN, STYLES, drawn, plural, print_more, print_signed, sides
-from agent_eval_schema.render.diff.summary import Change, IssueChange, MetricChange, MetricRow, Place, Review, Summary
+from agent_eval_schema.render.diff.summary import (
+    CellChange,
+    DatasetSummary,
+    DiffPlace,
+    DiffSummary,
+    IssueChange,
+    MetricChange,
+    MetricRow,
+)
 from agent_eval_schema.text.visible import visible
 
 ROWS_SHOWN = 5
 """Rows added, removed, made invalid … in a text; JSON and the frames of a Diff have more."""
 
 
-def diff_text(review: Review, *, color: bool, width: int | None, system: str) -> str:
+def diff_text(summary: DiffSummary, *, color: bool, width: int | None, system: str) -> str:
     """The whole comparison for a terminal of the given width (that of the terminal, or 100, if not given)."""
     metrics_of(system)  # a wrong name is told, not drawn as nothing
-    return drawn(lambda console: print_diff(console, review, system), color, width)
+    return drawn(lambda console: print_diff(console, summary, system), color, width)
 
 
-def print_diff(console: Console, review: Review, system: str = "databricks") -> None:
+def print_diff(console: Console, summary: DiffSummary, system: str = "databricks") -> None:
     """Draw the comparison on a console that reads no markup."""
-    _print_verdict(console, review)
-    _print_rows(console, review)
-    _print_fields(console, review)
-    _print_issues(console, review)
-    _print_metrics(console, review, system)
-    if not review.same:
+    _print_headline(console, summary)
+    _print_rows(console, summary)
+    _print_fields(console, summary)
+    _print_issues(console, summary)
+    _print_metrics(console, summary, system)
+    if not summary.same:
         console.print("\nRows are counted from 0; row 4 → 3 was row 4 and is row 3.", style="dim")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# verdict
-def _print_verdict(console: Console, review: Review) -> None:
-    for sign, side, style in (("---", review.old, OLD), ("+++", review.new, NEW)):
+# headline
+def _print_headline(console: Console, summary: DiffSummary) -> None:
+    for sign, side, style in (("---", summary.old, OLD), ("+++", summary.new, NEW)):
         console.print(Text(f"{sign} {described(side)}", style="dim " + style))
-    console.print(Text(verdict(review), style="bold red" if review.losses else "bold green" if review.same else "bold"))
+    mood = " red" if summary.losses else " green" if summary.same else ""
+    console.print(Text(headline(summary), style=f"bold{mood}"))
 
 
-def described(side: Summary) -> str:
+def described(side: DatasetSummary) -> str:
     """One side in a line."""
     where = f"{visible(side.source)}: " if side.source else ""
     return f"{where}{plural(side.rows, 'row')}, {side.valid:,} valid; {side.format} format, outputs {side.outputs}"
 
 
-def verdict(review: Review) -> str:
+def headline(summary: DiffSummary) -> str:
     """One sentence: what happened to the data set?"""
-    rows = review.rows
-    if review.same:
+    rows = summary.rows
+    if summary.same:
         moved = f"; {rows.moved:,} of them moved" if rows.moved else ""
         return f"No difference: {'the row is' if rows.new == 1 else f'all {rows.new:,} rows are'} the same{moved}."
     parts = [
@@ -67,11 +76,11 @@ def verdict(review: Review) -> str:
         if count
     ]
     head = f"{rows.changed:,} of {plural(rows.matched, 'matched row')} changed" if rows.changed else "No row changed"
-    return ", ".join([head, *parts]) + "".join(f"; {part}" for part in _consequences(review)) + "."
+    return ", ".join([head, *parts]) + "".join(f"; {part}" for part in _consequences(summary)) + "."
 
 
-def _consequences(review: Review) -> Iterator[str]:
-    rows = review.rows
+def _consequences(summary: DiffSummary) -> Iterator[str]:
+    rows = summary.rows
     for count, what in (
         (rows.became_invalid, "became invalid"),
         (rows.became_valid, "became valid"),
@@ -84,14 +93,14 @@ def _consequences(review: Review) -> Iterator[str]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows and fields
-def _print_rows(console: Console, review: Review) -> None:
-    rows = review.rows
-    _print_columns(console, review)
+def _print_rows(console: Console, summary: DiffSummary) -> None:
+    rows = summary.rows
+    _print_columns(console, summary)
     for title, count, places, sign, style in (
-        ("Removed", rows.removed, review.removed, "-", OLD),
-        ("Added", rows.added, review.added, "+", NEW),
-        ("Invalid now", rows.became_invalid, review.became_invalid, "✗", OLD),
-        ("Valid now", rows.became_valid, review.became_valid, "✓", NEW),
+        ("Removed", rows.removed, summary.removed, "-", OLD),
+        ("Added", rows.added, summary.added, "+", NEW),
+        ("Invalid now", rows.became_invalid, summary.became_invalid, "✗", OLD),
+        ("Valid now", rows.became_valid, summary.became_valid, "✓", NEW),
     ):
         if count:
             _print_title(console, f"{title} ({count:,})")
@@ -102,20 +111,20 @@ def _print_rows(console: Console, review: Review) -> None:
             print_more(console, count - len(places[:ROWS_SHOWN]), 2)
 
 
-def _print_columns(console: Console, review: Review) -> None:
-    if not (review.columns_added or review.columns_dropped):
+def _print_columns(console: Console, summary: DiffSummary) -> None:
+    if not (summary.columns_added or summary.columns_dropped):
         return
     _print_title(console, "Columns")
-    for names, sign, style in ((review.columns_dropped, "-", OLD), (review.columns_added, "+", NEW)):
+    for names, sign, style in ((summary.columns_dropped, "-", OLD), (summary.columns_added, "+", NEW)):
         if names:
             print_signed(console, sign, style, Text(", ".join(map(visible, names))), 2)
 
 
-def _print_fields(console: Console, review: Review) -> None:
-    if not review.fields:
+def _print_fields(console: Console, summary: DiffSummary) -> None:
+    if not summary.fields:
         return
-    _print_title(console, f"Changed ({review.rows.changed:,})")
-    for field in review.fields:
+    _print_title(console, f"Changed ({summary.rows.changed:,})")
+    for field in summary.fields:
         name = Text(visible(field.field), style="cyan").append(f"  {plural(field.rows, 'row')}", style="default")
         console.print(Padding(name, (0, 0, 0, 2)))
         for change in field.examples[:SHOWN]:
@@ -123,7 +132,7 @@ def _print_fields(console: Console, review: Review) -> None:
         print_more(console, field.rows - len(field.examples[:SHOWN]), 6)
 
 
-def _print_change(console: Console, field: str, change: Change) -> None:
+def _print_change(console: Console, field: str, change: CellChange) -> None:
     console.print(Padding(_label(change.row), (0, 0, 0, 6)))
     for edit in change.edits[:SHOWN]:
         if edit.path != field:
@@ -135,11 +144,11 @@ def _print_change(console: Console, field: str, change: Change) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # issues and metrics
-def _print_issues(console: Console, review: Review) -> None:
-    if not review.issues:
+def _print_issues(console: Console, summary: DiffSummary) -> None:
+    if not summary.issues:
         return
     _print_title(console, "Issues")
-    for line in review.issues:
+    for line in summary.issues:
         title = Text(f"{line.code} {line.name}", style=STYLES[line.severity])
         title.append(f"  {line.old:,} → {line.new:,}  ", style="not bold default")
         title.append(f"({', '.join(moves(line))})", style="not bold default")
@@ -171,15 +180,15 @@ def _print_found(console: Console, issues: Sequence[Issue], sign: str, style: st
         print_signed(console, sign, style, line, 6)
 
 
-def _print_metrics(console: Console, review: Review, system: str) -> None:
+def _print_metrics(console: Console, summary: DiffSummary, system: str) -> None:
     for name in SYSTEMS if system == "all" else (system,):
-        of_system = [line for line in review.metrics if line.system == name]
+        of_system = [line for line in summary.metrics if line.system == name]
         differing = [line for line in of_system if line.gained or line.lost or line.old != line.new]
         if differing:
             _print_title(console, f"What can be measured ({name}): {len(differing)} of {len(of_system)} metrics differ")
             console.print(Padding(_metrics_table(differing), (0, 0, 0, 2)))
     others = Counter(
-        line.system for line in review.metrics if (line.gained or line.lost) and system not in (line.system, "all")
+        line.system for line in summary.metrics if (line.gained or line.lost) and system not in (line.system, "all")
     )
     if others:
         counts = ", ".join(f"{plural(count, 'metric')} of {name}" for name, count in others.items())
@@ -221,7 +230,7 @@ def _reason(row: MetricRow) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # parts
-def _label(place: Place) -> Text:
+def _label(place: DiffPlace) -> Text:
     rows = [f"{row:,}" for row in dict.fromkeys((place.old_row, place.new_row)) if row is not None]
     text = Text().append(f"row {' → '.join(rows)}", style="bold")
     return text.append(f" ({visible(place.request_id)})" if place.request_id else "")
