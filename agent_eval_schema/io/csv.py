@@ -15,9 +15,10 @@ from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
-from agent_eval_schema.io.streams import TEXT_BATCH_BYTES, Position, opened
+from agent_eval_schema.io.streams import TEXT_BATCH_BYTES, Edits, Position, Renames, opened
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules import reading
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
 
@@ -232,3 +233,57 @@ def _csv_text(value: Any) -> str:
     """A value as JSON, but what JSON has only as text (a time, a date) without its quotes."""
     encoded = encode_json(value)
     return str(msgspec.json.decode(encoded)) if encoded[:1] == b'"' else encoded.decode()
+
+
+def rewrite_csv(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
+    """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
+    records = csv_records(path, blanks=True)
+    for header in records:
+        if header.fields:
+            break
+        yield _text_bytes(header.text)
+    comma = _separator(path)
+    given = [n.strip() for n in header.fields]
+    names = [renames.get(n, n) for n in given]
+    # where a column moves into one that is there, its fields move too
+    moves = {given.index(w): given.index(r) for w, r in renames.items() if w in given and r in given}
+    kept = [i for i in range(len(names)) if i not in moves]
+    place = {names[i]: i for i in reversed(kept)}
+    new = {i: renames[n] for i, n in enumerate(given) if n in renames}
+    yield _text_bytes(_record_text(header, new, kept, comma) if renames else header.text)
+    for record in records:
+        cells = next(edits) if record.fields or record.error else {}
+        if record.error or len(record.fields) != len(names) or not (cells or moves):
+            yield _text_bytes(record.text)
+            continue
+        fields = {r: record.fields[r] or record.fields[w] for w, r in moves.items()}
+        fields |= {place[name]: _field_text(value) for name, value in cells.items()}
+        yield _text_bytes(_record_text(record, fields, kept, comma))
+
+
+def _field_text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else jsontext.write_exactly(value)
+
+
+def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: str) -> str:
+    """The text of the kept fields of a record, with other values in some."""
+    text = record.text.rstrip("\r\n")
+    texts = _FIELDS[comma].findall(text)
+    for i, field in new.items():
+        if field != record.fields[i]:
+            texts[i] = _in_quotes(field, texts[i], comma)
+    return comma.join(texts[i] for i in kept) + record.text[len(text) :]
+
+
+_FIELDS = {comma: re.compile(rf'(?:^|{comma})("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", "\t")}
+"""The fields of a record as they stand in its text."""
+
+
+def _in_quotes(field: str, given: str, comma: str) -> str:
+    """The text of a field that takes the place of another one."""
+    plain = not given.startswith('"') and not any(sign in field for sign in (comma, '"', "\r", "\n"))
+    return field if plain else '"' + field.replace('"', '""') + '"'
+
+
+def _text_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

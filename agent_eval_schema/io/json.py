@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from agent_eval_schema.io.json_cells import replaced_cells
 from agent_eval_schema.io.jsonl import CellBuilder, write_jsonl
-from agent_eval_schema.io.streams import CHUNK, Position, opened
+from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, opened
+from agent_eval_schema.issues import EvalSetError
 
 
 def json_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
@@ -180,3 +182,13 @@ def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
         with suppress(FileNotFoundError):
             os.unlink(lines)
     return count
+
+
+def rewrite_json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
+    """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
+    for number, part in enumerate(json_parts(path), start=1):
+        if part.problem:
+            raise EvalSetError(f"{path}: element {number}: {part.problem}: mend this first, then repair the file")
+        yield part.before
+        if part.text is not None:
+            yield replaced_cells(part.text, renames, next(edits))

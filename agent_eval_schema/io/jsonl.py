@@ -13,7 +13,8 @@ from msgspec import Raw
 from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.io.streams import CHUNK, TEXT_BATCH_BYTES, Position, opened
+from agent_eval_schema.io.json_cells import replaced_cells
+from agent_eval_schema.io.streams import CHUNK, TEXT_BATCH_BYTES, Edits, Position, Renames, opened
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
@@ -153,3 +154,12 @@ def _json_texts(batch: pa.RecordBatch, name: str) -> list[bytes | None]:
 
 encode_json = msgspec.json.Encoder(enc_hook=str).encode
 _ENDS = re.compile(r"[\r\n]+")
+
+
+def rewrite_jsonl(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
+    """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
+    between = b""
+    for line in jsonl_lines(path):
+        blank = not line or line.isspace()
+        yield between + (line if blank else replaced_cells(line, renames, next(edits)))
+        between = b"\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 
@@ -53,3 +53,10 @@ def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
             yield stream
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
+
+
+Edits = Iterator[dict[str, Any]]
+"""For each row of the file, in order, the cells that are replaced: {column, as it is called now: value}."""
+
+Renames = dict[str, str]
+"""Columns that are called otherwise in a rewritten file: {as written: as meant}."""

@@ -1,0 +1,109 @@
+"""The text of a JSON object → the same text with some of its values and keys replaced, the rest to the byte.
+
+A value that is replaced looks like the one before: in ASCII where that was, on as many lines.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+
+class _Pair(NamedTuple):
+    """A key of an object and its value: where they stand in the text."""
+
+    key: str
+    start: int
+    key_end: int
+    value: int
+    end: int
+
+
+def replaced_cells(text: bytes, renames: dict[str, str], cells: dict[str, Any]) -> bytes:
+    """The text with other keys and other values in their cells; a text that is no object stays as it is."""
+    if not cells and not any(wrong.encode() in text or b"\\" in text for wrong in renames):
+        return text
+    try:
+        line = text.decode()
+        pairs = _pairs(line)
+    except (ValueError, RecursionError):
+        return text  # no row
+    return _spliced(line, _splices(line, pairs, renames, cells)).encode()
+
+
+def _pairs(text: str) -> list[_Pair]:
+    """The pairs of the object that the text is. Raises ValueError if it is none."""
+    found, at = [], _skip(text, 0, "{")
+    while text[at : at + 1] != "}":
+        key, key_end = _decode(text, at)
+        value = _skip(text, key_end, ":")
+        end = _decode(text, value)[1]
+        found.append(_Pair(key, at, key_end, value, end))
+        at = _skip(text, end)
+        if text[at : at + 1] != "}":
+            at = _skip(text, at, ",")
+    return found
+
+
+_decode = json.JSONDecoder().raw_decode
+
+
+def _skip(text: str, at: int, sign: str = "") -> int:
+    """The place behind blanks, the sign, and blanks."""
+    while text[at : at + 1] in (" ", "\t", "\r", "\n"):
+        at += 1
+    if not sign:
+        return at
+    if text[at : at + 1] != sign:
+        raise ValueError(f"expected {sign} at {at}")
+    return _skip(text, at + 1)
+
+
+_Splice = tuple[int, int, str]
+
+
+def _splices(text: str, pairs: list[_Pair], renames: dict[str, str], cells: dict[str, Any]) -> list[_Splice]:
+    place = {p.key: i for i, p in enumerate(pairs)}  # of a repeated key the last one was read
+    splices, gone = [], []
+    values = {pairs[i].key: text[pairs[i].value : pairs[i].end] for i in place.values()}
+    for wrong, right in renames.items():
+        if wrong in place and right in place:  # one of the two is null
+            given = values[wrong] if values[right] == "null" else values[right]
+            values[right] = given
+            gone.append(place.pop(wrong))
+        elif wrong in place:
+            pair = pairs[place[wrong]]
+            splices.append((pair.start, pair.key_end, json.dumps(right, ensure_ascii=False)))
+            place[right], values[right] = place.pop(wrong), values.pop(wrong)
+    style = (", ", ": ") if any(text[p.key_end : p.value] != ":" for p in pairs) else (",", ":")
+    values |= {k: _in_the_form_of(values[k], v, style) for k, v in cells.items() if k in values}
+    changed = {k: i for k, i in place.items() if values[k] != text[pairs[i].value : pairs[i].end]}
+    splices += [(*_span(pairs, i, gone), "") for i in gone]
+    return splices + [(pairs[i].value, pairs[i].end, values[k]) for k, i in changed.items()]
+
+
+def _in_the_form_of(given: str, value: Any, style: tuple[str, str]) -> str:
+    """The JSON text of a value that takes the place of another one: if that was in ASCII, escapes stay escapes (a
+    character that reorders what the eye reads above all), and if it stood on several lines, so does this one."""
+    head, *inner = given.splitlines()
+    base, step = (_indent(inner[-1]), _indent(inner[0])) if inner else ("", "")
+    if not step.startswith(base) or step == base:
+        return json.dumps(value, ensure_ascii=given.isascii(), separators=style)
+    text = json.dumps(value, ensure_ascii=given.isascii(), indent=step[len(base) :])
+    return text.replace("\n", given[len(head) : given.index(inner[0], len(head))] + base)
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _span(pairs: list[_Pair], at: int, gone: list[int]) -> tuple[int, int]:
+    """A pair that is taken out, and the comma that goes with it: the one before it if any pair stays before it."""
+    leads = all(i in gone for i in range(at))
+    return (pairs[at].start, pairs[at + 1].start) if leads else (pairs[at - 1].end, pairs[at].end)
+
+
+def _spliced(text: str, splices: list[_Splice]) -> str:
+    for start, end, new in sorted(splices, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
