@@ -44,7 +44,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.filters["code"] = _with_code
+    environment.filters |= {"code": _with_code, "number": "{:,}".format}
     return environment
 
 
