@@ -1,0 +1,148 @@
+"""The documents that a trace retrieved: every rule by example."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.derive import derive
+from tests.helpers.traces import (
+    ROOT,
+    Row,
+    codes,
+    doc,
+    document,
+    row,
+    span,
+    trace,
+)
+
+
+def retrieved(output: Any) -> Row:
+    return trace(ROOT, span("2", "1", "RETRIEVER", outputs=output))
+
+
+DOCUMENTS: dict[str, tuple[Any, Row, list[str]]] = {
+    "metadata.doc_uri": (
+        {"page_content": "x", "doc_uri": "b", "metadata": {"doc_uri": "a", "source": "c"}},
+        document("a", "x"),
+        [],
+    ),
+    "metadata.doc_uri of other words": (
+        {"content": "x", "doc_uri": "b", "metadata": {"doc_uri": "a", "source": "c"}},
+        document("a", "x"),
+        [],
+    ),
+    "top-level doc_uri": ({"content": "x", "doc_uri": "a", "metadata": {"source": "c"}}, document("a", "x"), []),
+    "source": ({"text": "x", "metadata": {"url": "b", "source": "a"}}, document("a", "x"), ["AE411"]),
+    "url": ({"text": "x", "metadata": {"uri": "b", "url": "a"}}, document("a", "x"), ["AE411"]),
+    "uri": ({"text": "x", "metadata": {"document_id": "b", "uri": "a"}}, document("a", "x"), ["AE411"]),
+    "document_id": ({"text": "x", "metadata": {"document_id": "a"}}, document("a", "x"), ["AE411"]),
+    "page_content before content": (
+        {"text": "z", "content": "y", "page_content": "x", "doc_uri": "a"},
+        document("a", "x"),
+        [],
+    ),
+    "content before text": ({"text": "y", "content": "x", "doc_uri": "a"}, document("a", "x"), []),
+    "no uri": ({"page_content": "x", "metadata": {"page": 3}}, document(None, "x"), ["AE410"]),
+    "a blank uri": ({"page_content": "x", "metadata": {"doc_uri": " "}}, document(None, "x"), ["AE410"]),
+    "null metadata": ({"page_content": "x", "metadata": None}, document(None, "x"), ["AE410"]),
+    "a bare text": ("x", document(None, "x"), ["AE410"]),
+    "no text": ({"metadata": {"doc_uri": "a"}}, document("a", None), []),
+    "neither": ({"score": 0.5}, document(None, None), ["AE412"]),
+    "a number": (7, document(None, None), ["AE412"]),
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_document(case: str) -> None:
+    entry, found, remarks = DOCUMENTS[case]
+    assert row(retrieved([doc("b"), entry]))["retrieved_context"] == [document("b", "on b"), found]
+    assert codes(retrieved([doc("b"), entry])) == remarks
+
+
+@pytest.mark.parametrize("key", ["documents", "docs", "results", "chunks", "context"])
+def test_wrapped_documents(key: str) -> None:
+    assert row(retrieved({"took": 3, key: [doc("a"), doc("b")]}))["retrieved_context"] == [
+        document("a", "on a"),
+        document("b", "on b"),
+    ]
+
+
+@pytest.mark.parametrize("output", [[doc("a")], {"docs": [doc("a")]}], ids=["list", "wrapped"])
+def test_documents_as_json_text(output: Any) -> None:
+    assert row(retrieved(json.dumps(output)))["retrieved_context"] == [document("a", "on a")]
+    assert codes(retrieved(json.dumps(output))) == []
+
+
+@pytest.mark.parametrize("output", [[], {"documents": []}, "[]"])
+def test_nothing_retrieved_is_an_empty_list(output: Any) -> None:
+    assert row(retrieved(output))["retrieved_context"] == []
+
+
+def test_without_a_retriever_or_its_output_there_is_no_context() -> None:
+    assert "retrieved_context" not in row(trace(ROOT))
+    assert "retrieved_context" not in row(trace(ROOT, span("2", "1", "RETRIEVER")))
+    assert "retrieved_context" not in row(retrieved(None))
+
+
+GLIMPSED: dict[str, Any] = {
+    **{f"a document with {case}": [doc("b"), entry] for case, (entry, _, _) in DOCUMENTS.items()},
+    "content in the last one only": [{**doc("a"), "page_content": ""}, doc("b")],
+    "no content": [{**doc("a"), "page_content": ""}],
+    "content that is null": [{**doc("a"), "page_content": None}],
+    "content that is a number": [{**doc("a"), "page_content": 7}],
+    "half a character": '[{"page_content": "\\ud800", "metadata": {"doc_uri": "a"}}]',
+    "malformed text": '[{"page_content": "\\x", "metadata": {"doc_uri": "a"}}]',
+    "no documents": [],
+    "nothing": None,
+}
+
+
+@pytest.mark.parametrize("case", GLIMPSED)
+def test_a_verdict_is_the_same_whether_documents_are_read_or_only_looked_at(case: str) -> None:
+    text = json.dumps(retrieved(GLIMPSED[case]))
+    read, glimpsed = (derive(decode_trace(text), values) for values in (True, False))
+    for holds in (lambda d: d.content, lambda d: d.doc_uri):
+        assert any(map(holds, glimpsed.retrieved_context or ())) == any(map(holds, read.retrieved_context or ()))
+    assert (glimpsed.retrieved_context is None, glimpsed.retrieved_context == []) == (
+        read.retrieved_context is None,
+        read.retrieved_context == [],
+    )
+    assert glimpsed.notes == read.notes
+
+
+RETRIEVERS = {
+    "the last to start, not to stand or to end": [
+        span("2", "1", "RETRIEVER", start=30, end=40, outputs=[doc("a")]),
+        span("3", "1", "RETRIEVER", start=20, end=90, outputs=[doc("b")]),
+    ],
+    "a nested one is a step of its parent": [
+        span("2", "1", "RETRIEVER", outputs=[doc("a")]),
+        span("3", "2", "RETRIEVER", outputs=[doc("b")]),
+    ],
+    "nested with a span between": [
+        span("2", "1", "RETRIEVER", outputs=[doc("a")]),
+        span("3", "2", "CHAIN"),
+        span("4", "3", "RETRIEVER", outputs=[doc("b")]),
+    ],
+    "below a tool it counts": [
+        span("2", "1", "TOOL", outputs=[doc("b")]),
+        span("3", "2", "RETRIEVER", outputs=[doc("a")]),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", RETRIEVERS)
+def test_retriever(case: str) -> None:
+    assert row(trace(ROOT, *RETRIEVERS[case]))["retrieved_context"] == [document("a", "on a")]
+
+
+def test_a_retriever_that_is_the_root() -> None:
+    given = trace(
+        span("1", None, "RETRIEVER", inputs="Hi", outputs=[doc("a")]), span("2", "1", "RETRIEVER", outputs=[doc("b")])
+    )
+    assert row(given)["retrieved_context"] == [document("a", "on a")]
