@@ -46,10 +46,10 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
 
     Row numbers then count turns. A row that could not be read stays in its place, for its problems to be told.
     """
-    form = _form_of(source, alone or source.kind == "json") if source.kind in _OBJECTS else None
-    if form is None:
+    nesting = _nesting_of(source, alone or source.kind == "json") if source.kind in _OBJECTS else None
+    if nesting is None:
         return source
-    batches = partial(_unfold, source.batches, form)
+    batches = partial(_unfold, source.batches, nesting)
     return replace(
         source,
         batches=batches,
@@ -67,7 +67,7 @@ _OBJECTS = ("list", "json", "jsonl")
 """The kinds of sources that hold conversations."""
 
 
-def _form_of(source: Source, may_be_alone: bool) -> Nested | None:
+def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     batches = source.batches()
     first = next(batches, None)
     names = [f.name for f in first.schema if not is_hidden(f)] if first is not None else []
@@ -78,11 +78,11 @@ def _form_of(source: Source, may_be_alone: bool) -> Nested | None:
     return found
 
 
-def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], form: Nested) -> Iterator[pa.RecordBatch]:
+def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:
     for batch in batches():
         broken = sorted(reading_problems(batch))
         for start, end in pairwise([-1, *broken, batch.num_rows]):
-            turns = list(form.turns(_objects(batch.slice(start + 1, end - start - 1))))
+            turns = list(nesting.turns(_objects(batch.slice(start + 1, end - start - 1))))
             if turns:
                 yield batch_of_rows(turns)
             if end < batch.num_rows:

@@ -219,10 +219,10 @@ def find_format(name: str) -> Format:
 
 def require_rows(name: str) -> None:
     """Raise EvalSetError if the rows of a format are no evaluation rows."""
-    form = find_format(name)
-    if not form.is_rows:
+    spec = find_format(name)
+    if not spec.is_rows:
         raise EvalSetError(
-            f"expected evaluation rows, got {form.summary}: the rows of their turns are "
+            f"expected evaluation rows, got {spec.summary}: the rows of their turns are "
             'convert_eval_set(data, target="databricks").data'
         )
 
