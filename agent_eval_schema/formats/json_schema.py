@@ -1,4 +1,4 @@
-"""JSON Schemas, made from the types in model.py: for editors, and for other programs that write evaluation sets."""
+"""JSON Schemas, made from the types in schema.py: for editors, and for other programs that write evaluation sets."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 
 `read` turns their values into what our column takes (a value that it does not know comes back as it is: our own rules
 then say what is wrong with it), `write` turns a canonical value into theirs. Neither may lose anything in silence:
-convert.py reads back what was written, and what does not come back is a loss.
+A conversion reads back what was written, and what does not come back is a loss (conversion/losses.py).
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def replaced(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# the shapes that several neighbours share
+# the shapes that several formats share
 def question(request: Row) -> Any:
     """A request for a column that holds a question: the text of a lone user message, else the last question."""
     messages = request["messages"]

@@ -5,7 +5,7 @@
     .csv .tsv        RFC 4180               every cell is text, a blank one is absent
     .parquet .pq     any Arrow types        one page at a time: memory does not grow with the row group
     a folder of them any Arrow types        file by file, which may have different columns
-    a Delta folder   any Arrow types        one row group at a time (engines/delta.py)
+    a Delta folder   any Arrow types        one row group at a time (delta.py)
 
 Text files may be compressed (.gz, .bz2, .zst). Memory does not grow with the file.
 """
