@@ -1,14 +1,49 @@
 """Validate, normalise and derive evaluation sets for agents, and see which metrics each row can support.
 
-The public names are loaded on first use (PEP 562), so importing the package costs next to nothing.
+The public names are loaded on first use: see runtime/lazy.py.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from agent_eval_schema.runtime.lazy import load_on_use
+from agent_eval_schema.runtime.version import __version__ as __version__
 
-_HOME = {
+if TYPE_CHECKING:
+    from agent_eval_schema.api import eval_set_from_traces as eval_set_from_traces
+    from agent_eval_schema.api import explain as explain
+    from agent_eval_schema.api import metric_support as metric_support
+    from agent_eval_schema.api import normalize_eval_set as normalize_eval_set
+    from agent_eval_schema.api import validate_eval_set as validate_eval_set
+    from agent_eval_schema.api import write_eval_set as write_eval_set
+    from agent_eval_schema.conversion.convert import Conversion as Conversion
+    from agent_eval_schema.conversion.convert import convert_eval_set as convert_eval_set
+    from agent_eval_schema.diff.diff import Diff as Diff
+    from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
+    from agent_eval_schema.evaluation.custom import CustomMetric as CustomMetric
+    from agent_eval_schema.evaluation.judges import PointwiseMetric as PointwiseMetric
+    from agent_eval_schema.evaluation.result import EvalResult as EvalResult
+    from agent_eval_schema.evaluation.score import score_trajectories as score_trajectories
+    from agent_eval_schema.evaluation.task import EvalTask as EvalTask
+    from agent_eval_schema.evaluation.trajectories import TrajectorySingleToolUse as TrajectorySingleToolUse
+    from agent_eval_schema.formats.json_schema import json_schema as json_schema
+    from agent_eval_schema.inference_tables.build import EvalSetBuild as EvalSetBuild
+    from agent_eval_schema.inference_tables.build import eval_set_from_inference_table as eval_set_from_inference_table
+    from agent_eval_schema.inference_tables.spark import spark_from_inference_table as spark_from_inference_table
+    from agent_eval_schema.integrations.mlflow.datasets import from_mlflow_dataset as from_mlflow_dataset
+    from agent_eval_schema.integrations.mlflow.datasets import to_mlflow_dataset as to_mlflow_dataset
+    from agent_eval_schema.integrations.mlflow.evaluate import evaluate_eval_set as evaluate_eval_set
+    from agent_eval_schema.integrations.mlflow.metrics import mlflow_metrics as mlflow_metrics
+    from agent_eval_schema.integrations.mlflow.prepare import prepare_for_evaluate as prepare_for_evaluate
+    from agent_eval_schema.integrations.mlflow.supported import supported_scorers as supported_scorers
+    from agent_eval_schema.integrations.mlflow.tracking import traces_from_store as traces_from_store
+    from agent_eval_schema.issues import EvalSetError as EvalSetError
+    from agent_eval_schema.issues import Issue as Issue
+    from agent_eval_schema.issues import Severity as Severity
+    from agent_eval_schema.validation.report import InvalidEvalSet as InvalidEvalSet
+    from agent_eval_schema.validation.report import Report as Report
+    from agent_eval_schema.validation.spark import spark_validate as spark_validate
+
+_HOMES = {
     "validate_eval_set": "api",
     "normalize_eval_set": "api",
     "metric_support": "api",
@@ -19,10 +54,9 @@ _HOME = {
     "spark_validate": "validation.spark",
     "spark_from_inference_table": "inference_tables.spark",
     "prepare_for_evaluate": "integrations.mlflow.prepare",
-    "diff_eval_sets": "diff.diff",
     "write_eval_set": "api",
+    "diff_eval_sets": "diff.diff",
     "convert_eval_set": "conversion.convert",
-    "Conversion": "conversion.convert",
     "supported_scorers": "integrations.mlflow.supported",
     "evaluate_eval_set": "integrations.mlflow.evaluate",
     "mlflow_metrics": "integrations.mlflow.metrics",
@@ -38,86 +72,12 @@ _HOME = {
     "explain": "api",
     "Report": "validation.report",
     "Diff": "diff.diff",
+    "Conversion": "conversion.convert",
     "Issue": "issues",
     "Severity": "issues",
     "EvalSetError": "issues",
     "InvalidEvalSet": "validation.report",
 }
+"""In the order of a reader's interest."""
 
-__all__ = [  # noqa: RUF022 -- in the order of a reader's interest
-    "validate_eval_set",
-    "normalize_eval_set",
-    "metric_support",
-    "eval_set_from_traces",
-    "traces_from_store",
-    "eval_set_from_inference_table",
-    "EvalSetBuild",
-    "spark_validate",
-    "spark_from_inference_table",
-    "prepare_for_evaluate",
-    "write_eval_set",
-    "diff_eval_sets",
-    "convert_eval_set",
-    "supported_scorers",
-    "evaluate_eval_set",
-    "mlflow_metrics",
-    "to_mlflow_dataset",
-    "from_mlflow_dataset",
-    "score_trajectories",
-    "EvalTask",
-    "EvalResult",
-    "TrajectorySingleToolUse",
-    "CustomMetric",
-    "PointwiseMetric",
-    "json_schema",
-    "explain",
-    "Report",
-    "Diff",
-    "Conversion",
-    "Issue",
-    "Severity",
-    "EvalSetError",
-    "InvalidEvalSet",
-]
-
-if TYPE_CHECKING:
-    from agent_eval_schema.api import (
-        eval_set_from_traces,
-        explain,
-        metric_support,
-        normalize_eval_set,
-        validate_eval_set,
-        write_eval_set,
-    )
-    from agent_eval_schema.conversion.convert import Conversion, convert_eval_set
-    from agent_eval_schema.diff.diff import Diff, diff_eval_sets
-    from agent_eval_schema.evaluation.custom import CustomMetric
-    from agent_eval_schema.evaluation.judges import PointwiseMetric
-    from agent_eval_schema.evaluation.result import EvalResult
-    from agent_eval_schema.evaluation.score import score_trajectories
-    from agent_eval_schema.evaluation.task import EvalTask
-    from agent_eval_schema.evaluation.trajectories import TrajectorySingleToolUse
-    from agent_eval_schema.formats.json_schema import json_schema
-    from agent_eval_schema.inference_tables.build import EvalSetBuild, eval_set_from_inference_table
-    from agent_eval_schema.inference_tables.spark import spark_from_inference_table
-    from agent_eval_schema.integrations.mlflow.datasets import from_mlflow_dataset, to_mlflow_dataset
-    from agent_eval_schema.integrations.mlflow.evaluate import evaluate_eval_set
-    from agent_eval_schema.integrations.mlflow.metrics import mlflow_metrics
-    from agent_eval_schema.integrations.mlflow.prepare import prepare_for_evaluate
-    from agent_eval_schema.integrations.mlflow.supported import supported_scorers
-    from agent_eval_schema.integrations.mlflow.tracking import traces_from_store
-    from agent_eval_schema.issues import EvalSetError, Issue, Severity
-    from agent_eval_schema.validation.report import InvalidEvalSet, Report
-    from agent_eval_schema.validation.spark import spark_validate
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)

@@ -13,10 +13,27 @@
 The names are loaded on first use, as those of the package.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-_HOME = {
+from agent_eval_schema.runtime.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from agent_eval_schema.formats.ces.evaluation import Evaluation as Evaluation
+    from agent_eval_schema.formats.ces.evaluation import read_evaluation as read_evaluation
+    from agent_eval_schema.formats.ces.evaluation import read_evaluations as read_evaluations
+    from agent_eval_schema.formats.ces.evaluation import validate_evaluation as validate_evaluation
+    from agent_eval_schema.formats.ces.evaluation import write_evaluation as write_evaluation
+    from agent_eval_schema.formats.ces.evaluation import write_evaluations as write_evaluations
+    from agent_eval_schema.formats.ces.golden_file import GoldenFile as GoldenFile
+    from agent_eval_schema.formats.ces.golden_file import read_golden_csv as read_golden_csv
+    from agent_eval_schema.formats.ces.golden_template import golden_template as golden_template
+    from agent_eval_schema.formats.ces.golden_writer import golden_csv_text as golden_csv_text
+    from agent_eval_schema.formats.ces.golden_writer import write_golden_csv as write_golden_csv
+    from agent_eval_schema.formats.ces.update import import_request as import_request
+    from agent_eval_schema.formats.ces.update import update_request as update_request
+    from agent_eval_schema.integrations.ces.client import update_evaluation as update_evaluation
+
+_HOMES = {
     "read_golden_csv": "formats.ces.golden_file",
     "write_golden_csv": "formats.ces.golden_writer",
     "golden_csv_text": "formats.ces.golden_writer",
@@ -26,53 +43,12 @@ _HOME = {
     "write_evaluation": "formats.ces.evaluation",
     "write_evaluations": "formats.ces.evaluation",
     "validate_evaluation": "formats.ces.evaluation",
+    "update_request": "formats.ces.update",
+    "update_evaluation": "integrations.ces.client",
+    "import_request": "formats.ces.update",
     "Evaluation": "formats.ces.evaluation",
     "GoldenFile": "formats.ces.golden_file",
-    "update_request": "formats.ces.update",
-    "import_request": "formats.ces.update",
-    "update_evaluation": "integrations.ces.client",
 }
+"""In the order of a reader's interest."""
 
-__all__ = [  # noqa: RUF022 -- in the order of a reader's interest
-    "read_golden_csv",
-    "write_golden_csv",
-    "golden_csv_text",
-    "golden_template",
-    "read_evaluation",
-    "read_evaluations",
-    "write_evaluation",
-    "write_evaluations",
-    "validate_evaluation",
-    "update_request",
-    "update_evaluation",
-    "import_request",
-    "Evaluation",
-    "GoldenFile",
-]
-
-if TYPE_CHECKING:
-    from agent_eval_schema.formats.ces.evaluation import (
-        Evaluation,
-        read_evaluation,
-        read_evaluations,
-        validate_evaluation,
-        write_evaluation,
-        write_evaluations,
-    )
-    from agent_eval_schema.formats.ces.golden_file import GoldenFile, read_golden_csv
-    from agent_eval_schema.formats.ces.golden_template import golden_template
-    from agent_eval_schema.formats.ces.golden_writer import golden_csv_text, write_golden_csv
-    from agent_eval_schema.formats.ces.update import import_request, update_request
-    from agent_eval_schema.integrations.ces.client import update_evaluation
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"agent_eval_schema.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)

@@ -281,7 +281,7 @@ def test_a_console_without_unicode_gets_escapes(samples: Path) -> None:
     ("code", "heavy"),
     [
         ("import agent_eval_schema", ("pandas", "pyarrow", "msgspec", "rich")),
-        ("from agent_eval_schema import ces", ("pandas", "pyarrow", "msgspec", "rich")),
+        ("from agent_eval_schema import ces, scorers", ("pandas", "pyarrow", "msgspec", "rich")),
         ("from agent_eval_schema.cli import argument_parser as p; p().format_help()", ("numpy", "pyarrow", "rich")),
     ],
 )

@@ -1,0 +1,40 @@
+"""Public names that are loaded on first use (PEP 562), so importing the package costs next to nothing.
+
+A module with such names lists each of them twice: in a table, with the module that defines it, and as an import under
+TYPE_CHECKING (`as` itself, which exports it), for type checkers and editors.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def load_on_use(
+    module: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, `__dir__` and `__all__` of a module.
+
+    Parameters
+    ----------
+    module : str
+        The module's `__name__`.
+    homes : mapping of str to str
+        Each public name, in the order of a reader's interest, and the module that defines it, such as `"diff.diff"`.
+    """
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{_PACKAGE}.{homes[name]}"), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[module]), *homes})
+
+    return load, names, list(homes)

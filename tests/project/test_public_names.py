@@ -1,0 +1,39 @@
+"""The names that users import: each is there, and type checkers see the same ones."""
+
+import ast
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import agent_eval_schema
+from agent_eval_schema import ces, scorers
+
+
+@pytest.mark.parametrize("module", [agent_eval_schema, ces], ids=lambda m: m.__name__)
+def test_type_checkers_see_what_is_loaded_on_use(module: ModuleType) -> None:
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        a.name: i.module for i in block.body if isinstance(i, ast.ImportFrom) for a in i.names if a.name == a.asname
+    }
+    assert sorted(seen) == sorted(module.__all__)
+    for name, home in seen.items():
+        assert getattr(module, name).__module__ in (home, module.__name__), name
+
+
+@pytest.mark.parametrize("module", [agent_eval_schema, ces, scorers], ids=lambda m: m.__name__)
+def test_a_name_that_is_not_there_is_an_attribute_error(module: ModuleType) -> None:
+    assert set(module.__all__) <= set(dir(module))
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'bogus'"):
+        _ = module.bogus
+
+
+def test_both_paths_to_the_scorers_lead_to_the_same() -> None:
+    pytest.importorskip("mlflow", minversion="3.3")
+    from agent_eval_schema.integrations import scorers as documented
+
+    assert sorted(scorers.__all__) == sorted(documented.__all__)
+    assert [s.__name__ for s in scorers.SCORERS] == [n for n in scorers.__all__ if n not in ("SCORERS", "RowScorer")]
+    for name in scorers.__all__:
+        assert getattr(scorers, name) is getattr(documented, name)
