@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import (
     _offsets,
@@ -21,7 +22,6 @@ from agent_eval_schema.cells.arrow import (
     is_valid_text,
     plain_values,
     simplified,
-    text_bytes,
     text_views,
     to_values,
 )
@@ -31,32 +31,24 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
 
-class Cells:
+class Cells(Struct, eq=False):
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
     `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
     `array` is there if every cell can be read; the Python texts are only made when they are asked for.
     """
 
-    def __init__(
-        self,
-        texts: Sequence[str | None] | None,
-        json: bool,
-        nul: bool = False,
-        array: pa.Array | None = None,
-        unreadable: dict[int, str] | None = None,
-    ) -> None:
-        self.json = json
-        self.nul = nul
-        self.array = array
-        self.unreadable = unreadable or {}
-        self._texts = texts
+    json: bool
+    array: pa.Array | None = None
+    strings: Sequence[str | None] | None = None
+    nul: bool = False
+    unreadable: dict[int, str] = {}
 
     @property
     def texts(self) -> Sequence[str | None]:
-        if self._texts is None:
-            self._texts = self.array.to_pylist() if self.array is not None else []
-        return self._texts
+        if self.strings is None:
+            self.strings = self.array.to_pylist() if self.array is not None else []
+        return self.strings
 
     def suspects(self) -> list[int]:
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
@@ -73,15 +65,17 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     at = batch.schema.get_field_index(name)
     if at < 0:
         return None
-    array = simplified(batch.column(at))
+    array = batch.column(at)
+    if not is_text(array.type):
+        array = simplified(array)
     if is_json_column(batch.schema.field(at)):
-        return Cells(array.to_pylist(), True, _holds(array, rb"\u0000"))
+        return Cells(True, strings=array.to_pylist(), nul=pc.any(pc.match_substring(array, "\\u0000")).as_py() or False)
     if is_text(array.type):
         nul = _has_nul(array)
         texts, unreadable = _decoded(array)
-        return Cells(texts, False, nul, None if unreadable else array, unreadable)
+        return Cells(False, None if unreadable else array, texts, nul, unreadable)
     texts = _as_json(array)
-    return Cells(texts, True, any(t is not None and "\\u0000" in t for t in texts))
+    return Cells(True, strings=texts, nul=any(t is not None and "\\u0000" in t for t in texts))
 
 
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
@@ -99,11 +93,6 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
             byte = byte_name(error.object[error.start])
             unreadable[row] = f"expected UTF-8, got {byte} at byte {error.start}"
     return texts, unreadable
-
-
-def _holds(array: pa.Array, what: bytes) -> bool:
-    """Whether any of the strings holds these bytes: one search over what they share."""
-    return text_bytes(array)[0].find(what) >= 0
 
 
 def _has_nul(array: pa.Array) -> bool:
@@ -163,7 +152,7 @@ def native(batch: pa.RecordBatch, at: int) -> list[Any]:
 def row_texts(batch: pa.RecordBatch) -> list[str | None]:
     """Each row as one JSON text: its columns put back together, without those that are absent."""
     own = [f.name for f in batch.schema if not is_hidden(f)]
-    columns = {n: read_cells(batch, n) or Cells([], True) for n in own}
+    columns = {n: read_cells(batch, n) or Cells(True, strings=[]) for n in own}
     return [_object_text({n: cell_json(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
 
 

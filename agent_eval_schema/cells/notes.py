@@ -60,6 +60,11 @@ def _as_note(finding: Finding) -> dict[str, Any]:
     }
 
 
+def has_notes(schema: pa.Schema) -> bool:
+    """Whether there may be notes on the rows."""
+    return _hidden(schema, _NOTES) is not None
+
+
 def notes_on(batch: pa.RecordBatch) -> Notes:
     """The notes on the rows that have any."""
     at = _hidden(batch.schema, _NOTES)

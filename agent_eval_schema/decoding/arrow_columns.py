@@ -6,16 +6,14 @@ Python object is made when a rule asks for a row.
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import bounds, text_bytes
+from agent_eval_schema.decoding.values import Mask
 from agent_eval_schema.schema import DOCUMENT, Document
-
-Mask = np.ndarray[Any, Any]
 
 
 class DocumentColumn:
@@ -68,7 +66,6 @@ class DocumentColumn:
         return found
 
     def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
-        """The candidates that have a document whose content holds the text which `wanted` has for their row."""
         texts, starts = text_bytes(self._contents)
         needles, places = text_bytes(wanted)
         find, bounds, found = texts.find, self._bounds, []
@@ -84,16 +81,25 @@ class DocumentColumn:
                 found.append(row)
         return found
 
+    def missing(self) -> Mask:
+        return ~self._given
+
     def given(self) -> Mask:
-        """For each row whether there is a list."""
         return self._given
 
     def filled(self) -> Mask:
-        """For each row whether there is a document."""
         return np.asarray(self._lengths > 0)
 
+    def with_text(self) -> Mask:
+        return np.zeros(len(self), bool)
+
+    def with_uri(self) -> Mask:
+        return self._given  # no document lacks one: see `of`
+
+    def texts(self) -> pa.Array:
+        return pa.nulls(len(self), pa.string())
+
     def with_content(self) -> Mask:
-        """For each row whether a document of it has content."""
         has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
         total = bounds(has)[self._bounds]
         return np.asarray(total[1:] > total[:-1])
@@ -109,19 +115,31 @@ class TextColumn:
         return len(self.array)
 
     def __getitem__(self, row: int) -> str | None:
-        return self.texts[row]
+        return self._strings[row]
 
     def __iter__(self) -> Iterator[str | None]:
-        return iter(self.texts)
+        return iter(self._strings)
 
     @cached_property
-    def texts(self) -> list[str | None]:
+    def _strings(self) -> list[str | None]:
         found: list[str | None] = self.array.to_pylist()
         return found
 
+    def missing(self) -> Mask:
+        return np.asarray(self.array.is_null())
+
     def given(self) -> Mask:
-        """For each row whether there is a text."""
         return np.asarray(self.array.is_valid())
 
+    filled = with_text = given
 
-ArrowColumn = DocumentColumn | TextColumn
+    def with_content(self) -> Mask:
+        return np.zeros(len(self), bool)
+
+    with_uri = with_content
+
+    def texts(self) -> pa.Array:
+        return self.array
+
+    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:  # noqa: ARG002 -- it has no documents
+        return []

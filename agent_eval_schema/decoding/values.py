@@ -1,6 +1,14 @@
-"""Decoded cells: one entry per row; `FAILED` stands for a cell that did not decode."""
+"""Decoded columns: one entry per row; None where a cell is absent, `FAILED` where it did not decode.
 
-from typing import Any, Final
+Whether the cells are Python values (`ListColumn`) or stay in Arrow (arrow_columns.py), a rule asks the same questions
+of the whole column (`Column`), and for a row only if it must.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
 
 
 class _Failed:
@@ -12,3 +20,79 @@ FAILED: Final[Any] = _Failed()
 """In a decoded column: there is a cell, but it could not be read (and an issue says why)."""
 
 Values = list[Any]
+"""The decoded cells of a column."""
+
+Mask = np.ndarray[Any, Any]
+"""One bool per row."""
+
+
+class Column(Protocol):
+    """What can be asked of a decoded column, whatever holds its cells."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> Any: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    @property
+    def array(self) -> pa.Array | None:
+        """The column as it came, if it stays in Arrow."""
+
+    def missing(self) -> Mask:
+        """Whether a row has no cell."""
+
+    def given(self) -> Mask:
+        """Whether a row has a cell that could be read."""
+
+    def filled(self) -> Mask:
+        """Whether there is something in the cell: a list, text or number that is not empty."""
+
+    def with_text(self) -> Mask:
+        """Whether the cell is text that is not blank."""
+
+    def with_content(self) -> Mask:
+        """Whether a document of the cell has content."""
+
+    def with_uri(self) -> Mask:
+        """Whether a document of the cell has a doc_uri; documents that were looked for and not found have a recall, so
+        an empty list counts."""
+
+    def texts(self) -> pa.Array:
+        """The cells that are text, as an Arrow array; the others are null."""
+
+    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
+        """The candidates that have a document whose content holds the text which `wanted` has for their row."""
+
+
+class ListColumn(list[Any]):
+    """A column of Python values."""
+
+    array = None
+
+    def missing(self) -> Mask:
+        return np.array([v is None for v in self], bool)
+
+    def given(self) -> Mask:
+        return np.array([v is not None and v is not FAILED for v in self], bool)
+
+    def filled(self) -> Mask:
+        return np.array([v is not FAILED and bool(v) for v in self], bool)
+
+    def with_text(self) -> Mask:
+        return np.array([v.__class__ is str and v != "" and not v.isspace() for v in self], bool)
+
+    def with_content(self) -> Mask:
+        return np.array([bool(v) and v is not FAILED and any([d.content for d in v]) for v in self], bool)
+
+    def with_uri(self) -> Mask:
+        found = [v is not None and v is not FAILED and (not v or any([d.doc_uri for d in v])) for v in self]
+        return np.array(found, bool)
+
+    def texts(self) -> pa.Array:
+        return pa.array([v if v.__class__ is str else None for v in self], pa.string())
+
+    def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
+        given = [row for row in candidates if self[row] and self[row] is not FAILED]
+        texts = {row: wanted[row].as_py() for row in given}
+        return [row for row in given if any([d.content and texts[row] in d.content for d in self[row]])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,8 @@ from agent_eval_schema.cells.arrow import is_text, is_valid_text, list_array
 from agent_eval_schema.cells.batch import CANONICAL_CELLS, JSON_CELLS, is_json_column
 from agent_eval_schema.cells.hashing import hash_texts
 from agent_eval_schema.cells.notes import NOTE, IssueLog, is_hidden
-from agent_eval_schema.decoding.arrow_columns import ArrowColumn, DocumentColumn, TextColumn
 from agent_eval_schema.decoding.requests import Chat, canonical_request, request_key
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED, Column, Mask
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
@@ -30,27 +30,36 @@ from agent_eval_schema.validation.rows import Rows
 
 
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
-    log, truths = _named(_switched_off(rows.log, plan.codes), find_format(plan.format).origins), _truths(rows)
+    """The checked batch of judged rows."""
+    log, values = _named(_switched_off(rows.log, plan.codes), find_format(plan.format).origins), rows.values
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
-    nearness_of, pairs = nearness(rows.column("expected_retrieved_context"), rows.column("retrieved_context"))
-    verdict = [
-        pa.array(valid),
-        log.to_arrow(),
-        pa.array(_presence(rows), pa.uint32()),
-        _ids(rows),
-        _hashes(_asked(rows, truths)),
-        _hashes(truths),
-        _copied(rows),
-        pa.array(nearness_of, pa.int8()),
-        pa.array(pairs, pa.list_(pa.string())) if any(pairs) else pa.nulls(rows.size, pa.list_(pa.string())),
-        pa.array(rows.filled, pa.uint32()),
-        _numbers(rows, "latency_seconds", _number),
-        _numbers(rows, "total_token_count", _number),
-        _numbers(rows, "predicted_trajectory", _length),
-        pa.array(rows.trace_states, pa.bool_()) if plan.beside_traces else pa.nulls(rows.size, pa.bool_()),
-    ]
-    fields = list(VERDICT)
+    presence = np.zeros(rows.size, np.uint32)
+    for field, name, holds in _PRESENCE:
+        if name in values:
+            presence |= holds(values[name]) * np.uint32(BIT[field])
+    if rows.derived is not None:
+        retrieves = [d is not None and d.has_retriever for d in rows.derived]
+        presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
+    truths = _truths(values["expected_response"], values["expected_facts"])
+    nearness_of, pairs = nearness(values["expected_retrieved_context"], values["retrieved_context"])
+    made = {
+        "valid": pa.array(valid),
+        "issues": log.to_arrow(),
+        "presence": pa.array(presence, pa.uint32()),
+        "id": values["request_id"].texts().cast(pa.string()),
+        "request_hash": _hashes(_asked(values["request"], truths) if any(truths) else truths),
+        "truth_hash": _hashes(truths),
+        "copied": _copied(values["expected_response"], values["response"]),
+        "nearness": pa.array(nearness_of, pa.int8()),
+        "near_pair": pa.array(pairs, pa.list_(pa.string())),
+        "derived": pa.array(rows.filled, pa.uint32()),
+        **{name: _numbers(values[column], read) for name, (column, read) in _FIGURES.items()},
+        "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
+        if plan.beside_traces
+        else pa.nulls(rows.size, pa.bool_()),
+    }
+    verdict, fields = [made[field.name] for field in VERDICT], list(VERDICT)
     if plan.columns:
         if plan.beside_traces:
             leave_to_traces(rows)
@@ -101,10 +110,8 @@ def _named(log: IssueLog, origins: dict[str, str]) -> IssueLog:
     return log
 
 
-def _numbers(rows: Rows, name: str, read: Callable[[Any], float | None]) -> pa.Array:
-    if name not in rows.values:
-        return pa.nulls(rows.size, pa.float64())
-    return pa.array([None if v is None or v is FAILED else read(v) for v in rows.values[name]], pa.float64())
+def _numbers(column: Column, read: Callable[[Any], float | None]) -> pa.Array:
+    return pa.array([None if v is None or v is FAILED else read(v) for v in column], pa.float64())
 
 
 def _number(value: Any) -> float | None:
@@ -118,10 +125,12 @@ def _length(calls: list[Any]) -> float:
     return float(len(calls))
 
 
-def _ids(rows: Rows) -> pa.Array:
-    if "request_id" not in rows.values:
-        return pa.nulls(rows.size, pa.string())
-    return pa.array([v if v.__class__ is str else None for v in rows.values["request_id"]], pa.string())
+_FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {
+    "latency_seconds": ("latency_seconds", _number),
+    "total_token_count": ("total_token_count", _number),
+    "tool_calls": ("predicted_trajectory", _length),
+}
+"""The numbers of which a report shows the distribution: the column, and what is counted of its cells."""
 
 
 def _hashes(texts: list[str | None]) -> pa.Array:
@@ -132,9 +141,9 @@ def _hashes(texts: list[str | None]) -> pa.Array:
     return pa.array(found, pa.uint64(), mask=absent)
 
 
-def _asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
+def _asked(requests: Column, truths: list[str | None]) -> list[str | None]:
     """The key of each request that has a ground truth (the others have nothing to disagree about)."""
-    pairs = zip(rows.column("request"), truths, strict=True)
+    pairs = zip(requests, truths, strict=True)
     return [None if t is None else v if v.__class__ is str else _key(v) for v, t in pairs]
 
 
@@ -142,90 +151,37 @@ def _key(request: Any) -> str | None:
     return None if request is None or request is FAILED else request_key(request)
 
 
-def _truths(rows: Rows) -> list[str | None]:
+def _truths(responses: Column, facts: Column) -> list[str | None]:
     """The ground truth of each row as one text to compare."""
-    given, facts = rows.column("expected_response"), rows.values.get("expected_facts", ())
-    texts = list(given.texts) if isinstance(given, TextColumn) else [v if v.__class__ is str else None for v in given]
-    for row, found in enumerate(facts):
-        if found and found is not FAILED:
-            texts[row] = jsontext.encode(found).decode()
+    texts: list[str | None] = responses.texts().to_pylist()
+    for row in np.flatnonzero(facts.filled()).tolist():
+        texts[row] = jsontext.encode(facts[row]).decode()
     return texts
 
 
-def _copied(rows: Rows) -> pa.Array:
+def _copied(truths: Column, answers: Column) -> pa.Array:
     """Whether the ground truth is the response (null: one of the two is absent)."""
-    truths, answers = rows.column("expected_response"), rows.column("response")
-    if isinstance(truths, TextColumn) and isinstance(answers, TextColumn):
-        return pc.equal(truths.array, answers.array)
-    pairs = zip(truths, answers, strict=True)
-    return pa.array([t == r if t.__class__ is str and r.__class__ is str else None for t, r in pairs], pa.bool_())
+    return pc.equal(truths.texts(), answers.texts())
 
 
-def _presence(rows: Rows) -> np.ndarray[Any, Any]:
-    """One bit per field of the metric catalogue that the row holds."""
-    masks = np.zeros(rows.size, np.uint32)
-    for field, name, holds in _PRESENCE:
-        if name in rows.values:
-            masks |= np.asarray(holds(rows.values[name]), bool) * np.uint32(BIT[field])
-    if rows.derived is not None:
-        retrieves = [d is not None and d.has_retriever for d in rows.derived]
-        masks |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
-    return masks
-
-
-Column = Values | ArrowColumn
-Flags = list[bool] | np.ndarray[Any, Any]
-
-
-def _given(values: Column) -> Flags:
-    if isinstance(values, ArrowColumn):
-        return values.given()
-    return [v is not None and v is not FAILED for v in values]
-
-
-def _filled(values: Column) -> Flags:
-    if isinstance(values, DocumentColumn):
-        return values.filled()
-    return [v is not FAILED and bool(v) for v in values]
-
-
-def _not_blank(values: Column) -> Flags:
-    if isinstance(values, TextColumn):
-        return values.given()
-    return [v.__class__ is str and v != "" and not v.isspace() for v in values]
-
-
-def _with_content(values: Column) -> Flags:
-    if isinstance(values, ArrowColumn):
-        return values.with_content() if isinstance(values, DocumentColumn) else values.given()
-    return [bool(v) and v is not FAILED and any([d.content for d in v]) for v in values]
-
-
-def _with_uri(values: Column) -> Flags:
-    """Documents that were looked for and not found (an empty list) have a recall, so they count."""
-    if isinstance(values, ArrowColumn):
-        return values.given()
-    return [v is not None and v is not FAILED and (not v or any([d.doc_uri for d in v])) for v in values]
-
-
-_PRESENCE: tuple[tuple[str, str, Callable[[Column], Flags]], ...] = (
-    ("request", "request", _given),
-    ("response", "response", _not_blank),
-    ("retrieved_content", "retrieved_context", _with_content),
-    ("retrieved_uri", "retrieved_context", _with_uri),
-    ("expected_uri", "expected_retrieved_context", _filled),
-    ("expected_response", "expected_response", _given),
-    ("expected_facts", "expected_facts", _filled),
-    ("guidelines", "guidelines", _filled),
-    ("trace", "trace", _given),
-    ("input_tokens", "input_token_count", _given),
-    ("output_tokens", "output_token_count", _given),
-    ("total_tokens", "total_token_count", _given),
-    ("latency", "latency_seconds", _given),
-    ("session", "session_id", _filled),
-    ("failure", "failure", _given),
-    ("predicted_trajectory", "predicted_trajectory", _filled),
-    ("reference_trajectory", "reference_trajectory", _filled),
+_PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (
+    ("request", "request", methodcaller("given")),
+    ("response", "response", methodcaller("with_text")),
+    ("retrieved_content", "retrieved_context", methodcaller("with_content")),
+    ("retrieved_uri", "retrieved_context", methodcaller("with_uri")),
+    ("expected_uri", "expected_retrieved_context", methodcaller("filled")),
+    ("expected_response", "expected_response", methodcaller("given")),
+    ("expected_facts", "expected_facts", methodcaller("filled")),
+    ("guidelines", "guidelines", methodcaller("filled")),
+    ("trace", "trace", methodcaller("given")),
+    ("input_tokens", "input_token_count", methodcaller("given")),
+    ("output_tokens", "output_token_count", methodcaller("given")),
+    ("total_tokens", "total_token_count", methodcaller("given")),
+    ("latency", "latency_seconds", methodcaller("given")),
+    ("session", "session_id", methodcaller("filled")),
+    ("failure", "failure", methodcaller("given")),
+    ("predicted_trajectory", "predicted_trajectory", methodcaller("filled")),
+    ("reference_trajectory", "reference_trajectory", methodcaller("filled")),
 )
 """A field of the metric catalogue, the column that holds it, and which of its cells count."""
 
@@ -245,7 +201,7 @@ def normalized(name: str, rows: Rows) -> pa.Array:
     if name not in rows.values:
         return pa.nulls(rows.size, kind)
     given = rows.values[name]
-    if isinstance(given, ArrowColumn):
+    if given.array is not None:
         return given.array.cast(kind)
     if (array := _as_it_came(name, rows, given)) is not None:
         return array.cast(kind)
@@ -257,7 +213,7 @@ def normalized(name: str, rows: Rows) -> pa.Array:
         return pa.concat_arrays([_cell(name, value, kind) for value in values])
 
 
-def _as_it_came(name: str, rows: Rows, values: Values) -> pa.Array | None:
+def _as_it_came(name: str, rows: Rows, values: Column) -> pa.Array | None:
     """The column of the batch itself, if every cell goes out as it came in: large texts need not be written anew."""
     at = rows.batch.schema.get_field_index(name)
     if name not in ("request", "trace") or at < 0 or is_json_column(rows.batch.schema.field(at)):

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.decoding.arrow_columns import ArrowColumn, DocumentColumn, TextColumn
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
 from agent_eval_schema.text.describe import excerpt, key_name
 from agent_eval_schema.validation.rows import Rows
@@ -18,12 +17,8 @@ from agent_eval_schema.validation.rows import Rows
 def note_empty_lists(rows: Rows) -> None:
     """Lists that are there and say nothing where something was expected."""
     for name, rule, noun in _EMPTY:
-        values = rows.values.get(name, ())
-        if isinstance(values, DocumentColumn):
-            empty = np.flatnonzero(values.given() & ~values.filled()).tolist()
-        else:
-            empty = [row for row, v in enumerate(values) if v is not None and v is not FAILED and not v]
-        for row in empty:
+        column = rows.values[name]
+        for row in np.flatnonzero(column.given() & ~column.filled()).tolist():
             rows.log.add(rule, row, name, f"expected at least one {noun}, got an empty list")
 
 
@@ -36,7 +31,7 @@ _EMPTY = (
 
 def look_at_tags(rows: Rows) -> None:
     """The tags that mlflow leaves out or cuts, with no more than a line in its log."""
-    for row, tags in enumerate(rows.values.get("tags", ())):
+    for row, tags in enumerate(rows.values["tags"]):
         for name, value in tags.items() if isinstance(tags, dict) else ():
             if (why := _refused(name, value)) is not None:
                 rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
@@ -70,20 +65,14 @@ begin with `mlflow.` are stored as they come."""
 
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace."""
-    traced = rows.column("trace")
-    for row in _absent(rows.column("request")):
+    traced = rows.values["trace"]
+    for row in np.flatnonzero(rows.values["request"].missing()).tolist():
         if row not in rows.unread and traced[row] is not FAILED:
             _note_missing(rows, row, ("request",), requests.MISSING_REQUEST, "expected a request, got none")
-    for row in _absent(rows.column("response")) if rows.outputs == "provided" else ():
+    for row in np.flatnonzero(rows.values["response"].missing()).tolist() if rows.outputs == "provided" else ():
         if traced[row] is None and row not in rows.unread:
             message = "expected a response or a trace, got neither"
             _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
-
-
-def _absent(values: Values | ArrowColumn) -> list[int]:
-    if isinstance(values, ArrowColumn):
-        return np.flatnonzero(~values.given()).tolist()
-    return [row for row, v in enumerate(values) if v is None]
 
 
 def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Any, message: str) -> None:
@@ -99,12 +88,10 @@ def _meant(rows: Rows, wrong: str) -> str:
 
 def forbid_two_truths(rows: Rows) -> None:
     """expected_response and expected_facts: at most one."""
-    if "expected_response" in rows.values and "expected_facts" in rows.values:
-        pairs = zip(rows.values["expected_response"], rows.values["expected_facts"], strict=True)
-        for row, (response, facts) in enumerate(pairs):
-            if response is not None and facts and response is not FAILED and facts is not FAILED:
-                message = "expected at most one of expected_response and expected_facts, got both"
-                rows.log.add(expectations.BOTH_RESPONSE_AND_FACTS, row, "expected_response", message)
+    both = rows.values["expected_response"].given() & rows.values["expected_facts"].filled()
+    for row in np.flatnonzero(both).tolist():
+        message = "expected at most one of expected_response and expected_facts, got both"
+        rows.log.add(expectations.BOTH_RESPONSE_AND_FACTS, row, "expected_response", message)
 
 
 COPY_LENGTH = 60
@@ -119,9 +106,7 @@ _END = 120
 
 def look_at_ground_truth(rows: Rows) -> None:
     """The signs of seed 003 that expected_response was copied rather than written."""
-    if "expected_response" not in rows.values:
-        return
-    truths, answers = _texts(rows.column("expected_response")), _texts(rows.column("response"))
+    truths, answers = rows.values["expected_response"].texts(), rows.values["response"].texts()
     size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
     long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
     signs: dict[int, list[str]] = {}
@@ -130,7 +115,7 @@ def look_at_ground_truth(rows: Rows) -> None:
     for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
         times = size[row].as_py() // max(answer_size[row].as_py(), 1)
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
-    for row in _found_in_documents(truths, rows.column("retrieved_context"), long):
+    for row in rows.values["retrieved_context"].rows_holding(truths, long):
         signs.setdefault(row, []).append("it stands word for word in a retrieved document")
     for row in _rows_where(_polite(truths)):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
@@ -145,22 +130,6 @@ def _polite(truths: pa.Array) -> pa.Array:
     return pc.or_(pc.match_substring_regex(truths, _OPENS), pc.match_substring_regex(ends, _CLOSES))
 
 
-def _texts(values: Values | ArrowColumn) -> pa.Array:
-    if isinstance(values, TextColumn):
-        return values.array
-    return pa.array([v if v.__class__ is str else None for v in values], pa.string())
-
-
 def _rows_where(mask: pa.Array) -> list[int]:
     found: list[int] = np.flatnonzero(np.asarray(mask.fill_null(False))).tolist()
     return found
-
-
-def _found_in_documents(truths: pa.Array, contexts: Values | ArrowColumn, candidates: list[int]) -> list[int]:
-    """The rows whose ground truth is a passage of a retrieved document."""
-    if isinstance(contexts, DocumentColumn):
-        return contexts.rows_holding(truths, candidates)
-    documents: Values = list(contexts)
-    given = [row for row in candidates if documents[row] and documents[row] is not FAILED]
-    texts = {row: truths[row].as_py() for row in given}
-    return [row for row in given if any([d.content and texts[row] in d.content for d in documents[row]])]

@@ -15,9 +15,8 @@ from agent_eval_schema.cells.arrow import is_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.decoding import requests as requests_
-from agent_eval_schema.decoding.arrow_columns import ArrowColumn
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED, ListColumn, Values
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as trace_rules
@@ -28,7 +27,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
-from agent_eval_schema.validation.rows import BIT_OF, Rows, merge
+from agent_eval_schema.validation.rows import BIT_OF, Rows
 
 
 def read_traces(rows: Rows) -> None:
@@ -39,7 +38,7 @@ def read_traces(rows: Rows) -> None:
     column = simplified(rows.batch.column(at))
     cells = _trace_texts(rows.batch, column, at)
     rows.derived = [None] * rows.size
-    values: Values = [None] * rows.size
+    values = rows.writable("trace")
     states: list[bool | None] = [None] * rows.size
     decode = decode_for_mlflow if rows.beside_traces else decode_trace
     values_matter = rows.columns_of_traces or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
@@ -50,10 +49,10 @@ def read_traces(rows: Rows) -> None:
                 rows.derived[row] = derive(trace, values_matter, not rows.beside_traces)
             else:
                 _log_notes(rows, row, trace)
-            values[row] = cell if isinstance(trace, Trace) else FAILED
+            if values[row] is not FAILED:
+                values[row] = cell if isinstance(trace, Trace) else FAILED
             states[row] = trace.plain if isinstance(trace, Trace) else None
     rows.trace_states = states
-    merge(rows, "trace", values)
 
 
 _COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_context", "expected_response"])
@@ -117,8 +116,8 @@ def leave_to_traces(rows: Rows) -> None:
         if name == "trace" or None not in rows.trace_states:
             del rows.values[name]
         else:
-            pairs = zip(rows.column(name), rows.trace_states, strict=True)
-            rows.values[name] = [value if state is None else None for value, state in pairs]
+            pairs = zip(rows.values[name], rows.trace_states, strict=True)
+            rows.values[name] = ListColumn(value if state is None else None for value, state in pairs)
 
 
 def fill_from_traces(rows: Rows) -> None:
@@ -142,11 +141,11 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
         return
     given = rows.values.get(name)
     if given is None:
-        rows.values[name] = derived
+        rows.values[name] = ListColumn(derived)
         rows.filled |= np.array([v is not None for v in derived]).astype(np.uint32) * BIT_OF[name]
         return
-    if isinstance(given, ArrowColumn) and given.given().all():
-        return  # nothing is absent: the column can stay in Arrow
+    if not given.missing().any():
+        return  # nothing to fill: a column can stay in Arrow
     values, bit = rows.writable(name), BIT_OF[name]
     for row, value in enumerate(derived):
         if value is not None and values[row] is None:
@@ -157,8 +156,8 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
 def _judge_missing_uris(rows: Rows) -> None:
     """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
     of traces can be read again."""
-    given = rows.values.get(_CONTEXT)
-    for row, documents in enumerate(given if isinstance(given, list) else ()):
+    given = rows.values[_CONTEXT]
+    for row, documents in enumerate(given if isinstance(given, ListColumn) else ()):
         uris = None if documents is None or documents is FAILED else _uris(documents)
         if uris is None or None not in uris:
             continue
@@ -179,7 +178,7 @@ _CONTEXT = "retrieved_context"
 def _note_derived_requests(rows: Rows) -> None:
     if rows.format != "databricks":
         return
-    for row, (given, derived) in enumerate(zip(rows.column("request"), rows.derived or (), strict=True)):
+    for row, (given, derived) in enumerate(zip(rows.values["request"], rows.derived or (), strict=True)):
         if given is None and derived is not None and derived.request is not None:
             rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
 
@@ -218,7 +217,7 @@ def _fill_expectations(rows: Rows) -> None:
 def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
     if (
-        other and rows.column(other)[row] is not None
+        other and rows.values[other][row] is not None
     ):  # the row's own ground truth wins over the trace's, in either form
         if rows.filled[row] & BIT_OF[other]:
             message = f"left out: the trace has {other} too, and at most one of the two counts"

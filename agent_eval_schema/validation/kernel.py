@@ -20,7 +20,7 @@ from agent_eval_schema.runtime.gc_pause import without_collector
 from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.rows import Rows
+from agent_eval_schema.validation.rows import Columns, Rows
 from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
 
 
@@ -57,7 +57,8 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
             spec = find_format(plan.format)
             rows = Rows(spec.read(batch), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
-                step(rows)
+                if not step.columns or rows.have(step.columns):
+                    step.run(rows)
             checked = assemble(rows, plan)
             rows = None  # what it holds goes before the collector comes
             return checked
@@ -76,5 +77,5 @@ def _broken(rows: Rows, error: Exception) -> Rows:
         frame = frame.tb_next
     name = frame.tb_frame.f_code.co_name if frame else "a rule"
     rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error_text(error)}")
-    rows.values, rows.derived = {}, None
+    rows.values, rows.derived = Columns(rows.size), None
     return rows

@@ -1,13 +1,13 @@
 """The rows of one batch while they are checked: the batch, its decoded columns, and the issues found so far."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.decoding.arrow_columns import ArrowColumn
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.cells.notes import NOTES, IssueLog, has_notes
+from agent_eval_schema.decoding.values import FAILED, Column, ListColumn
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.spelling import match_names
@@ -18,8 +18,19 @@ BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
 """One bit a canonical column: `Rows.filled` says with them which fields of a row were taken from its trace."""
 
 
+class Columns(dict[str, Column]):
+    """The decoded columns by name. One that is not there reads as a column without cells."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def __missing__(self, name: str) -> Column:
+        return ListColumn([None] * self._size)
+
+
 class Rows:
-    """A batch of rows. `values[column]` has one entry a row; a column that the batch lacks has no entry."""
+    """The rows of a batch: their decoded columns (`values`) and the issues found so far."""
 
     def __init__(self, batch: pa.RecordBatch, plan: Plan) -> None:
         self.batch = batch
@@ -30,25 +41,31 @@ class Rows:
         self.beside_traces = plan.beside_traces
         self.columns_of_traces = plan.columns and not plan.beside_traces
         self.log = IssueLog(self.size)
-        self.values: dict[str, Values | ArrowColumn] = {}
+        self.values = Columns(self.size)
         self.derived: list[Derived | None] | None = None
         self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
+        self.unread_cells: dict[str, list[int]] = {}
         self.filled = np.zeros(self.size, np.uint32)
+        self._names = {*batch.schema.names, *([NOTES] if has_notes(batch.schema) else ())}
         self.misspelt = {right: wrong for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
 
-    def column(self, name: str) -> Values | ArrowColumn:
-        """The decoded column, all None if there is none."""
-        values = self.values.get(name)
-        return [None] * self.size if values is None else values
+    def have(self, names: Iterable[str]) -> bool:
+        """Whether there is one of these columns, decoded already or in the batch."""
+        return any(name in self.values or name in self._names for name in names)
 
-    def writable(self, name: str) -> Values:
-        """The decoded column, made if there is none."""
-        values = self.values.get(name)
-        if not isinstance(values, list):
-            values = [None] * self.size if values is None else list(values)
-            self.values[name] = values
-        return values
+    def writable(self, name: str) -> ListColumn:
+        """The decoded column as Python values, made if there is none."""
+        column = self.values[name]
+        if name not in self.values or not isinstance(column, ListColumn):
+            column = self.values[name] = ListColumn(column)
+        return column
+
+    def fail(self, name: str, rows: Iterable[int]) -> None:
+        """Mark cells that could not be read."""
+        column = self.writable(name)
+        for row in rows:
+            column[row] = FAILED
 
 
 @lru_cache(maxsize=64)
@@ -59,13 +76,3 @@ def misspelt_columns(names: tuple[str, ...]) -> dict[str, str]:
     # 0.85 tells `expected_respones` from `trace_id` and `request_time`, which are names of their own.
     found = {n: match_names([n], COLUMNS, cutoff=0.85) for n in unknown}
     return {wrong: meant[wrong] for wrong, meant in found.items() if meant}
-
-
-def merge(rows: Rows, name: str, values: Values | ArrowColumn) -> None:
-    """Keep what the reader already said of a cell."""
-    said = [row for row, value in enumerate(rows.values.get(name, ())) if value is FAILED]
-    if said:
-        values = list(values)
-        for row in said:
-            values[row] = FAILED
-    rows.values[name] = values

@@ -1,19 +1,25 @@
 """STEPS: what is done to the rows of a batch, in order.
 
-Each step takes the rows and writes issues or values into them: decode the cells, fill them from the traces, judge what
-stands side by side. A rule whose input did not decode (`FAILED`) is not run.
+Each step takes the rows and writes issues or values into them: decode the cells, fill them from the traces, judge
+several cells of a row together. A rule whose input did not decode (`FAILED`) is not run; a step runs only if the batch
+has something for it.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from agent_eval_schema.cells.arrow import simplified
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema.cells.arrow import is_text, simplified
+from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import is_unread, notes_on, plain_requests
-from agent_eval_schema.decoding import requests as requests_
-from agent_eval_schema.decoding.arrow_columns import ArrowColumn, DocumentColumn
+from agent_eval_schema.cells.notes import NOTES, is_unread, notes_on, plain_requests
+from agent_eval_schema.decoding.arrow_columns import DocumentColumn
 from agent_eval_schema.decoding.columns import decode_column, documents_of_trace, native_values
+from agent_eval_schema.decoding.requests import decode_requests
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import Column, ListColumn
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.rules import reading
 from agent_eval_schema.schema import COLUMNS
@@ -25,11 +31,11 @@ from agent_eval_schema.validation.cross_field import (
     require_request_and_output,
 )
 from agent_eval_schema.validation.fill_from_traces import fill_from_traces, read_traces
-from agent_eval_schema.validation.rows import Rows, merge
+from agent_eval_schema.validation.rows import Rows
 
 
 def log_notes(rows: Rows) -> None:
-    """What the reader, a fix or the format found; a row that is no row is not judged further."""
+    """Log what the reader, a fix or the format found; a cell that could not be read is not judged further."""
     for row, findings in notes_on(rows.batch).items():
         for finding in findings:
             rows.log.add_finding(row, finding)
@@ -38,7 +44,7 @@ def log_notes(rows: Rows) -> None:
             if finding.column is None:
                 rows.unread.add(row)
             elif finding.column in COLUMNS:
-                rows.writable(finding.column)[row] = FAILED
+                rows.unread_cells.setdefault(finding.column, []).append(row)
 
 
 def inspect_other_rows(rows: Rows) -> None:
@@ -46,70 +52,89 @@ def inspect_other_rows(rows: Rows) -> None:
     inspect = find_format(rows.format).inspect
     if inspect is None:
         return
-    names: Values = [None] * rows.size
+    names = rows.writable("request_id")
     for row, name, findings in inspect(rows.batch, rows.unread):
         names[row] = name
         for finding in findings:
             rows.log.add_finding(row, finding)
-    rows.values["request_id"] = names
 
 
 def read_columns(rows: Rows) -> None:
-    """Decode every column that we know."""
+    """Decode every canonical column of the batch but the traces."""
+    schema = rows.batch.schema
     for name in COLUMNS:
-        at = rows.batch.schema.get_field_index(name)
-        native = None if at < 0 else native_values(name, rows.batch.column(at))
-        if native is not None:
-            merge(rows, name, native)
+        at = schema.get_field_index(name)
+        if at < 0 or name == "trace":
             continue
-        cells = None if name in ("trace", *_CONTEXTS) else read_cells(rows.batch, name)
-        if cells is not None:
-            merge(rows, name, _decode(name, cells, rows))
-            for row, message in cells.unreadable.items():
-                rows.log.add(reading.NOT_UTF8, row, name, message)
-                rows.writable(name)[row] = FAILED
-    for name in _CONTEXTS:
-        _read_context(rows, name)
+        array = rows.batch.column(at)
+        in_arrow = None if is_text(array.type) or is_json_column(schema.field(at)) else _in_arrow(name, array)
+        if in_arrow is not None:
+            rows.values[name] = in_arrow
+            continue
+        cells = read_cells(rows.batch, name)
+        assert cells is not None
+        decoded = _DECODERS.get(name, _decode)(name, cells, rows)
+        rows.values[name] = ListColumn(decoded) if isinstance(decoded, list) else decoded
+        for row, message in cells.unreadable.items():
+            rows.log.add(reading.NOT_UTF8, row, name, message)
+            rows.unread_cells.setdefault(name, []).append(row)
+    for name, unread in rows.unread_cells.items():
+        rows.fail(name, unread)
+
+
+def _in_arrow(name: str, array: pa.Array) -> Column | None:
+    """The column as it is in Arrow, if its type is the one that is wanted and there is nothing to say of any cell."""
+    if name in _CONTEXTS:
+        return DocumentColumn.of(simplified(array))
+    native = native_values(name, array)
+    return None if native is None else ListColumn(native)
 
 
 _CONTEXTS = ("expected_retrieved_context", "retrieved_context")
 
+Decoded = Column | list[Any]
 
-def _decode(name: str, cells: Cells, rows: Rows) -> Values | ArrowColumn:
-    if name == "request":
-        return requests_.decode_requests(cells, rows.nests, rows.log, plain_requests(rows.batch))
-    if name == "response":
-        return decode_response(cells, rows.log)
-    if name in TEXT_COLUMNS:
-        return decode_text(name, cells, rows.log)
+
+def _decode_request(_: str, cells: Cells, rows: Rows) -> Decoded:
+    return decode_requests(cells, rows.nests, rows.log, plain_requests(rows.batch))
+
+
+def _decode_context(name: str, cells: Cells, rows: Rows) -> Decoded:
+    has_traces = "trace" in rows.batch.schema.names
+    return decode_column(name, cells, rows.log, documents_of_trace if has_traces else None)
+
+
+def _decode(name: str, cells: Cells, rows: Rows) -> Decoded:
     return decode_column(name, cells, rows.log, find_format(rows.format).words.get(name))
 
 
-def _read_context(rows: Rows, name: str) -> None:
-    at = rows.batch.schema.get_field_index(name)
-    if at < 0:
-        return
-    documents = DocumentColumn.of(simplified(rows.batch.column(at)))
-    if documents is not None:
-        rows.values[name] = documents
-        return
-    cells = read_cells(rows.batch, name)
-    assert cells is not None
-    has_traces = name == "retrieved_context" and "trace" in rows.batch.schema.names
-    merge(rows, name, decode_column(name, cells, rows.log, documents_of_trace if has_traces else None))
+_DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
+    "request": _decode_request,
+    "response": lambda _, cells, rows: decode_response(cells, rows.log),
+    **dict.fromkeys(TEXT_COLUMNS, lambda name, cells, rows: decode_text(name, cells, rows.log)),
+    "retrieved_context": _decode_context,
+}
+"""The columns that are no JSON values of one type."""
 
 
-STEPS: tuple[Callable[[Rows], None], ...] = (
-    log_notes,
-    read_columns,
-    note_empty_lists,
-    look_at_tags,
-    read_traces,
-    fill_from_traces,
-    require_request_and_output,
-    forbid_two_truths,
-    look_at_ground_truth,
+class Step(Struct, frozen=True):
+    """What is done to the rows if they have one of these columns; without any named, always."""
+
+    run: Callable[[Rows], None]
+    columns: tuple[str, ...] = ()
+
+
+STEPS = (
+    Step(log_notes, (NOTES,)),
+    Step(read_columns),
+    Step(note_empty_lists, ("expected_retrieved_context", "predicted_trajectory", "reference_trajectory")),
+    Step(look_at_tags, ("tags",)),
+    Step(read_traces, ("trace",)),
+    Step(fill_from_traces, ("trace",)),
+    Step(require_request_and_output),
+    Step(forbid_two_truths, ("expected_facts",)),
+    Step(look_at_ground_truth, ("expected_response",)),
 )
 
-STEPS_OF_OTHER_ROWS: tuple[Callable[[Rows], None], ...] = (log_notes, inspect_other_rows)
+STEPS_OF_OTHER_ROWS = (Step(log_notes, (NOTES,)), Step(inspect_other_rows))
 """The steps of a format whose rows are no evaluation rows (`Format.is_rows`)."""

@@ -32,6 +32,7 @@ from agent_eval_schema.traces import decode, derive, documents, tokens
 from agent_eval_schema.validation import kernel, report_builder
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.steps import Step
 from agent_eval_schema.validation.validate import check_source
 from agent_eval_schema.validation.workers import check_with_workers
 from tests.conftest import KINDS, ROOT, SAMPLES
@@ -396,7 +397,7 @@ def test_a_rule_that_breaks_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def broken(_: Any) -> None:
         raise ValueError("unexpected secret in a cell")
 
-    monkeypatch.setattr(kernel, "STEPS", (broken,))
+    monkeypatch.setattr(kernel, "STEPS", (Step(broken),))
     report = silent([PLAIN])
     assert report.counts == {"AE001": 1}
     said = everything_said(report, tmp_path)

@@ -33,7 +33,7 @@ from agent_eval_schema import EvalSetError, Report, normalize_eval_set, validate
 from agent_eval_schema.cli import main
 from agent_eval_schema.io import files, source
 from agent_eval_schema.validation import kernel
-from agent_eval_schema.validation.steps import STEPS
+from agent_eval_schema.validation.steps import STEPS, Step
 
 GOOD = {"request": "Hi", "response": "Hello"}
 LINE = json.dumps(GOOD) + "\n"
@@ -1128,25 +1128,25 @@ def test_the_same_rows_have_the_same_issues_as_list_frame_and_lines(
     assert findings(whole(lines)) == expected
 
 
-@pytest.mark.parametrize("at", range(len(STEPS)), ids=[s.__name__ for s in STEPS])
+@pytest.mark.parametrize("at", range(len(STEPS)), ids=[s.run.__name__ for s in STEPS])
 def test_a_defect_in_a_step_costs_only_the_row_that_it_broke_on(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def step(rows: Any) -> None:
         if "boom" in rows.batch.column("request_id").to_pylist():
             raise ZeroDivisionError("of \x1b[2J")
-        STEPS[at](rows)
+        STEPS[at].run(rows)
 
-    step.__code__ = step.__code__.replace(co_name=STEPS[at].__name__)
+    step.__code__ = step.__code__.replace(co_name=STEPS[at].run.__name__)
     rows = [
         {**GOOD, "request_id": i, "response": r} for i, r in (("a", "x"), ("b", 3), ("boom", "y"), ("c", "z"), ("d", 4))
     ]
     sound = validate_eval_set(rows)
-    monkeypatch.setattr(kernel, "STEPS", (*STEPS[:at], step, *STEPS[at + 1 :]))
+    monkeypatch.setattr(kernel, "STEPS", (*STEPS[:at], Step(step), *STEPS[at + 1 :]))
     broken = validate_eval_set(rows)
     assert broken.valid_mask.tolist() == [True, False, False, True, False]
     assert [f for f in findings(broken) if f[0] != 2] == findings(sound)
     (found,) = [i for i in broken.iter_issues() if i.code == "AE001"]
     assert found.row == 2
-    assert f"`{STEPS[at].__name__}`" in found.message
+    assert f"`{STEPS[at].run.__name__}`" in found.message
     assert "ZeroDivisionError" in found.message
     assert not UNSAFE.findall(broken.to_text())
 

@@ -165,7 +165,7 @@ def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
 
 
 def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
-    columns = [_texts(read_cells(batch, name) or Cells([], True), batch.num_rows) for name in header]
+    columns = [_texts(read_cells(batch, name) or Cells(True, strings=[]), batch.num_rows) for name in header]
     rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
     for row in reading_problems(batch):
         rows[row] = None
