@@ -35,6 +35,7 @@ TAG_PREFIX = "agent_eval_schema."
 """Tags that begin like this are ours: the columns that a record has no place for, and the position of the row."""
 
 POSITION = f"{TAG_PREFIX}row"
+"""The tag of a record, or of an evaluated trace, that holds the position of its row: mlflow does not keep the order."""
 
 MLFLOW_USER = "mlflow.user"
 """The tag that mlflow gives to every record that it stores."""

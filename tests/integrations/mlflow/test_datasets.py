@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, from_mlflow_dataset, normalize_eval_set, to_mlflow_dataset
-from agent_eval_schema.integrations.mlflow.datasets import Collapsed, UnreadableRecord, Updated
+from agent_eval_schema.integrations.mlflow.datasets import UnreadableRecord
+from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, Updated
 from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX, key_of, read_records, to_records
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import SAMPLES

@@ -1,0 +1,148 @@
+"""Rows with equal requests → the one that an MLflow dataset gets of them, and what becomes of the others.
+
+    rows ──by inputs──▶ groups of equal requests ──first, last or merge──▶ the rows to write, each a record
+                        │                          │
+                        a stored record            collapsed, updated: which columns get lost
+
+A dataset has one record for equal inputs: a second row with the same request overwrites, key by key, the cells of the
+first one. So equal requests are looked for before anything is written, among the rows and in the dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from agent_eval_schema.integrations.mlflow.records import KEPT, SOURCE, Record, Row, key_of, read_records
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text.visible import visible
+
+OnDuplicate = Literal["raise", "first", "last", "merge"]
+
+
+class Collapsed(Struct, frozen=True):
+    """A row for which there is no record of its own: `into` is the position of the row with the same request that was
+    written, or the id of the record that was there. `lost` names the columns that say something else there."""
+
+    row: int
+    request_id: str | None
+    into: int | str
+    lost: tuple[str, ...]
+
+
+class Updated(Struct, frozen=True):
+    """A record that was there and was updated by a row. `lost` names the columns whose stored cells were replaced; a
+    record keeps its first source, so a new one is lost."""
+
+    row: int
+    record_id: str
+    lost: tuple[str, ...]
+
+
+class Chosen(Struct):
+    """The rows to write, and what becomes of the others and of what is there."""
+
+    rows: list[Row] = []
+    collapsed: list[Collapsed] = []
+    updated: list[Updated] = []
+
+
+def choose_rows(rows: list[Row], stored: list[Record], on_duplicate: OnDuplicate) -> Chosen:
+    """Choose a row for each request. Raise EvalSetError for `"raise"` if a row would get no record of its own."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key_of(row["request"]), []).append(row)
+    there = {key_of(r["inputs"]): r for r in stored}
+    met = [there[key] for key in groups if key in there]
+    known = {r["id"]: row for r, (row, _) in zip(met, read_records(met), strict=True)}
+    chosen = Chosen()
+    choose = _CHOOSE["merge" if on_duplicate == "raise" else on_duplicate]
+    for key, group in groups.items():
+        record = there.get(key)
+        if record is not None and on_duplicate == "first":
+            chosen.collapsed += [_collapsed(r, known[record["id"]], record["id"]) for r in group]
+            continue
+        kept = choose(group)
+        chosen.rows.append(kept)
+        chosen.collapsed += [_collapsed(r, kept, kept["row"]) for r in group if r["row"] != kept["row"]]
+        if record is not None:
+            chosen.updated.append(Updated(kept["row"], record["id"], _replaced(kept, known[record["id"]])))
+    if on_duplicate == "raise":
+        _raise_for(chosen)
+    return chosen
+
+
+def _first(group: list[Row]) -> Row:
+    return group[0]
+
+
+def _last(group: list[Row]) -> Row:
+    return group[-1]
+
+
+def _merged(group: list[Row]) -> Row:
+    """The last row, and what it does not say from those before it; the later one of expected_response and
+    expected_facts, of which a row has one."""
+    merged = dict(group[0])
+    for row in group[1:]:
+        given = {n: v for n, v in row.items() if v is not None}
+        for name, other in (_TRUTHS, _TRUTHS[::-1]):
+            if name in given and other not in given:
+                merged[other] = None
+        for name in _KEYED:
+            if name in given and merged[name] is not None:
+                given[name] = {**merged[name], **given[name]}
+        merged.update(given)
+    return merged
+
+
+_TRUTHS = ("expected_response", "expected_facts")
+_KEYED = ("custom_expected", "tags")
+"""Columns that mlflow merges key by key."""
+
+_CHOOSE: dict[str, Callable[[list[Row]], Row]] = {"first": _first, "last": _last, "merge": _merged}
+
+
+def _collapsed(row: Row, kept: Row, into: int | str) -> Collapsed:
+    lost = [n for n in (*KEPT, SOURCE) if n != "request" and not _keeps(kept[n], row[n], n)]
+    return Collapsed(row["row"], row["request_id"], into, tuple(lost))
+
+
+def _replaced(row: Row, stored: Row) -> tuple[str, ...]:
+    """The columns in which the row says something else than the stored one."""
+    both = [n for n in (*KEPT, SOURCE) if n != "request" and row[n] is not None and stored[n] is not None]
+    return tuple(n for n in both if not _keeps(_over(stored[n], row[n], n), stored[n], n))
+
+
+def _over(old: Any, new: Any, name: str) -> Any:
+    return {**old, **new} if name in _KEYED else new
+
+
+def _keeps(kept: Any, value: Any, name: str) -> bool:
+    """Whether nothing of a cell is lost if there is `kept` in its place."""
+    if value is None or kept == value:
+        return True
+    return name in _KEYED and kept is not None and {**kept, **value} == kept
+
+
+def _raise_for(chosen: Chosen) -> None:
+    lost = [f"row {_named_row(c.row, c.request_id)} as row {c.into}{_other_columns(c.lost)}" for c in chosen.collapsed]
+    lost += [
+        f"row {u.row} as the stored record {u.record_id}{_other_columns(u.lost)}" for u in chosen.updated if u.lost
+    ]
+    if lost:
+        shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+        raise EvalSetError(
+            f"a dataset has one record for equal requests, and {len(lost):,} rows ask what is asked already: {shown}. "
+            'Nothing was written; on_duplicate="first", "last" or "merge" says which one is to stay'
+        )
+
+
+def _named_row(row: int, request_id: str | None) -> str:
+    return str(row) if request_id is None else f"{row} ({visible(request_id)[:60]})"
+
+
+def _other_columns(lost: tuple[str, ...]) -> str:
+    return f" (another {', '.join(lost)})" if lost else ""

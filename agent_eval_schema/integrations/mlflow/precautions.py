@@ -1,0 +1,114 @@
+"""What mlflow's evaluate must be given and set to, so that no row of an evaluation is lost.
+
+mlflow loses rows where a store has few connections, where a trace is not in the store that it names, and where a trial
+of the app fails. Each function here prevents one of these losses.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from agent_eval_schema.traces.encode import place_of, placed_nowhere
+
+OLD = ("3.3.", "3.4.", "3.5.")
+"""Releases that name a row in their result by its request_id only. They also make a trace of their own for each row,
+and hand no other to the scorers, unless they run the app (measured: 3.3.2, 3.5.1). Scorers that read traces, as ours
+do, then have nothing to score."""
+
+FEW_WORKERS = {"MLFLOW_GENAI_EVAL_MAX_WORKERS": "4"}
+"""With mlflow's default of threads 100 rows exhaust the connections of a sqlite store, and most are lost (measured)."""
+
+WRITTEN_AT_ONCE = {"MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
+"""mlflow copies each trace into the run and reads it back; with the writing left to its queue that waits for up to two
+seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
+
+NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
+"""mlflow tries the app on the first row to see whether it makes traces: a call more, and if it fails no row is scored.
+mlflow 3.3 does not know this setting."""
+
+
+@contextmanager
+def open_run(mlflow: Any) -> Iterator[Any]:
+    """The active run, or a new one; mlflow's evaluate takes the active one."""
+    active = mlflow.active_run()
+    if active is not None:
+        yield active
+        return
+    with mlflow.start_run() as run:
+        yield run
+
+
+@contextmanager
+def no_row_lost(mlflow: Any, copies_traces: bool) -> Iterator[None]:
+    """mlflow's settings that no row is lost with; what the user set is left alone."""
+    on_sqlite = mlflow.get_tracking_uri().startswith("sqlite")
+    wanted = NO_TRIAL | (FEW_WORKERS if on_sqlite else {}) | (WRITTEN_AT_ONCE if copies_traces else {})
+    added = {name: value for name, value in wanted.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+        if added.keys() & WRITTEN_AT_ONCE:
+            _trace_anew(mlflow)
+
+
+def _trace_anew(mlflow: Any) -> None:
+    """Tracing reads its settings when it starts; one that the user has switched off stays so."""
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    if is_tracing_enabled():
+        mlflow.tracing.disable()
+        mlflow.tracing.enable()
+
+
+def traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The app so that each call leaves a trace, which is what scores are logged on, even of a call that raises."""
+    if getattr(predict_fn, "__mlflow_traced__", False):
+        return predict_fn
+    app: Callable[..., Any] = mlflow.trace(predict_fn)
+    return app
+
+
+def untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
+    """The app so that an mlflow which cannot leave out its trial only believes that it tries it: it does so with
+    tracing switched off, and looks whether a span would have been made."""
+    if all(hasattr(mlflow.environment_variables, name) for name in NO_TRIAL):
+        return app
+    from mlflow.tracing.provider import is_tracing_enabled
+
+    no_call = mlflow.trace(lambda: None)
+
+    @functools.wraps(app)
+    def called(**inputs: Any) -> Any:
+        return app(**inputs) if is_tracing_enabled() else no_call()
+
+    return called
+
+
+def as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[str]:
+    """A trace that says it is in this experiment, but comes from another store, is not there: mlflow would lose its
+    row without a word. Of rows that share a trace the first is scored on it, the others on copies."""
+    client = mlflow.MlflowClient()
+    seen: set[str] = set()
+
+    def is_there(trace_id: str) -> bool:
+        try:
+            return client.get_trace(trace_id, display=False) is not None
+        except mlflow.exceptions.MlflowException:
+            return False
+
+    found = []
+    for text in texts:
+        trace_id, place = place_of(text)
+        known = trace_id not in seen and is_there(trace_id) if place == experiment else True
+        found.append(text if known else placed_nowhere(text))
+        seen.add(trace_id)
+    return found

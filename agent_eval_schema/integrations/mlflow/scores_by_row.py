@@ -1,0 +1,192 @@
+"""What mlflow found → scores and reasons, a line for each row of the input and a column for each scorer.
+
+    mlflow's result, or the store's traces ──lines──▶ by the position in a tag ──▶ a score or a reason
+
+mlflow does not keep the order of the rows, and leaves out those that it lost. So every row has a line here, filled by
+position; where there is no score, a reason is given.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+
+from agent_eval_schema.integrations.mlflow.records import POSITION
+from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
+from agent_eval_schema.issues import Severity
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.visible import visible
+from agent_eval_schema.validation.report import Report
+
+RUN_OF = "mlflow.assessment.sourceRunId"
+"""The key of an assessment's metadata that names the evaluation that made it; a trace keeps those of earlier ones."""
+
+
+def scorer_name(scorer: Any) -> str:
+    return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
+
+
+Columns = dict[str, list[Any]]
+
+
+class _ScoresAndReasons:
+    """Scores and reasons by the scorer's name, each as long as the input."""
+
+    def __init__(self, names: Iterable[str], size: int) -> None:
+        self.size = size
+        self.scores: Columns = {}
+        self.reasons: Columns = {}
+        for name in names:
+            self.add(name)
+
+    def add(self, name: str) -> None:
+        """Room for a scorer's results, if there is none yet."""
+        self.scores.setdefault(name, [None] * self.size)
+        self.reasons.setdefault(name, [None] * self.size)
+
+    def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
+        """The scores of a row, or why there is none. A scorer may give several, under its own name or others."""
+        values: dict[str, list[Any]] = {}
+        said: dict[str, list[str]] = {}
+        for assessment in assessments:
+            name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
+            if not isinstance(feedback, dict):
+                continue
+            self.add(name)
+            value, error, why = feedback.get("value"), feedback.get("error"), assessment.get("rationale")
+            if error:
+                why = f"the scorer broke down: {error.get('error_message') or error.get('error_code')}"
+            elif not _absent(value):
+                values.setdefault(name, []).append(value)
+            if why:
+                said.setdefault(name, []).append(visible(why))
+        for name, found in values.items():
+            self.scores[name][row] = found[0] if len(found) == 1 else found
+        for name, texts in said.items():
+            self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
+
+    def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, anew: bool = False) -> None:
+        """Say why a row has no score where nothing is said of it; `anew`: instead of what is said."""
+        for name in self.scores if only is None else only:
+            if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
+                self.reasons[name][row] = reason
+
+    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        index = pd.RangeIndex(self.size, name="row")
+        given = (self.scores, self.reasons)
+        scores, reasons = (
+            pd.DataFrame({n: pd.Series(c[n], dtype="object", index=index) for n in self.scores}) for c in given
+        )
+        return scores, reasons
+
+
+Line = dict[str, Any]
+
+
+def result_lines(mlflow: Any, result: Any, experiment: str) -> list[Line]:
+    """mlflow's result, a line a row. It makes none at all if a single score is NaN or infinite; what it logged on the
+    traces is in the store all the same."""
+    if result.result_df is not None:
+        found: list[Line] = result.result_df.to_dict("records")
+        return found
+    scope = "locations" if "locations" in inspect.signature(mlflow.search_traces).parameters else "experiment_ids"
+    traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
+    return [
+        {"tags": t.info.tags, "assessments": _feedback(t.info.assessments), "trace": _without_assessments(t)}
+        for t in traces
+    ]
+
+
+def _without_assessments(trace: Any) -> Any:
+    """The trace so that it can be written."""
+    trace.info.assessments = []
+    return trace
+
+
+def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
+    """Feedback as mlflow writes it, but for the values, which its own way of writing does not stand."""
+    return [
+        {
+            "assessment_name": a.name,
+            "feedback": {"value": a.value, "error": a.error and a.error.to_dictionary()},
+            "rationale": a.rationale,
+            "metadata": a.metadata,
+        }
+        for a in assessments
+        if hasattr(a, "error")  # expectations have none
+    ]
+
+
+def scores_by_row(
+    run_id: str, lines: Iterable[Line], scorers: list[Any], report: Report, *, ran: bool, otherwise: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What mlflow found of each row, at the row's place; of what it did not find, the reason: `otherwise` if nothing
+    else is known."""
+    joined = _ScoresAndReasons(map(scorer_name, scorers), report.row_count)
+    of_sessions = [scorer_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
+    codes = _codes_of_invalid_rows(report)
+    reasons: dict[int, str] = {}
+    found: set[int] = set()
+    for line in lines:
+        row, given = _of_a_line(line)
+        if row is None:
+            continue
+        found.add(row)
+        ours = [a for a in given if (a.get("metadata") or {}).get(RUN_OF) == run_id]
+        joined.take(row, sorted(ours, key=_place_of_document))
+        if ran and (broken := _broke_down(line.get("trace"))):
+            reasons[row] = broken
+    for row, valid in enumerate(report.valid_mask.tolist()):
+        if not valid:
+            reasons[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
+        elif row not in found:
+            reasons[row] = "mlflow kept no trace of the row, and with it no score"
+        if row in reasons:
+            joined.explain(row, reasons[row], anew=True)
+        else:
+            joined.explain(row, "a session has one score, on its first row", only=of_sessions)
+            joined.explain(row, otherwise)
+    return joined.frames()
+
+
+def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
+    """The position of the row that a line of mlflow's result is about, and what was said of it."""
+    if "assessments" in line:
+        given = line["assessments"] or []
+        place = (line["tags"] or {}).get(POSITION)
+    else:
+        text = line.get("trace")
+        given = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
+        place = line.get("request_id")
+    said = [a if isinstance(a, dict) else a.to_dictionary() for a in given]
+    return (None if place is None else int(place)), said
+
+
+def _broke_down(trace: Any) -> str | None:
+    """What the trace of a run of the app says went wrong."""
+    derived = ScoredRow(None, None, None, trace).derived
+    if derived is None or not derived.failure:
+        return None
+    return f"the app broke down: {visible(derived.error)}" if derived.error else "the app broke down"
+
+
+def _place_of_document(assessment: dict[str, Any]) -> int:
+    """mlflow's judge of documents says which one it means; the store keeps no order."""
+    place = str((assessment.get("metadata") or {}).get("chunk_index"))
+    return int(place) if place.isdecimal() else 0
+
+
+def _absent(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
+
+
+def _codes_of_invalid_rows(report: Report) -> dict[int, str]:
+    found: dict[int, list[str]] = {}
+    for issue in report.iter_issues() if report.invalid_count else ():
+        if issue.row is not None and RULES[issue.code].severity is Severity.ERROR:
+            found.setdefault(issue.row, []).append(f"{issue.code} {issue.name}")
+    return {row: ", ".join(dict.fromkeys(codes)) for row, codes in found.items()}
