@@ -7,7 +7,7 @@ tables of mlflow.md (sources: seed 003, measured traces, public documentation).
     read_answer     "text" · {choices} · {messages} · {output: [items]} · {content} · {response|answer|...: "..."} · [x]
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from agent_eval_schema.decoding.diagnose import is_type
@@ -27,6 +27,14 @@ LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool
 
 def user_message(text: str) -> Messages:
     return [{"role": "user", "content": text}]
+
+
+def lone_question(messages: Sequence[dict[str, Any]]) -> str | None:
+    """The text that `user_message` made these messages of; None if there is more in them."""
+    first = messages[0] if len(messages) == 1 else {}
+    if len(first) == 2 and first.get("role") == "user" and isinstance(first.get("content"), str):
+        return str(first["content"])
+    return None
 
 
 def read_messages(value: Any, depth: int = 0) -> Messages | None:

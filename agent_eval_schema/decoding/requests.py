@@ -152,12 +152,8 @@ def canonical_request(value: Any) -> bytes:
 
 def request_key(value: Any) -> str:
     """A text that is the same for the same request in whatever format: a lone user message is its text."""
-    if value.__class__ is str:
-        return str(value)
-    first = value[0]
-    if len(value) == 1 and len(first) == 2 and first.get("role") == "user" and isinstance(first.get("content"), str):
-        return str(first["content"])
-    return jsontext.encode(list(value)).decode()
+    question = value if value.__class__ is str else chat.lone_question(value)
+    return jsontext.encode(list(value)).decode() if question is None else str(question)
 
 
 def last_user_text(value: Any) -> str | None:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from agent_eval_schema.cells.batch import with_columns
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import reading_problems, rename_notes
+from agent_eval_schema.decoding.chat import lone_question
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured
 
@@ -136,7 +137,8 @@ def replaced(
 # ---------------------------------------------------------------------------------------------------------------------
 # the shapes that several formats share
 def question(request: Row) -> Any:
-    """A request for a column that holds a question: the text of a lone user message, else the last question."""
+    """A request for a column that holds a question: the user's last message that is plain text, else the chat as JSON.
+    A message in parts, which `last_user_text` joins, does not count."""
     messages = request["messages"]
     asked = [m["content"] for m in messages if m.get("role") == "user" and isinstance(m.get("content"), str)]
     return asked[-1] if asked else jsontext.encode(messages).decode()
@@ -145,8 +147,8 @@ def question(request: Row) -> Any:
 def question_or_messages(request: Row) -> Any:
     """A request for a column that holds a question or a chat: the text of a lone user message, else all of it."""
     messages = request["messages"]
-    alone = len(messages) == 1 and messages[0].keys() == {"role", "content"} and messages[0]["role"] == "user"
-    return messages[0]["content"] if alone and isinstance(messages[0]["content"], str) else messages
+    question = lone_question(messages)
+    return messages if question is None else question
 
 
 def calls_from(name: str, given: str) -> Callable[[Any], Any]:

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema.decoding.chat import read_answer, read_arguments, read_messages, read_tool_calls
+from agent_eval_schema.decoding.chat import (
+    lone_question,
+    read_answer,
+    read_arguments,
+    read_messages,
+    read_tool_calls,
+    user_message,
+)
 
 USER = {"role": "user", "content": "Hi"}
 EARLIER = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
@@ -181,3 +188,19 @@ def test_arguments_are_read_as_an_object(given: Any, arguments: dict[str, Any] |
 )
 def test_a_role_that_is_no_text_is_no_message(item: Any) -> None:
     assert read_messages({"messages": [item]}) is None
+
+
+@pytest.mark.parametrize(
+    ("messages", "question"),
+    [
+        (user_message("What is RAG?"), "What is RAG?"),
+        ([{"content": "", "role": "user"}], ""),
+        ([], None),
+        ([{"role": "assistant", "content": "Hi"}], None),
+        ([{"role": "user", "content": "Hi", "name": "Ann"}], None),
+        ([{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], None),
+        (user_message("a") + user_message("b"), None),
+    ],
+)
+def test_a_lone_question_is_a_chat_of_one_plain_user_message(messages: Any, question: str | None) -> None:
+    assert lone_question(messages) == question

@@ -274,6 +274,7 @@ def _messages(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _query(request: dict[str, Any]) -> dict[str, Any]:
+    """The last message, of whatever role, since an app is called with what it is to answer."""
     *history, last = request["messages"]
     return {"query": chat.join_text(last.get("content")), "history": history}
 
