@@ -1,8 +1,12 @@
-"""The functions that take several parts of the package: validate, normalize, metric support, traces, write, explain."""
+"""The public verbs that take several parts of the package.
+
+data ──open_source──▶ Source ──check_source──▶ Report ──▶ validate_eval_set, metric_support
+                        │ fix_source               └────▶ normalize_eval_set, eval_set_from_traces
+                        └──write_batches──▶ write_eval_set
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,23 +22,24 @@ from agent_eval_schema.fix.catalog import FIXABLE
 from agent_eval_schema.fix.fix import fix_source
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import metrics_of
+from agent_eval_schema.render.rule import rule_text
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import Screen, notebook
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import InvalidEvalSet, Report
 from agent_eval_schema.validation.unreadable import UNREADABLE
 from agent_eval_schema.validation.validate import check_source
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# the public verbs
 def validate_eval_set(
     data: Any,
     *,
@@ -149,8 +154,6 @@ def metric_support(
     `validate_eval_set`. An invalid row supports nothing. Of files of CES the lines are the rows that
     `convert_eval_set(data, target="databricks")` makes, one a turn.
     """
-    from agent_eval_schema.validation.ces_turns import report_on_rows
-
     wanted = [m.name for m in metrics_of(system)]
     report = validate_eval_set(data, format=format, outputs=outputs)
     return report_on_rows(report, outputs).metric_support[wanted]
@@ -164,25 +167,7 @@ def explain(code: str) -> str:
     rule = next((r for r in RULES.values() if code.upper() == r.code or code == r.name), None)
     if rule is None:
         raise EvalSetError(f"no rule {code!r}: `agent-eval-schema rules` lists them all")
-    summary, _, why = rule.doc.partition("\n\n")
-    lines = [f"{rule.code} {rule.name} ({rule.severity})", "", summary]
-    lines += ["", f"Why: {' '.join(why.split())}"] if why else []
-    lines += ["", f"Fix: {rule.hint}"] if rule.hint else []
-    lines += _fixes(rule.code)
-    lines += _example("Bad", rule.bad) + _example("Good", rule.good)
-    return "\n".join(lines) + "\n"
-
-
-def _fixes(code: str) -> list[str]:
-    done = FIXABLE.get(code)
-    return ["", f"Repair: `validate --fix` repairs this where one reading fits ({'; '.join(done)})"] if done else []
-
-
-def _example(label: str, rows: tuple[dict[str, Any], ...]) -> list[str]:
-    texts = [
-        json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace").decode() for row in rows
-    ]
-    return ["", f"{label}:", *(f"  {t if len(t) < 500 else t[:200] + ' …'}" for t in texts)] if rows else []
+    return rule_text(rule, FIXABLE.get(rule.code, ()))
 
 
 UNREADABLE_TRACES = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
@@ -213,7 +198,7 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     EvalSetError
         There are no traces in it: no `trace` column, no such file.
     """
-    report = report_on_traces(traces, screen=notebook())
+    report = validate_traces(traces, screen=notebook())
     failed = {i.row: i for i in report.iter_issues() if i.code in UNREADABLE_TRACES and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
@@ -222,12 +207,9 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     return report.rows[list(COLUMNS)]
 
 
-def report_on_traces(traces: Any, *, values: bool = True, screen: Screen | None = None) -> Report:
-    """The report on rows that consist of traces. Raises EvalSetError if there are none in `traces`."""
-    from agent_eval_schema.formats.registry import find_format
-    from agent_eval_schema.validation.validate import check_source
-
-    source = _source(traces)
+def validate_traces(traces: Any, *, values: bool = True, screen: Screen | None = None) -> Report:
+    """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
+    source = _open_traces(traces)
     report = check_source(source, outputs="provided", values=values, screen=screen)
     has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
     if report.row_count and "trace" not in report.source_schema.names and has_no_traces:
@@ -242,11 +224,11 @@ def _advice(report: Report) -> str:
     return f". This is {logged[0].summary}: eval_set_from_inference_table reads it" if logged is not None else ""
 
 
-def _source(traces: Any) -> Source:
+def _open_traces(traces: Any) -> Source:
     if isinstance(traces, pd.DataFrame | os.PathLike):
         return open_source(traces)
     if isinstance(traces, pd.Series | np.ndarray):
-        return _source(traces.tolist())
+        return _open_traces(traces.tolist())
     if isinstance(traces, str):
         return open_source([{"trace": traces}]) if traces.lstrip()[:1] in ("{", '"') else open_source(traces)
     if isinstance(traces, Mapping) or hasattr(traces, "to_dict"):

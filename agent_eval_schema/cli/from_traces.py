@@ -25,13 +25,13 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the rows; print the report if there are issues."""
-    from agent_eval_schema.api import report_on_traces
+    from agent_eval_schema.api import validate_traces
     from agent_eval_schema.io.atomic import require_apart
     from agent_eval_schema.io.write import require_writable
 
     require_writable(arguments.output)
     require_apart({"IN": arguments.input}, {"OUT": arguments.output})
-    report = report_on_traces(_traces(arguments), values=arguments.values, screen=progress_screen(arguments))
+    report = validate_traces(_traces(arguments), values=arguments.values, screen=progress_screen(arguments))
     count = report.write_normalized(arguments.output, carry=False)
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:

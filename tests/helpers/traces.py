@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agent_eval_schema import eval_set_from_traces
-from agent_eval_schema.api import report_on_traces
+from agent_eval_schema.api import validate_traces
 from tests.conftest import DATA as TEST_DATA
 
 DATA = TEST_DATA / "traces"
@@ -28,7 +28,7 @@ def row(trace: Any) -> Row:
 
 def codes(trace: Any) -> list[str]:
     """What is said of the trace: the families 4 (documents) and 6, without the notice that a request was derived."""
-    found = [i.code for i in report_on_traces([trace]).iter_issues()]
+    found = [i.code for i in validate_traces([trace]).iter_issues()]
     return sorted(c for c in found if c[:3] in ("AE4", "AE6") and c != "AE606")
 
 

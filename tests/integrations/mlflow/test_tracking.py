@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, eval_set_from_traces, traces_from_store, validate_eval_set
-from agent_eval_schema.api import report_on_traces
+from agent_eval_schema.api import validate_traces
 from agent_eval_schema.cli import main
 from agent_eval_schema.integrations.mlflow import store as stores
 from agent_eval_schema.integrations.mlflow import tracking
@@ -131,7 +131,7 @@ def test_what_was_fetched_is_deleted_with_the_source(tmp_path: Path, monkeypatch
     [folder] = set(leftovers()) - set(before)
     assert os.stat(folder).st_mode & 0o077 == 0  # traces are nobody else's business
 
-    report = report_on_traces(source)
+    report = validate_traces(source)
     del source
     assert len(report.rows) == len(report.rows)  # the report can still read it
     del report
@@ -149,7 +149,7 @@ def test_traces_that_are_logged_meanwhile_move_the_pages(monkeypatch: pytest.Mon
         return ask(search, size, token, spans)
 
     monkeypatch.setattr(tracking._Search, "page", page)
-    report = report_on_traces(traces_from_store("busy", page_size=3, max_results=12))
+    report = validate_traces(traces_from_store("busy", page_size=3, max_results=12))
 
     found = report.rows["request_id"].tolist()
     assert len(set(found)) == len(found)
@@ -176,7 +176,7 @@ def test_a_trace_without_its_spans_is_a_row_that_says_so(tracking_store: str) ->
     ids = log("lost sums", QUESTIONS[:3])
     _lose_spans(tracking_store, ids[1])
 
-    report = report_on_traces(traces_from_store("lost sums", page_size=2))
+    report = validate_traces(traces_from_store("lost sums", page_size=2))
 
     assert report.rows["request_id"].tolist() == ids[::-1]
     assert [i.row for i in report.iter_issues() if i.code == "AE604"] == [1]
