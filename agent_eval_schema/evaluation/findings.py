@@ -1,13 +1,18 @@
-"""What is wrong with cells that scores are read from: exact counts, and the first findings themselves."""
+"""What is wrong with cells that scores are read from: exact counts, and the first issues themselves."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+
+import pyarrow as pa
 
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.formats.registry import column_at, find_format
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.validation.checked_batch import verdict
+from agent_eval_schema.validation.plan import Plan
 
 KEPT = 10_000
 """Findings that are kept; a file may have one a row."""
@@ -29,3 +34,16 @@ class Findings:
             rule = RULES[code]
             row = start + log.rows[at]
             self.kept.append(Issue(row, None, column, path, code, rule.name, rule.severity, message, hint))
+
+
+def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None] | None = None) -> IssueLog:
+    """The issues of a checked batch, or those of these columns (None: of rows as a whole), by our names of columns."""
+    log = IssueLog(checked.num_rows)
+    origins = find_format(plan.format).origins
+    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
+        for note in notes or ():
+            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
+            if columns is None or column in columns:
+                log.rows.append(row)
+                log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
+    return log

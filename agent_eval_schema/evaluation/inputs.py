@@ -22,11 +22,12 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.custom import CustomMetric
+from agent_eval_schema.evaluation.findings import issues_of
 from agent_eval_schema.evaluation.judges import PointwiseMetric
 from agent_eval_schema.evaluation.metrics import Metric
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import column_at, find_format
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
@@ -34,7 +35,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.rules.conversion import LEFT_OUT
-from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.validate import check_source
@@ -87,15 +88,16 @@ def columns_read(metrics: Iterable[Metric]) -> frozenset[str]:
     return frozenset(found)
 
 
-def given_parts(
+def input_parts(
     source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
 ) -> Iterator[Given]:
     """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
     run (`ran`), its trajectories take the place of those in the data. `trajectories` says that some are compared."""
     plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
     plan = replace(plan, columns=True)
-    judged = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
-    judged -= {PREDICTED} if ran else set()
+    read = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
+    read -= {PREDICTED} if ran else set()
+    judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
     parts = (_read(batch, plan, reads, judged) for batch in source.batches())
     if source.name is not None:
         yield from (_given(frame_of([batch]), values, calls, log) for batch, values, calls, log in parts)
@@ -107,11 +109,11 @@ def given_parts(
 _Part = tuple[pa.RecordBatch, dict[str, list[Any]], pa.RecordBatch, IssueLog]
 
 
-def _read(batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str]) -> _Part:
+def _read(batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str | None]) -> _Part:
     checked = check_batch(batch, plan)
     rows = rows_of(checked)
     values = {name: _cells(rows, _CANONICAL.get(name, name)) for name in READ if name in reads}
-    return batch, values, rows.select([PREDICTED, REFERENCE]), _wrong(checked, plan, judged)
+    return batch, values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged)
 
 
 def _cells(rows: pa.RecordBatch, name: str) -> list[Any]:
@@ -126,20 +128,6 @@ def _prompt(request: Any) -> Any:
     messages = request.get("messages") or []
     alone = messages[0] if len(messages) == 1 else {}
     return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
-
-
-def _wrong(checked: pa.RecordBatch, plan: Plan, judged: Collection[str]) -> IssueLog:
-    """What is wrong with rows as a whole, with traces, and with the columns that are judged."""
-    log = IssueLog(checked.num_rows)
-    told = {None, "trace", *judged, *(_CANONICAL[name] for name in judged if name in _CANONICAL)}
-    origins = find_format(plan.format).origins
-    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
-        for note in notes or ():
-            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
-            if column in told:
-                log.rows.append(row)
-                log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
-    return log
 
 
 def _given(frame: pd.DataFrame, values: dict[str, list[Any]], calls: pa.RecordBatch, log: IssueLog) -> Given:

@@ -1,6 +1,6 @@
 """EvalTask: a data set and metrics; `evaluate` runs an agent on it, or scores what is there.
 
-    dataset ──given_parts──▶ columns that metrics read ──run_parts──▶ what the agent answered ──▶ Scoring ──▶ EvalResult
+    dataset ──input_parts──▶ columns that metrics read ──run_parts──▶ what the agent answered ──▶ Scoring ──▶ EvalResult
 
 Without a runnable the data is scored as it is (score.py). Either way a file streams by.
 """
@@ -15,14 +15,14 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.evaluation.columns import RUN_COLUMNS
-from agent_eval_schema.evaluation.inputs import Given, columns_read, given_parts, of_turns
+from agent_eval_schema.evaluation.inputs import Given, columns_read, input_parts, of_turns
 from agent_eval_schema.evaluation.journal import Finished, journal_at
-from agent_eval_schema.evaluation.metrics import Metric, require_metrics, trajectory_metrics
+from agent_eval_schema.evaluation.metrics import Metric, name_of, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.outputs import encode_plain
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.run import run_parts
 from agent_eval_schema.evaluation.runnables import calling
-from agent_eval_schema.evaluation.score import Scoring, measure_rows, score_rows
+from agent_eval_schema.evaluation.score import Scoring, measure, score_rows
 from agent_eval_schema.evaluation.table import OUTPUTS
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.opening import open_source
@@ -120,9 +120,7 @@ class EvalTask:
             return self._run(call, max_workers, timeout, None if journal is None else os.fspath(journal))
         if journal is not None or make_input is not None:
             raise EvalSetError("a journal and make_input are for a runnable, and there is none")
-        if len(self._options.metrics) == len(self.metrics):
-            return score_rows(self._source, self._options, self._format, notebook())
-        return measure_rows(self._source, self.metrics, self._options, self._format, max_workers, notebook())
+        return score_rows(self._source, self.metrics, self._options, self._format, notebook(), max_workers)
 
     def _run(
         self, call: Callable[[Any], Any], max_workers: int, timeout: float | None, journal: str | None
@@ -130,12 +128,14 @@ class EvalTask:
         source, format, left_out = of_turns(self._source, self._format)
 
         def parts(reads: Collection[str]) -> Iterator[Given]:
-            return given_parts(source, format, reads, ran=True, trajectories=bool(self._options.metrics))
+            return input_parts(source, format, reads, ran=True, trajectories=bool(self._options.metrics))
 
         def done(given: Given, answers: list[Finished]) -> None:
-            scoring.add(given, _take_answers(given, answers))
+            ran = _take_answers(given, answers)
+            scoring.add(measure(given, self.metrics, self._options, max_workers, ran))
 
-        scoring = Scoring(source, self.metrics, self._options, left_out, max_workers, ran=True)
+        names = tuple(map(name_of, self.metrics))
+        scoring = Scoring(source, names, self._options, left_out, ran=True)
         prompts = (prompt for given in parts({"prompt"}) for prompt in given.values["prompt"])
         with (
             journal_at(journal, _required(prompts, left_out)) as kept,

@@ -1,4 +1,4 @@
-"""Batches of any format → trajectory scores: what `score_trajectories` and `EvalTask` share.
+"""Batches of any format → trajectory scores: the part of scoring that is done for all rows of a batch at once.
 
 batch ──format──▶ both columns, no trace ─────────────────────▶ read_pair ──▶ score_pair
                 └ anything else ──check_batch──▶ canonical ──┘     │
@@ -11,13 +11,16 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
+from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.findings import issues_of
 from agent_eval_schema.evaluation.table import FAILED_CALL
-from agent_eval_schema.formats.registry import column_at, find_format
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics import trajectory
@@ -27,7 +30,7 @@ from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import without_collector
-from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
 
@@ -65,8 +68,8 @@ class TrajectoryOptions(Struct, frozen=True):
         return any(isinstance(m, TrajectorySingleToolUse) for m in self.metrics)
 
     @property
-    def said(self) -> dict[str, str]:
-        """How trajectories were compared, as a result says it."""
+    def reported(self) -> dict[str, str]:
+        """How trajectories were compared, as a result reports it."""
         return {"duplicates": self.duplicates, "empty": self.empty}
 
     @property
@@ -74,35 +77,43 @@ class TrajectoryOptions(Struct, frozen=True):
         return tuple(m if isinstance(m, str) else m.name for m in self.metrics)
 
 
-class ScoredBatch(Struct):
-    """A batch with the scores of its rows by metric (NaN where there is none), what was found wrong, and how many rows
-    have no score for which reason."""
+class ScoredPart(Struct):
+    """Some rows with their scores: the `columns` that a table gets (NaN where there is no score), what is wrong with
+    the cells, and how many rows have no score, by metric and reason.
 
-    batch: pa.RecordBatch
-    scores: dict[str, Numbers]
+    The rows as they came are a `batch` of the source, or a `frame` of all of its rows, or still where the source is."""
+
+    columns: dict[str, Numbers]
     log: IssueLog
     unscored: Counter[tuple[str, str]]
+    batch: pa.RecordBatch | None = None
+    frame: pd.DataFrame | None = None
 
 
-def score_source(source: Source, format: str, options: TrajectoryOptions) -> Iterator[ScoredBatch]:
-    """The batches of a source with their scores, one at a time."""
+def score_source(source: Source, format: str, options: TrajectoryOptions) -> Iterator[ScoredPart]:
+    """The trajectory scores of a source, a batch at a time."""
     plan = make_plan(source, format, "provided", select=("AE0", "AE5", "AE6"))
     for batch in source.batches():
-        yield score_batch(batch, plan, options)
+        calls, log, unread = _canonical(batch, plan)
+        scores, unscored = score_calls(calls, options, log, unread)
+        yield ScoredPart({column_of(name): found for name, found in scores.items()}, log, unscored, batch)
 
 
-def score_batch(batch: pa.RecordBatch, plan: Plan, options: TrajectoryOptions) -> ScoredBatch:
-    """The scores of one batch; pure, so it can run anywhere."""
-    log = IssueLog(batch.num_rows)
-    canonical, where = _canonical(batch, plan, log)
+def score_calls(
+    calls: pa.RecordBatch, options: TrajectoryOptions, log: IssueLog, unread: IssueLog, failed: Numbers | None = None
+) -> tuple[dict[str, Numbers], Counter[tuple[str, str]]]:
+    """The scores of both canonical columns by metric, and the number of rows without one by metric and reason.
+
+    `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
+    `failed` an agent was run and failed."""
     with without_collector():
-        pair = read_pair(canonical, where, names=options.names_tools)
-    mark_unreadable(pair, log)
-    scores = score_numbers(pair, options)
-    return ScoredBatch(batch, scores, log, reasons(pair, options, scores))
+        pair = read_pair(calls, unread, names=options.names_tools)
+    _mark_unreadable(pair, log)
+    scores = _score_numbers(pair, options)
+    return scores, _reasons(pair, options, scores, failed)
 
 
-def mark_unreadable(pair: Pair, log: IssueLog) -> None:
+def _mark_unreadable(pair: Pair, log: IssueLog) -> None:
     """Cells that a reader or a check could not read are absent in its rows; its log says which they were."""
     columns = {PREDICTED: [pair.predicted], REFERENCE: [pair.reference], None: [pair.predicted, pair.reference]}
     for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
@@ -111,7 +122,7 @@ def mark_unreadable(pair: Pair, log: IssueLog) -> None:
                 found.states[row] = UNREADABLE
 
 
-def score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
+def _score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
     """The scores of numbered trajectories, by the name of the metric."""
     define = options.empty == "define"
     found = score_pair(pair, one_to_one=options.duplicates == "one_to_one", define_empty=define)
@@ -121,24 +132,19 @@ def score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
     }
 
 
-def _canonical(batch: pa.RecordBatch, plan: Plan, log: IssueLog) -> tuple[pa.RecordBatch, IssueLog]:
-    """The batch with the canonical trajectory columns, and where to log what is wrong with them (what the check has
-    said already is said once)."""
-    format = find_format(plan.format)
-    read = batch if _is_ready(batch) else format.read(batch)
-    if _is_ready(read):
-        for row, problems in reading_problems(read).items():
-            for problem in problems:
-                log.add_finding(row, problem)
-        return read, log
-    checked = check_batch(batch, replace(plan, columns=True))
-    origins = format.origins
-    for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
-        for note in notes or ():
-            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
-            log.rows.append(row)
-            log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))
-    return rows_of(checked).select([PREDICTED, REFERENCE]), IssueLog(batch.num_rows)
+def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog]:
+    """The batch with the canonical trajectory columns, what is wrong with it, and where to log what reading them finds:
+    after a validation, which has reported that already, nowhere."""
+    read = batch if _is_ready(batch) else find_format(plan.format).read(batch)
+    if not _is_ready(read):
+        checked = check_batch(batch, replace(plan, columns=True))
+        calls = rows_of(checked).select([PREDICTED, REFERENCE])
+        return calls, issues_of(checked, plan), IssueLog(batch.num_rows)
+    log = IssueLog(batch.num_rows)
+    for row, problems in reading_problems(read).items():
+        for problem in problems:
+            log.add_finding(row, problem)
+    return read, log, log
 
 
 def _is_ready(batch: pa.RecordBatch) -> bool:
@@ -156,7 +162,7 @@ def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
     return np.where(given, used, np.nan)
 
 
-def reasons(
+def _reasons(
     pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None = None
 ) -> Counter[tuple[str, str]]:
     """For each metric and reason the number of rows that have no score for it; the first reason of a row counts. On the

@@ -20,7 +20,7 @@ from agent_eval_schema import (
     eval_set_from_traces,
     score_trajectories,
 )
-from agent_eval_schema.evaluation.inputs import given_parts
+from agent_eval_schema.evaluation.inputs import input_parts
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 from tests.conftest import KINDS, SAMPLES, Row
@@ -240,7 +240,7 @@ def test_a_file_is_scored_as_it_streams_by(tmp_path: Path) -> None:
         last = {"note": "the last"} if row["prompt"] == "p19999" else {}
         return {"own": int(row["response"]), **last}
 
-    parts = list(given_parts(open_source(path), "auto", ["response", "reference"]))
+    parts = list(input_parts(open_source(path), "auto", ["response", "reference"]))
     assert len(parts) > 1
     found = EvalTask(path, ["exact_match", CustomMetric("own", note)]).evaluate()
     table = found.metrics_table
