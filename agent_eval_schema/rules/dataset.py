@@ -1,4 +1,4 @@
-"""AE9: what only shows when the whole data set is seen. The checks themselves run in report.py, on hashes."""
+"""AE9: what only shows when the whole data set is seen. The checks run in validation/report_builder.py, on hashes."""
 
 from agent_eval_schema.issues import Rule, Severity
 
