@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema import EvalSetError, normalize_eval_set, prepare_for_evaluate, validate_eval_set, write_eval_set
-from agent_eval_schema.integrations.mlflow.prepare import TARGETS, Target
+from agent_eval_schema.integrations.mlflow.prepare import EVALUATORS, Target
 from tests.conftest import Row
 
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Yo"}]}]}
@@ -29,7 +29,7 @@ ENDINGS = ("parquet", "jsonl", "json", "csv", "delta")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("target", [t for t in TARGETS if t != "mlflow.evaluate"])
+@pytest.mark.parametrize("target", [t for t in EVALUATORS if t != "mlflow.evaluate"])
 @pytest.mark.parametrize("rows", MIXED.values(), ids=MIXED)
 def test_a_prepared_frame_comes_back_as_it_was(tmp_path: Path, rows: list[Row], target: Target, ending: str) -> None:
     frame = prepare_for_evaluate([{**row, "response": "a"} for row in rows], target=target)

@@ -147,14 +147,14 @@ async def _over_mcp(request: Mapping[str, Any], endpoint: str, courier: Courier,
     evaluation, mask = arguments_of(request)
     with anyio.CancelScope() as inner:
         handed = _Handed(courier, inner.cancel)
-        told = await _call({"evaluation": evaluation, "updateMask": mask}, endpoint, courier, handed, scope)
-    if handed.failure or isinstance(told, str):
-        raise EvalSetError(handed.failure or told)
-    text = "\n".join(part["text"] for part in told.get("content") or () if part.get("type") == "text")
-    if told.get("isError"):
+        answered = await _call({"evaluation": evaluation, "updateMask": mask}, endpoint, courier, handed, scope)
+    if handed.failure or isinstance(answered, str):
+        raise EvalSetError(handed.failure or answered)
+    text = "\n".join(part["text"] for part in answered.get("content") or () if part.get("type") == "text")
+    if answered.get("isError"):
         words = words_of(text)
         raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {advice(words, MEND)}")
-    structured = told.get("structuredContent")
+    structured = answered.get("structuredContent")
     return structured if isinstance(structured, dict) else _evaluation(text, courier)
 
 
@@ -166,7 +166,7 @@ async def _call(
     `call_tool` of the SDK is not used: after the call it asks the server for the tool's schema, and takes an answer
     that does not fit it for a failure, when the update has been made.
     """
-    told: dict[str, Any] | str = ""
+    answered: dict[str, Any] | str = ""
     call: Any = types.CallToolRequest(
         method="tools/call", params=types.CallToolRequestParams(name=TOOL, arguments=arguments)
     )
@@ -179,11 +179,11 @@ async def _call(
         try:
             await session.initialize()
             answer = await session.send_request(call, types.CallToolResult)
-            told = answer.model_dump(by_alias=True, mode="json")
+            answered = answer.model_dump(by_alias=True, mode="json")
         except Exception as error:  # what the SDK raises for an error of JSON-RPC has other names in each release
-            told = _protocol_error(error, courier)
+            answered = _protocol_error(error, courier)
         scope.deadline = math.inf  # the outcome is known: saying goodbye must not take it back
-    return told
+    return answered
 
 
 _NOT_PROCESSED = (-32700, -32600, -32601, -32602)

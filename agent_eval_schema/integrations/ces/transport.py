@@ -176,9 +176,9 @@ class Courier:
             target = self.quoted(answer.headers.get("location", "an address that it does not name"))
             return f"{where} points to {target}, where the token must not go: {NOTHING_CHANGED}"
         words = words_of(answer.text)
-        said = f": {self.quoted(words)}" if words else ""
+        reason = f": {self.quoted(words)}" if words else ""
         named = f"{words} {STATUS.get(answer.status_code, '')}" if answer.status_code < 500 else ""
-        return f"{where} answered {answer.status_code}{said}: {advice(named, self.outcome)}"
+        return f"{where} answered {answer.status_code}{reason}: {advice(named, self.outcome)}"
 
     def quoted(self, words: object) -> str:
         """What a server or a library says, without the token, on one line and safe to show."""

@@ -24,7 +24,7 @@ from typing import Any
 TIME_LIMIT = "MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT"
 """mlflow's setting for how many seconds an async app may take for a row; 300, as there."""
 
-PATIENCE = 1.0
+SECONDS_TO_END = 1.0
 """So many seconds an app's own background work has to end, when the evaluation is over."""
 
 App = Callable[..., Any]
@@ -50,7 +50,7 @@ def awaited(app: App | None) -> Iterator[App | None]:
         yield _plain(app, loop)
     finally:
         loop.call_soon_threadsafe(stop)
-        thread.join(PATIENCE)
+        thread.join(SECONDS_TO_END)
 
 
 def _plain(app: App, loop: asyncio.AbstractEventLoop) -> App:

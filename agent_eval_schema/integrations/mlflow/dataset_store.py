@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from agent_eval_schema.integrations.mlflow.records import POSITION, Record
+from agent_eval_schema.integrations.mlflow.records import ROW_TAG, DatasetRecord
 from agent_eval_schema.integrations.mlflow.store import Store
 from agent_eval_schema.issues import EvalSetError
 
@@ -49,13 +49,13 @@ class DatasetStore(Store):
             if not token:
                 return
 
-    def records_of(self, dataset: Any) -> list[Record]:
+    def records_of(self, dataset: Any) -> list[DatasetRecord]:
         """The records of a dataset, in the order in which they were written: those of one merge have the same time."""
         with self.asked(), self.active():
             records = [_record(r) for r in dataset.records]
         return sorted(records, key=lambda r: (r["created"], _position(r), r["id"]))
 
-    def merge(self, records: list[Record], found: Any, name: str, experiment_ids: list[str] | None) -> Any:
+    def merge(self, records: list[DatasetRecord], found: Any, name: str, experiment_ids: list[str] | None) -> Any:
         """The dataset, with the records merged into it: the one that was found, or a new one."""
         with self.asked(), self.active():
             datasets = import_module("mlflow.genai.datasets")
@@ -70,7 +70,7 @@ class DatasetStore(Store):
                 raise
 
 
-def _record(record: Any) -> Record:
+def _record(record: Any) -> DatasetRecord:
     return {
         "id": record.dataset_record_id,
         "created": record.created_time or 0,
@@ -82,6 +82,6 @@ def _record(record: Any) -> Record:
     }
 
 
-def _position(record: Record) -> int:
-    text = str((record["tags"] or {}).get(POSITION, ""))
+def _position(record: DatasetRecord) -> int:
+    text = str((record["tags"] or {}).get(ROW_TAG, ""))
     return int(text) if text.isdecimal() else 0

@@ -20,7 +20,14 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import require_rows
 from agent_eval_schema.integrations.mlflow.dataset_store import DatasetStore
 from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, OnDuplicate, Updated, choose_rows
-from agent_eval_schema.integrations.mlflow.records import KEPT, SOURCE, SOURCE_TYPES, Row, read_records, to_records
+from agent_eval_schema.integrations.mlflow.records import (
+    RECORDED,
+    SOURCE,
+    SOURCE_TYPES,
+    RowWithSource,
+    read_records,
+    to_records,
+)
 from agent_eval_schema.io.pandas import canonical_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.runtime.progress import notebook
@@ -176,7 +183,7 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows
-def _sorted_out(report: Report) -> tuple[list[Row], list[SetAside]]:
+def _sorted_out(report: Report) -> tuple[list[RowWithSource], list[SetAside]]:
     """The rows that can be written, each with its position, and the others, each with the reasons."""
     reasons: dict[int, list[str]] = {}
     for issue in report.iter_issues():
@@ -191,7 +198,7 @@ def _sorted_out(report: Report) -> tuple[list[Row], list[SetAside]]:
     return rows, set_aside
 
 
-def _with_source(row: Row, position: int) -> Row:
+def _with_source(row: RowWithSource, position: int) -> RowWithSource:
     """The row with its position, its source as mlflow has it, and of its trace no more than that there is one."""
     given = row.get(SOURCE)
     source = _as_source(jsontext.parse_leniently(given) if isinstance(given, str) else given)
@@ -201,7 +208,7 @@ def _with_source(row: Row, position: int) -> Row:
     beside = {n: v for n, v in row.items() if n not in COLUMNS and n != SOURCE}
     lost = [n for n, v in {"trace": row["trace"], **beside}.items() if v is not None]
     lost += [SOURCE] if given is not None and source is None else []
-    return {**{c: row[c] for c in KEPT}, SOURCE: source, "row": position, "lost": lost}
+    return {**{c: row[c] for c in RECORDED}, SOURCE: source, "row": position, "lost": lost}
 
 
 def _as_source(given: Any) -> dict[str, Any] | None:
@@ -220,7 +227,7 @@ def _trace_source(trace: Trace, session: str | None) -> dict[str, Any] | None:
     return {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session_data}} if trace_id else None
 
 
-def _not_kept(rows: Iterable[Row]) -> dict[str, int]:
+def _not_kept(rows: Iterable[RowWithSource]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for row in rows:
         for name in row["lost"]:

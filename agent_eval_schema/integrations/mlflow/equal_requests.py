@@ -15,7 +15,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from agent_eval_schema.integrations.mlflow.records import KEPT, SOURCE, Record, Row, key_of, read_records
+from agent_eval_schema.integrations.mlflow.records import (
+    RECORDED,
+    SOURCE,
+    DatasetRecord,
+    RowWithSource,
+    key_of,
+    read_records,
+)
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.visible import visible
 
@@ -44,14 +51,14 @@ class Updated(Struct, frozen=True):
 class Chosen(Struct):
     """The rows to write, and what becomes of the others and of what is there."""
 
-    rows: list[Row] = []
+    rows: list[RowWithSource] = []
     collapsed: list[Collapsed] = []
     updated: list[Updated] = []
 
 
-def choose_rows(rows: list[Row], stored: list[Record], on_duplicate: OnDuplicate) -> Chosen:
+def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_duplicate: OnDuplicate) -> Chosen:
     """Choose a row for each request. Raise EvalSetError for `"raise"` if a row would get no record of its own."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[RowWithSource]] = {}
     for row in rows:
         groups.setdefault(key_of(row["request"]), []).append(row)
     there = {key_of(r["inputs"]): r for r in stored}
@@ -74,15 +81,15 @@ def choose_rows(rows: list[Row], stored: list[Record], on_duplicate: OnDuplicate
     return chosen
 
 
-def _first(group: list[Row]) -> Row:
+def _first(group: list[RowWithSource]) -> RowWithSource:
     return group[0]
 
 
-def _last(group: list[Row]) -> Row:
+def _last(group: list[RowWithSource]) -> RowWithSource:
     return group[-1]
 
 
-def _merged(group: list[Row]) -> Row:
+def _merged(group: list[RowWithSource]) -> RowWithSource:
     """The last row, and what it does not say from those before it; the later one of expected_response and
     expected_facts, of which a row has one."""
     merged = dict(group[0])
@@ -102,17 +109,17 @@ _TRUTHS = ("expected_response", "expected_facts")
 _KEYED = ("custom_expected", "tags")
 """Columns that mlflow merges key by key."""
 
-_CHOOSE: dict[str, Callable[[list[Row]], Row]] = {"first": _first, "last": _last, "merge": _merged}
+_CHOOSE: dict[str, Callable[[list[RowWithSource]], RowWithSource]] = {"first": _first, "last": _last, "merge": _merged}
 
 
-def _collapsed(row: Row, kept: Row, into: int | str) -> Collapsed:
-    lost = [n for n in (*KEPT, SOURCE) if n != "request" and not _keeps(kept[n], row[n], n)]
+def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Collapsed:
+    lost = [n for n in (*RECORDED, SOURCE) if n != "request" and not _keeps(kept[n], row[n], n)]
     return Collapsed(row["row"], row["request_id"], into, tuple(lost))
 
 
-def _replaced(row: Row, stored: Row) -> tuple[str, ...]:
+def _replaced(row: RowWithSource, stored: RowWithSource) -> tuple[str, ...]:
     """The columns in which the row says something else than the stored one."""
-    both = [n for n in (*KEPT, SOURCE) if n != "request" and row[n] is not None and stored[n] is not None]
+    both = [n for n in (*RECORDED, SOURCE) if n != "request" and row[n] is not None and stored[n] is not None]
     return tuple(n for n in both if not _keeps(_over(stored[n], row[n], n), stored[n], n))
 
 

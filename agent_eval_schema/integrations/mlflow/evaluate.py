@@ -26,7 +26,7 @@ from agent_eval_schema.integrations.mlflow.precautions import (
     untried,
 )
 from agent_eval_schema.integrations.mlflow.prepare import Inputs, prepare
-from agent_eval_schema.integrations.mlflow.records import POSITION
+from agent_eval_schema.integrations.mlflow.records import ROW_TAG
 from agent_eval_schema.integrations.mlflow.scores_by_row import result_lines, scorer_name, scores_by_row
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.runtime.extras import missing
@@ -174,7 +174,7 @@ def _listed(mlflow: Any, scorers: Any) -> list[Any]:
 
 def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
     """Raise EvalSetError for a name that mlflow takes for a scorer, but not for its metrics: it would say so when all
-    rows are scored, and keep none of the scores. Of two scorers of one name only one would be told of."""
+    rows are scored, and keep none of the scores. Of two scorers of one name only one would be in the result."""
     seen: set[str] = set()
     for name in map(scorer_name, scorers):
         if name in seen:
@@ -190,7 +190,7 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
 def _with_positions(frame: pd.DataFrame, *, tell_by_id: bool) -> pd.DataFrame:
     """The frame with the position of each row in a tag, and for old releases as its request_id, too."""
     given: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
-    tags = [{**own, POSITION: str(row)} for own, row in zip(given, frame.index, strict=True)]
+    tags = [{**own, ROW_TAG: str(row)} for own, row in zip(given, frame.index, strict=True)]
     columns = {"tags": pd.Series(tags, index=frame.index, dtype="object")}
     if tell_by_id:
         columns["request_id"] = pd.Series([str(row) for row in frame.index], index=frame.index, dtype="object")

@@ -47,7 +47,7 @@ from agent_eval_schema.validation.validate import check_source
 Target = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
 Inputs = Literal["auto", "messages", "query", "question"]
 
-TARGETS: tuple[Target, ...] = ("mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex")
+EVALUATORS: tuple[Target, ...] = ("mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex")
 
 
 class RowsSetAside(UserWarning):
@@ -142,8 +142,8 @@ _HAND_ON_TRACES = ("mlflow.genai",)
 
 def _prepare(source: Source, target: Target, inputs: Inputs, format: str, outputs: Outputs) -> Prepared:
     """As `prepare`; the report lacks the figures of traces that are handed on."""
-    if target not in TARGETS:
-        raise EvalSetError(f"no target {target!r}: use one of {', '.join(TARGETS)}")
+    if target not in EVALUATORS:
+        raise EvalSetError(f"no target {target!r}: use one of {', '.join(EVALUATORS)}")
     if inputs not in _INPUTS:
         raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
     plan = make_plan(source, format, outputs)
@@ -185,9 +185,9 @@ def _why_none(report: Report, format: str, outputs: str) -> str:
     return f"{count} (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
 
 
-Columns = dict[str, Any]
+_Columns = dict[str, Any]
 """A list of values a column; but a series where a column of the input is handed on."""
-Flags = np.ndarray[Any, Any]
+_Flags = np.ndarray[Any, Any]
 
 TRACE_STATE = "__trace__"
 """The column that says of each row's trace whether mlflow reads it as it is (None: there is no trace)."""
@@ -199,7 +199,7 @@ def _kept(checked: pa.RecordBatch) -> pa.RecordBatch:
     return canonical.append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
 
 
-def _columns(kept: list[pa.RecordBatch], valid: Flags) -> Columns:
+def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> _Columns:
     """The columns of the valid rows as Python values; a canonical column without any value is not there."""
     rows = pa.Table.from_batches(kept)
     rows = rows if valid.all() else rows.filter(pa.array(valid))
@@ -213,11 +213,11 @@ def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     return [None if v != v else v for v in values] if pa.types.is_floating(field.type) else values
 
 
-def _valid(values: list[Any], valid: Flags) -> list[Any]:
+def _valid(values: list[Any], valid: _Flags) -> list[Any]:
     return values if valid.all() else list(itertools.compress(values, valid))
 
 
-def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: Flags, plain: bool) -> Any:
+def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: _Flags, plain: bool) -> Any:
     """The JSON texts of the traces; the very texts of a frame, which are not copied.
 
     Of a text column of which all cells are `plain` traces of today's mlflow no Python text is made: what was read from
@@ -232,7 +232,7 @@ def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch
     return _valid(texts, valid)
 
 
-def _given_inputs(source: Source, valid: Flags) -> list[Any]:
+def _given_inputs(source: Source, valid: _Flags) -> list[Any]:
     """The objects in a column `inputs`, as they came; None where it holds something else."""
     found: list[Any] = []
     for batch in source.batches():
@@ -250,11 +250,11 @@ def _object(text: str) -> dict[str, Any] | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # mlflow.genai
-def _for_genai(columns: Columns, outputs: str, inputs: Inputs, given: list[Any] | None) -> pd.DataFrame:
+def _for_genai(columns: _Columns, outputs: str, inputs: Inputs, given: list[Any] | None) -> pd.DataFrame:
     requests = columns["request"]
     shape = _INPUTS[inputs]
     made = [shape(r) for r in requests]
-    frame: Columns = {"inputs": made if given is None else [g or m for g, m in zip(given, made, strict=True)]}
+    frame: _Columns = {"inputs": made if given is None else [g or m for g, m in zip(given, made, strict=True)]}
     if outputs == "provided":
         frame["outputs"] = columns.get("response", [None] * len(requests))
     expectations = list(_expectations(columns, len(requests)))
@@ -295,13 +295,13 @@ _NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id
 """Columns that the scorers of mlflow look for in a trace only."""
 
 
-def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
+def _expectations(columns: _Columns, size: int) -> Iterator[dict[str, Any]]:
     names = [n for n in ("custom_expected", *EXPECTED_COLUMNS) if n in columns]
     for row in range(size if names else 0):
         yield expectations_of({n: columns[n][row] for n in names})
 
 
-def _traces(columns: Columns, size: int) -> Iterator[str]:
+def _traces(columns: _Columns, size: int) -> Iterator[str]:
     """A trace for every row, as mlflow reads it: all have one, or evaluate dies."""
     start = time.time_ns()
     given = columns.get("trace", [None] * size)
@@ -322,7 +322,7 @@ _AGENT_COLUMNS = (
 _OUTPUTS = ("response", "retrieved_context", "trace")
 
 
-def _for_databricks_agent(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
+def _for_databricks_agent(columns: _Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
     """The documented input columns, those that have a value; what the app will make is left out."""
     names = [n for n in _AGENT_COLUMNS if n in columns and not (outputs == "generated" and n in _OUTPUTS)]
     return _frame({n: columns[n] for n in names})
@@ -332,12 +332,12 @@ _MEASURED = (
     *("retrieved_context", "expected_retrieved_context", "predicted_trajectory", "reference_trajectory"),
     *("input_token_count", "output_token_count", "total_token_count", "latency_seconds", "failure"),
 )
-"""The columns that our metrics read (integrations/metrics.py)."""
+"""The columns that our metrics read (metrics.py)."""
 
 
-def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
+def _for_mlflow_evaluate(columns: _Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
     """Texts for mlflow's own metrics; targets only if every row has one, as these compare all rows."""
-    frame: Columns = {"inputs": [_query(r)["query"] for r in columns["request"]]}
+    frame: _Columns = {"inputs": [_query(r)["query"] for r in columns["request"]]}
     if outputs == "provided":
         frame["predictions"] = ["" if v is None else v for v in columns.get("response", [None] * len(frame["inputs"]))]
     if None not in columns.get("expected_response", [None]):
@@ -346,9 +346,9 @@ def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs, __: list[Any
     return _frame(frame)
 
 
-def _for_vertex(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
+def _for_vertex(columns: _Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
     renamed = {"response": "response", "expected_response": "reference"}
-    frame: Columns = {"prompt": [_query(r)["query"] for r in columns["request"]]}
+    frame: _Columns = {"prompt": [_query(r)["query"] for r in columns["request"]]}
     frame.update({name: columns[column] for column, name in renamed.items() if column in columns})
     for name in ("reference_trajectory", "predicted_trajectory"):
         if name in columns:
@@ -357,7 +357,7 @@ def _for_vertex(columns: Columns, outputs: str, _: Inputs, __: list[Any] | None)
     return _frame({n: v for n, v in frame.items() if n not in made})
 
 
-_DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame]] = {
+_DRAW: dict[str, Callable[[_Columns, str, Inputs, list[Any] | None], pd.DataFrame]] = {
     "mlflow.genai": _for_genai,
     "databricks-agent": _for_databricks_agent,
     "mlflow.evaluate": _for_mlflow_evaluate,
@@ -365,7 +365,7 @@ _DRAW: dict[str, Callable[[Columns, str, Inputs, list[Any] | None], pd.DataFrame
 }
 
 
-def _frame(columns: Columns) -> pd.DataFrame:
+def _frame(columns: _Columns) -> pd.DataFrame:
     """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
     series = {n: v if isinstance(v, pd.Series) else _objects(v) for n, v in columns.items()}
     return pd.DataFrame(series)

@@ -11,7 +11,7 @@
 
 A record is first written the way that mlflow's scorers want it. Then it is read back; a column that does not come out
 as it went in (named guidelines, an empty object) is kept beside it in a tag as well. Such a tag counts as long as the
-record still says what it said then: what somebody edits in mlflow wins. Needs no mlflow.
+record still says what it said then: what is edited in mlflow takes precedence. Needs no mlflow.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.validate import check_source
 
-Row = dict[str, Any]
-Record = dict[str, Any]
+RowWithSource = dict[str, Any]
+DatasetRecord = dict[str, Any]
 
 TAG_PREFIX = "agent_eval_schema."
 """Tags that begin like this are ours: the columns that a record has no place for, and the position of the row."""
 
-POSITION = f"{TAG_PREFIX}row"
+ROW_TAG = f"{TAG_PREFIX}row"
 """The tag of a record, or of an evaluated trace, that holds the position of its row: mlflow does not keep the order."""
 
 MLFLOW_USER = "mlflow.user"
@@ -45,7 +45,7 @@ SOURCE = "source"
 
 SOURCE_TYPES = ("UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE")
 
-KEPT = tuple(c for c in COLUMNS if c != "trace")
+RECORDED = tuple(c for c in COLUMNS if c != "trace")
 """What a record keeps of a row; of its trace, the id (as the source)."""
 
 NATURAL = ("request", "response", "custom_expected", "tags", *EXPECTED_COLUMNS)
@@ -59,20 +59,20 @@ def key_of(inputs: Any) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows → records
-def to_records(rows: Iterable[Row]) -> list[Record]:
+def to_records(rows: Iterable[RowWithSource]) -> list[DatasetRecord]:
     """The records of canonical rows, one each, in order. `row` in a row is its position, `source` where it is from."""
     rows = list(rows)
     records = [_natural(row) for row in rows]
     for row, record, (read, _) in zip(rows, records, read_records(records), strict=True):
-        for column in KEPT:
+        for column in RECORDED:
             if read[column] != row[column]:
                 record["tags"][TAG_PREFIX + column] = _kept(column, row[column], read[column])
         if "row" in row:
-            record["tags"][POSITION] = str(row["row"])
+            record["tags"][ROW_TAG] = str(row["row"])
     return records
 
 
-def _natural(row: Row) -> Record:
+def _natural(row: RowWithSource) -> DatasetRecord:
     tags = {k: v for k, v in (row["tags"] or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
     custom = {k: v for k, v in (row["custom_expected"] or {}).items() if k not in EXPECTATIONS}
     expectations = expectations_of({**row, "custom_expected": custom})
@@ -95,7 +95,7 @@ def _digest(value: Any) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # records → rows
-def read_records(records: list[Record]) -> list[tuple[Row, Issue | None]]:
+def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issue | None]]:
     """The row of each record, and why a part of it could not be read, if so. Any record of mlflow will do."""
     report = check_source(open_source([_cells(r) for r in records]), format="mlflow", outputs="generated")
     errors = {i.row: i for i in reversed(list(report.iter_issues())) if i.severity is Severity.ERROR}
@@ -105,7 +105,7 @@ def read_records(records: list[Record]) -> list[tuple[Row, Issue | None]]:
     return [(row, errors.get(i)) for i, row in enumerate(rows)]
 
 
-def _cells(record: Record) -> dict[str, Any]:
+def _cells(record: DatasetRecord) -> dict[str, Any]:
     """What the reader of mlflow's form is to read: not an answer that is text, which is the answer whatever it says."""
     outputs = record.get("outputs")
     return {
@@ -116,12 +116,12 @@ def _cells(record: Record) -> dict[str, Any]:
     }
 
 
-def _own_tags(record: Record) -> dict[str, Any]:
+def _own_tags(record: DatasetRecord) -> dict[str, Any]:
     given = {k: v for k, v in (record.get("tags") or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
     return {k: v if v is None or isinstance(v, str) else jsontext.encode(v).decode() for k, v in given.items()}
 
 
-def _complete(row: Row, record: Record) -> None:
+def _complete(row: RowWithSource, record: DatasetRecord) -> None:
     """Add what only the record knows."""
     if isinstance(record.get("outputs"), str):
         row["response"] = record["outputs"]
@@ -133,13 +133,13 @@ def _complete(row: Row, record: Record) -> None:
     if isinstance(source, dict):
         row[SOURCE] = source
         row["session_id"] = (source.get("source_data") or {}).get("session_id")
-    for column in KEPT:
+    for column in RECORDED:
         tag = (record.get("tags") or {}).get(TAG_PREFIX + column)
         if isinstance(tag, str):
             _restore(row, column, jsontext.parse_leniently(tag))
 
 
-def _restore(row: Row, column: str, kept: Any) -> None:
+def _restore(row: RowWithSource, column: str, kept: Any) -> None:
     if column not in NATURAL:
         row[column] = kept
     elif isinstance(kept, dict) and kept.get("beside") == _digest(row[column]):

@@ -42,7 +42,7 @@ class ScoredRow:
         self.unread: dict[str, str] = {}
 
     def read(self, column: str) -> Any:
-        """The value of a column in its type of model.py. None: the row does not hold it, or (`unread` says why) not in
+        """The value of a column in its type of schema.py. None: the row does not hold it, or (`unread` says why) not in
         a form that can be read."""
         for home in (self.outputs, self._expectations):
             value = self._decoded(column, home)
@@ -114,7 +114,7 @@ def _given(home: Any, column: str) -> Any:
 
 
 def _as_trajectory(calls: Any) -> Any:
-    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; what is no such list stays as it is, to be told."""
+    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; what is no such list stays as it is."""
     calls = jsontext.parse_leniently(calls) if isinstance(calls, str) else calls
     if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
         return calls

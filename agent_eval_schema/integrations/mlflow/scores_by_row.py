@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from agent_eval_schema.integrations.mlflow.records import POSITION
+from agent_eval_schema.integrations.mlflow.records import ROW_TAG
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
@@ -27,10 +27,11 @@ RUN_OF = "mlflow.assessment.sourceRunId"
 
 
 def scorer_name(scorer: Any) -> str:
+    """The name under which mlflow logs the scores of a scorer, which may be a decorated function."""
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
 
-Columns = dict[str, list[Any]]
+_Columns = dict[str, list[Any]]
 
 
 class _ScoresAndReasons:
@@ -38,8 +39,8 @@ class _ScoresAndReasons:
 
     def __init__(self, names: Iterable[str], size: int) -> None:
         self.size = size
-        self.scores: Columns = {}
-        self.reasons: Columns = {}
+        self.scores: _Columns = {}
+        self.reasons: _Columns = {}
         for name in names:
             self.add(name)
 
@@ -51,7 +52,7 @@ class _ScoresAndReasons:
     def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
         """The scores of a row, or why there is none. A scorer may give several, under its own name or others."""
         values: dict[str, list[Any]] = {}
-        said: dict[str, list[str]] = {}
+        rationales: dict[str, list[str]] = {}
         for assessment in assessments:
             name, feedback = str(assessment.get("assessment_name")), assessment.get("feedback")
             if not isinstance(feedback, dict):
@@ -63,14 +64,14 @@ class _ScoresAndReasons:
             elif not _absent(value):
                 values.setdefault(name, []).append(value)
             if why:
-                said.setdefault(name, []).append(visible(why))
+                rationales.setdefault(name, []).append(visible(why))
         for name, found in values.items():
             self.scores[name][row] = found[0] if len(found) == 1 else found
-        for name, texts in said.items():
+        for name, texts in rationales.items():
             self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
 
     def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, anew: bool = False) -> None:
-        """Say why a row has no score where nothing is said of it; `anew`: instead of what is said."""
+        """Fill in the reason of a row without a score where there is none; `anew`: in the place of the one there is."""
         for name in self.scores if only is None else only:
             if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
                 self.reasons[name][row] = reason
@@ -84,14 +85,14 @@ class _ScoresAndReasons:
         return scores, reasons
 
 
-Line = dict[str, Any]
+ResultLine = dict[str, Any]
 
 
-def result_lines(mlflow: Any, result: Any, experiment: str) -> list[Line]:
+def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
     """mlflow's result, a line a row. It makes none at all if a single score is NaN or infinite; what it logged on the
     traces is in the store all the same."""
     if result.result_df is not None:
-        found: list[Line] = result.result_df.to_dict("records")
+        found: list[ResultLine] = result.result_df.to_dict("records")
         return found
     scope = "locations" if "locations" in inspect.signature(mlflow.search_traces).parameters else "experiment_ids"
     traces = mlflow.search_traces(**{scope: [experiment]}, run_id=result.run_id, return_type="list")
@@ -122,7 +123,7 @@ def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def scores_by_row(
-    run_id: str, lines: Iterable[Line], scorers: list[Any], report: Report, *, ran: bool, otherwise: str
+    run_id: str, lines: Iterable[ResultLine], scorers: list[Any], report: Report, *, ran: bool, otherwise: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What mlflow found of each row, at the row's place; of what it did not find, the reason: `otherwise` if nothing
     else is known."""
@@ -154,16 +155,16 @@ def scores_by_row(
 
 
 def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
-    """The position of the row that a line of mlflow's result is about, and what was said of it."""
+    """The position of the row that a line of mlflow's result is about, and its assessments."""
     if "assessments" in line:
         given = line["assessments"] or []
-        place = (line["tags"] or {}).get(POSITION)
+        place = (line["tags"] or {}).get(ROW_TAG)
     else:
         text = line.get("trace")
         given = jsontext.decode(text)["info"].get("assessments") or [] if isinstance(text, str) else []
         place = line.get("request_id")
-    said = [a if isinstance(a, dict) else a.to_dictionary() for a in given]
-    return (None if place is None else int(place)), said
+    assessments = [a if isinstance(a, dict) else a.to_dictionary() for a in given]
+    return (None if place is None else int(place)), assessments
 
 
 def _broke_down(trace: Any) -> str | None:

@@ -85,9 +85,9 @@ class Store:
         except EvalSetError:
             raise
         except Exception as error:
-            raise EvalSetError(_without_secrets(self._said(error))) from error
+            raise EvalSetError(_without_secrets(self._message(error))) from error
 
-    def _said(self, error: Exception) -> str:
+    def _message(self, error: Exception) -> str:
         causes = [c for c in _chain(error) if isinstance(c, OSError)]  # as all errors of a connection are
         if causes:
             return f"the tracking store {self.uri} cannot be reached: {_one_line(causes[-1])}"
@@ -122,7 +122,7 @@ class Store:
         except self.mlflow.exceptions.MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 return None
-            raise EvalSetError(_without_secrets(self._said(error))) from error
+            raise EvalSetError(_without_secrets(self._message(error))) from error
 
     def _meant(self, name: str) -> str:
         with self.asked():

@@ -36,7 +36,7 @@ ARGUMENTS = {
 """The scorers that cannot be made without an argument that no row holds."""
 
 
-class Line(NamedTuple):
+class ScorerLine(NamedTuple):
     """What `supported_scorers` says of one scorer. `rows` counts the valid rows that hold all that it reads (an empty
     list does not count); `why_left_out` is "" if it is included."""
 
@@ -51,14 +51,14 @@ class Line(NamedTuple):
 class SupportedScorers(list["Scorer"]):
     """A list for `mlflow.genai.evaluate(scorers=...)`; `table` has a line for every scorer, left out or not."""
 
-    def __init__(self, scorers: Iterable[Scorer], lines: Iterable[Line]) -> None:
+    def __init__(self, scorers: Iterable[Scorer], lines: Iterable[ScorerLine]) -> None:
         super().__init__(scorers)
         self._lines = tuple(lines)
 
     @property
     def table(self) -> pd.DataFrame:
         """scorer, system (mlflow, or ours), rows that can feed it, total, included, why_left_out."""
-        return pd.DataFrame(self._lines, columns=list(Line._fields))
+        return pd.DataFrame(self._lines, columns=list(ScorerLine._fields))
 
 
 def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorers:
@@ -102,13 +102,15 @@ def _builtin(name: str) -> type[Scorer] | None:
     return getattr(mlflow.genai.scorers, name, None)
 
 
-def _choose(metric: Metric, kind: type[Scorer] | None, report: Report, model: str | None) -> tuple[Scorer | None, Line]:
+def _choose(
+    metric: Metric, kind: type[Scorer] | None, report: Report, model: str | None
+) -> tuple[Scorer | None, ScorerLine]:
     """The scorer, or None, and its line of the table."""
     support = report.support_of(metric)
     scorer, why = None, _reason(metric, kind, support, model)
     if kind is not None and not why:
         scorer, why = _make(metric, kind, report, model)
-    line = Line(metric.name, metric.system, support.supported, support.total, scorer is not None, why)
+    line = ScorerLine(metric.name, metric.system, support.supported, support.total, scorer is not None, why)
     return scorer, line
 
 
