@@ -20,7 +20,7 @@ from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, words
 from agent_eval_schema.render.diff.summary import (
-    EXAMPLES,
+    EXAMPLES_KEPT,
     CellChange,
     DatasetSummary,
     DiffPlace,
@@ -78,18 +78,18 @@ class _Summarizer:
     def __init__(self, comparison: Comparison) -> None:
         self._all = comparison
         self._pairs = comparison.pairs
-        self._fields = {name: pairs[:EXAMPLES] for name, pairs in comparison.fields.items()}
-        self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES] for valid in (False, True))
+        self._fields = {name: pairs[:EXAMPLES_KEPT] for name, pairs in comparison.fields.items()}
+        self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES_KEPT] for valid in (False, True))
         self._support = {metric.name: self._support_pairs(metric) for metric in metrics_of("all")}
         supporting = [pairs for both in self._support.values() for pairs in both]
         pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
-        self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES])
-        self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES])
+        self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
+        self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
 
     def _support_pairs(self, metric: Metric) -> tuple[Array, Array]:
         """The first pairs that gained a metric, and those that lost it."""
         before, after = self._all.supported(metric)
-        return np.flatnonzero(after & ~before)[:EXAMPLES], np.flatnonzero(before & ~after)[:EXAMPLES]
+        return np.flatnonzero(after & ~before)[:EXAMPLES_KEPT], np.flatnonzero(before & ~after)[:EXAMPLES_KEPT]
 
     def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> Values:
         named = np.concatenate([rows[pairs], alone])
@@ -105,8 +105,8 @@ class _Summarizer:
             rows=found.counts,
             columns_added=found.columns_added,
             columns_dropped=found.columns_dropped,
-            added=tuple(self._added(row) for row in self._pairs.added[:EXAMPLES].tolist()),
-            removed=tuple(self._removed(row) for row in self._pairs.removed[:EXAMPLES].tolist()),
+            added=tuple(self._added(row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
+            removed=tuple(self._removed(row) for row in self._pairs.removed[:EXAMPLES_KEPT].tolist()),
             became_invalid=tuple(map(self._place, self._invalid.tolist())),
             became_valid=tuple(map(self._place, self._valid.tolist())),
             fields=tuple(map(self._field, self._fields)),
@@ -183,11 +183,11 @@ def _excerpt(text: str | None) -> str:
 def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
     """The first issues of each code among findings, one a row (or column, for the data set as a whole)."""
     codes = found.rows & CODE_MASK
-    first = [found.rows[codes == code][:EXAMPLES] for code in np.unique(codes).tolist()]
+    first = [found.rows[codes == code][:EXAMPLES_KEPT] for code in np.unique(codes).tolist()]
     places: dict[str, dict[int | str | None, Issue]] = {}
     for issue in issues_among(snapshot, IssueSet(np.concatenate([found.rows[:0], *first]), found.overall)):
         of_code = places.setdefault(issue.code, {})
-        if len(of_code) < EXAMPLES:
+        if len(of_code) < EXAMPLES_KEPT:
             of_code.setdefault(issue.column if issue.row is None else issue.row, issue)
     return {code: tuple(of_code.values()) for code, of_code in places.items()}
 

@@ -24,7 +24,7 @@ from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.atomic import require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.render.funnel.draw import as_plain
+from agent_eval_schema.render.funnel.draw import funnel_numbers
 from agent_eval_schema.runtime.progress import Screen
 from agent_eval_schema.runtime.version import __version__
 
@@ -144,7 +144,7 @@ def manifest(table: str, out: str, options: Mapping[str, Any], summary: Summary,
         "options": {**options, "seed": summary.seed},
         "command": command(given[0], out, options, more),
         "output": out,
-        "summary": {k: v for k, v in as_plain(summary).items() if k != "seconds"},
+        "summary": {k: v for k, v in funnel_numbers(summary).items() if k != "seconds"},
     }
     return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agent_eval_schema.render.funnel.draw import funnel_inline, funnel_json, funnel_line, funnel_page, funnel_text
 from agent_eval_schema.render.funnel.page import build_page
-from agent_eval_schema.render.funnel.summary import FunnelSummary, Removed, Step
+from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary, Removed
 from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 from agent_eval_schema.rules.set_aside import REASON_NAMES
@@ -96,13 +96,13 @@ def issue_counts(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dic
     return {code: count for code, count in sorted(found.items()) if count}
 
 
-def funnel_steps(records: int, set_aside: Mapping[str, int]) -> tuple[Step, ...]:
+def funnel_steps(records: int, set_aside: Mapping[str, int]) -> tuple[FunnelStep, ...]:
     """The funnel from the number of rows and how many went for which reason."""
     left, steps = records, []
     for name, reasons in FUNNEL_STEPS:
         removed = tuple(Removed(r, set_aside[r]) for r in reasons if set_aside.get(r))
         left -= sum(gone.rows for gone in removed)
-        steps.append(Step(name, left, removed))
+        steps.append(FunnelStep(name, left, removed))
     unknown = set(set_aside) - set(REASON_NAMES)
     assert not unknown, f"reasons without a place in the funnel: {unknown}"
     return tuple(steps)

@@ -55,6 +55,15 @@ def missing_needs(metric: Metric, mask: int, outputs: str) -> tuple[Need, ...]:
     return tuple(n for n in metric.needs if not any(f in made or mask & BIT[f] for f in _fields(n)))
 
 
+def why_supported(metric: Metric, mask: int, outputs: str) -> str:
+    """Why a valid row with this mask supports the metric, or what it lacks."""
+    missing = missing_needs(metric, mask, outputs)
+    if missing:
+        return f"does not support {metric.name}: it lacks {', and '.join(words(n) for n in missing)}"
+    condition = _condition(metric, outputs)
+    return f"supports {metric.name}" + (f", {condition}" if condition else "")
+
+
 def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
     """For each row whether it supports the metric."""
     answer = valid.copy()
@@ -67,10 +76,10 @@ def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
 
 def summarise(valid_masks: Mapping[int, int], total: int, outputs: str, system: str = "all") -> list[Support]:
     """One `Support` a metric, from the number of valid rows with each mask and the number of all rows."""
-    return [summary(m, valid_masks, total, outputs) for m in metrics_of(system)]
+    return [support_of(m, valid_masks, total, outputs) for m in metrics_of(system)]
 
 
-def summary(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
+def support_of(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
     """The `Support` of one metric, of the catalogue or not."""
     lacking: Counter[tuple[Need, ...]] = Counter()
     for mask, rows in valid_masks.items():

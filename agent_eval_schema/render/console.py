@@ -1,4 +1,4 @@
-"""One finding as one line of plain text, for forms without colours. Computes nothing; shows cells through `visible`."""
+"""What texts share: a console that reads no markup, an issue in one line, edits from old to new. Computes nothing."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def finding(issue: Issue, *, with_row: bool = True) -> str:
     return f"{place}: {visible(issue.message)}" if place else visible(issue.message)
 
 
-SHOWN = 3
-"""Examples of a field, of a code and of a metric, and edits of a cell."""
+EXAMPLES_SHOWN = 3
+"""Examples of a field, of a code and of a metric, and edits of a cell, in a text; counts beside them are exact, and the
+other forms have more."""
 
-OLD, NEW = "red", "green"
+OLD_STYLE, NEW_STYLE = "red", "green"
 
 
 def sides(edit: Edit) -> Iterator[tuple[str, str, Text]]:
     """The old text and the new one, what differs in bold."""
-    sides: tuple[tuple[Side, str, str], ...] = (("old", "-", OLD), ("new", "+", NEW))
+    sides: tuple[tuple[Side, str, str], ...] = (("old", "-", OLD_STYLE), ("new", "+", NEW_STYLE))
     for side, sign, style in sides:
         if edit.text(side) is not None:
             line = Text(style=style)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from agent_eval_schema.metrics.catalog import BIT
 
-Numbers = np.ndarray[Any, Any]
+_Numbers = np.ndarray[Any, Any]
 
 FIGURES = {
     "latency_seconds": ("Latency", "seconds"),
@@ -61,7 +61,7 @@ class Distribution:
         self._counts: Counter[float] = Counter()
         self.highest = 0.0
 
-    def add(self, values: Numbers) -> None:
+    def add(self, values: _Numbers) -> None:
         values = values[np.isfinite(values) & (values >= 0)]
         if len(values):
             self.highest = max(self.highest, float(values.max()))
@@ -99,12 +99,12 @@ _SMALLEST = 1e-9
 """A nanosecond; what is less is nothing."""
 
 
-def _three_digits(values: Numbers) -> Numbers:
+def _three_digits(values: _Numbers) -> _Numbers:
     values = np.where(values < _SMALLEST, 0.0, values)
     scale = np.floor(np.log10(np.where(values > 0, values, 1.0))) - 2
     # dividing by a whole power of ten is exact where multiplying by its inverse is not: 0.3 stays 0.3
     large, small = 10.0 ** np.maximum(scale, 0), 10.0 ** np.maximum(-scale, 0)
-    kept: Numbers = np.round(values / large * small) / small * large
+    kept: _Numbers = np.round(values / large * small) / small * large
     return kept
 
 
@@ -116,13 +116,13 @@ class Presence(Struct, frozen=True):
     shares: list[float]
 
 
-def presence(masks: Numbers, valid: Numbers) -> list[Presence]:
+def presence(masks: _Numbers, valid: _Numbers) -> list[Presence]:
     """A line for each field that any row holds, and first one for the rows that are valid."""
     flags = {name: (masks & sum(BIT[f] for f in fields)) != 0 for name, fields in PRESENCE.items()}
     return [Presence(name, int(f.sum()), _steps(f)) for name, f in {"valid": valid, **flags}.items() if f.any()]
 
 
-def _steps(flags: Numbers) -> list[float]:
+def _steps(flags: _Numbers) -> list[float]:
     steps = min(len(flags), CELLS)
     bounds = np.linspace(0, len(flags), steps + 1).astype(int)
     sums = np.add.reduceat(flags.astype(np.int64), bounds[:-1])

@@ -74,7 +74,7 @@ def percent(part: float, whole: float) -> float:
     return min(max(round(100 * part / whole, 1), 0.5), 99.5)
 
 
-WIDTH, HEIGHT = 300, 72
+PLOT_WIDTH, PLOT_HEIGHT = 300, 72
 """Of a distribution's bars."""
 
 
@@ -106,13 +106,13 @@ def plot(
 
 
 def _bar(bar: Bar, i: int, bars: list[Bar], show: Callable[[float], str]) -> dict[str, Any]:
-    step = min(WIDTH / len(bars), 40.0)
-    height = round(HEIGHT * bar.count / max(b.count for b in bars), 1)
+    step = min(PLOT_WIDTH / len(bars), 40.0)
+    height = round(PLOT_HEIGHT * bar.count / max(b.count for b in bars), 1)
     height = max(height, 1.5) if bar.count else 0
     values = show(bar.low) if bar.low == bar.high else f"{show(bar.low)} to {show(bar.high)}"
     return {
         "x": round(i * step, 1),
-        "y": round(4 + HEIGHT - height, 1),
+        "y": round(4 + PLOT_HEIGHT - height, 1),
         "width": round(step - 1, 1),
         "height": height,
         "title": f"{values}: {plural(bar.count, 'row')}",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted, to_columns
@@ -24,11 +25,10 @@ from agent_eval_schema.metrics.support import (
     Support,
     find_metric,
     metrics_of,
-    missing_needs,
     summarise,
-    summary,
+    support_of,
     supports,
-    words,
+    why_supported,
 )
 from agent_eval_schema.render.figures import Distribution, Presence, presence
 from agent_eval_schema.render.report.html import report_inline, report_page
@@ -258,15 +258,12 @@ class Report(Saved):
 
     def support_of(self, metric: Metric) -> Support:
         """How many rows support a metric that need not be of the catalogue, and what would unlock most of the rest."""
-        return summary(metric, self._fold.valid_masks, self.row_count, self.outputs)
+        return support_of(metric, self._fold.valid_masks, self.row_count, self.outputs)
 
     @property
     def metrics(self) -> pd.DataFrame:
         """One line a metric: system, metric, supported, total, unlock, unlock_rows, condition, judged."""
-        return pd.DataFrame(
-            [[getattr(s, f) for f in Support.__struct_fields__] for s in self.support()],
-            columns=list(Support.__struct_fields__),
-        )
+        return pd.DataFrame(map(astuple, self.support()), columns=list(Support.__struct_fields__))
 
     def why(self, row: int, metric: str) -> str:
         """Why a row supports a metric, or what it lacks. `row` is the 0-based position; `metric` a name of the
@@ -276,11 +273,7 @@ class Report(Saved):
             raise IndexError(f"row {row} is not one of 0 to {self.row_count - 1}")
         if not self._fold.valid[row]:
             return visible(f"row {row} does not support {found.name}: it is invalid ({self._errors_of(row)})")
-        missing = missing_needs(found, int(self._fold.masks[row]), self.outputs)
-        if missing:
-            return f"row {row} does not support {found.name}: it lacks {', and '.join(words(n) for n in missing)}"
-        condition = next(s.condition for s in self.support(found.system) if s.metric == found.name)
-        return f"row {row} supports {found.name}" + (f", {condition}" if condition else "")
+        return f"row {row} {why_supported(found, int(self._fold.masks[row]), self.outputs)}"
 
     def _errors_of(self, row: int) -> str:
         found = [i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR]

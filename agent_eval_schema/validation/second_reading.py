@@ -19,7 +19,7 @@ from agent_eval_schema.validation.kernel import check_batch, check_stream, check
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import Fold
 
-ISSUES = "_issues"
+ISSUES_COLUMN = "_issues"
 """The column that is written beside the cells of an invalid row."""
 
 
@@ -56,8 +56,8 @@ def invalid_batches(source: Source, plan: Plan, valid: np.ndarray[Any, Any]) -> 
             notes.setdefault((issue.row or 0) - start, []).append({f.name: getattr(issue, f.name) for f in NOTE})
         builder.forget_issues()
         column = pa.array([notes.get(i) for i in range(batch.num_rows)], pa.list_(NOTE))
-        kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES])
-        yield filtered(kept.append_column(ISSUES, column), ~valid[start : start + batch.num_rows])
+        kept = batch.select([i for i in own_columns(batch.schema) if batch.schema.names[i] != ISSUES_COLUMN])
+        yield filtered(kept.append_column(ISSUES_COLUMN, column), ~valid[start : start + batch.num_rows])
 
 
 def _keeps_all(source: Source, plan: Plan) -> Fold:

@@ -21,7 +21,7 @@ from agent_eval_schema import Diff, EvalSetError, diff_eval_sets, validate_eval_
 from agent_eval_schema.cli import main
 from agent_eval_schema.io import source
 from agent_eval_schema.io.source import rows_where
-from agent_eval_schema.render.diff.summary import EXAMPLES
+from agent_eval_schema.render.diff.summary import EXAMPLES_KEPT
 from agent_eval_schema.text.edits import Edit, Part, edits
 from agent_eval_schema.text.jsontext import canonical_json
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
@@ -238,7 +238,7 @@ def test_the_frame_of_changes_is_complete_and_in_the_order_of_the_new_rows() -> 
     ]
     assert len(diff.changed) == 100
     assert list(diff.changed["request_id"][:3]) == ["49", "49", "48"]
-    assert [len(f.examples) for f in diff.review.fields] == [EXAMPLES, EXAMPLES]
+    assert [len(f.examples) for f in diff.review.fields] == [EXAMPLES_KEPT, EXAMPLES_KEPT]
     assert [f.rows for f in diff.review.fields] == [50, 50]
 
 
@@ -310,14 +310,14 @@ def test_issues_of_the_data_set_as_a_whole_count_once_a_column() -> None:
 
 
 def test_examples_of_issues_are_few_and_counts_exact() -> None:
-    many = {f"column_{i}": "x" for i in range(EXAMPLES + 5)}
-    old = [row(str(i), f"Question {i}") for i in range(EXAMPLES + 5)]
+    many = {f"column_{i}": "x" for i in range(EXAMPLES_KEPT + 5)}
+    old = [row(str(i), f"Question {i}") for i in range(EXAMPLES_KEPT + 5)]
     diff = diff_eval_sets(old, [{**r, "expected_facts": "x", **many} for r in old])
     found = {line.code: line for line in diff.review.issues}
-    assert found["AE303"].gained == found["AE103"].gained == EXAMPLES + 5
-    assert [i.row for i in found["AE303"].gained_examples] == list(range(EXAMPLES))
-    assert len(found["AE103"].gained_examples) == EXAMPLES
-    assert len(diff.issues_gained) == 2 * (EXAMPLES + 5)
+    assert found["AE303"].gained == found["AE103"].gained == EXAMPLES_KEPT + 5
+    assert [i.row for i in found["AE303"].gained_examples] == list(range(EXAMPLES_KEPT))
+    assert len(found["AE103"].gained_examples) == EXAMPLES_KEPT
+    assert len(diff.issues_gained) == 2 * (EXAMPLES_KEPT + 5)
 
 
 def test_findings_of_rules_that_compare_rows_count_too() -> None:

@@ -20,7 +20,7 @@ from agent_eval_schema.render.diff.summary import (
     IssueChange,
     MetricChange,
 )
-from agent_eval_schema.render.diff.text import described, headline, moves, reasons
+from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
 
@@ -124,5 +124,5 @@ def _metric(line: MetricChange) -> dict[str, Any]:
         "old": f"{line.old:,} / {line.old_rows:,}",
         "new": f"{line.new:,} / {line.new_rows:,}",
         "mood": "error" if line.lost else "good" if line.gained else "",
-        "why": reasons(line).plain,
+        "why": metric_reasons(line).plain,
     }

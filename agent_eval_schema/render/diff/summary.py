@@ -15,7 +15,7 @@ from msgspec import Struct
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.text.edits import Edit
 
-EXAMPLES = 20
+EXAMPLES_KEPT = 20
 """Examples of a kind in a DiffSummary; counts are always exact, and the frames of a Diff are complete."""
 
 

@@ -16,7 +16,17 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.render.console import NEW, OLD, SHOWN, STYLES, drawn, plural, print_more, print_signed, sides
+from agent_eval_schema.render.console import (
+    EXAMPLES_SHOWN,
+    NEW_STYLE,
+    OLD_STYLE,
+    STYLES,
+    drawn,
+    plural,
+    print_more,
+    print_signed,
+    sides,
+)
 from agent_eval_schema.render.diff.summary import (
     CellChange,
     DatasetSummary,
@@ -52,7 +62,7 @@ def print_diff(console: Console, summary: DiffSummary, system: str = "databricks
 # ---------------------------------------------------------------------------------------------------------------------
 # headline
 def _print_headline(console: Console, summary: DiffSummary) -> None:
-    for sign, side, style in (("---", summary.old, OLD), ("+++", summary.new, NEW)):
+    for sign, side, style in (("---", summary.old, OLD_STYLE), ("+++", summary.new, NEW_STYLE)):
         console.print(Text(f"{sign} {described(side)}", style="dim " + style))
     mood = " red" if summary.losses else " green" if summary.same else ""
     console.print(Text(headline(summary), style=f"bold{mood}"))
@@ -97,16 +107,16 @@ def _print_rows(console: Console, summary: DiffSummary) -> None:
     rows = summary.rows
     _print_columns(console, summary)
     for title, count, places, sign, style in (
-        ("Removed", rows.removed, summary.removed, "-", OLD),
-        ("Added", rows.added, summary.added, "+", NEW),
-        ("Invalid now", rows.became_invalid, summary.became_invalid, "✗", OLD),
-        ("Valid now", rows.became_valid, summary.became_valid, "✓", NEW),
+        ("Removed", rows.removed, summary.removed, "-", OLD_STYLE),
+        ("Added", rows.added, summary.added, "+", NEW_STYLE),
+        ("Invalid now", rows.became_invalid, summary.became_invalid, "✗", OLD_STYLE),
+        ("Valid now", rows.became_valid, summary.became_valid, "✓", NEW_STYLE),
     ):
         if count:
             _print_title(console, f"{title} ({count:,})")
             for place in places[:ROWS_SHOWN]:
                 line = _label(place).append(f"  {visible(place.asks)}")
-                line.append(f"  invalid: {', '.join(place.errors)}" if place.errors else "", style=OLD)
+                line.append(f"  invalid: {', '.join(place.errors)}" if place.errors else "", style=OLD_STYLE)
                 print_signed(console, sign, style, line, 2)
             print_more(console, count - len(places[:ROWS_SHOWN]), 2)
 
@@ -115,7 +125,7 @@ def _print_columns(console: Console, summary: DiffSummary) -> None:
     if not (summary.columns_added or summary.columns_dropped):
         return
     _print_title(console, "Columns")
-    for names, sign, style in ((summary.columns_dropped, "-", OLD), (summary.columns_added, "+", NEW)):
+    for names, sign, style in ((summary.columns_dropped, "-", OLD_STYLE), (summary.columns_added, "+", NEW_STYLE)):
         if names:
             print_signed(console, sign, style, Text(", ".join(map(visible, names))), 2)
 
@@ -127,19 +137,19 @@ def _print_fields(console: Console, summary: DiffSummary) -> None:
     for field in summary.fields:
         name = Text(visible(field.field), style="cyan").append(f"  {plural(field.rows, 'row')}", style="default")
         console.print(Padding(name, (0, 0, 0, 2)))
-        for change in field.examples[:SHOWN]:
+        for change in field.examples[:EXAMPLES_SHOWN]:
             _print_change(console, field.field, change)
-        print_more(console, field.rows - len(field.examples[:SHOWN]), 6)
+        print_more(console, field.rows - len(field.examples[:EXAMPLES_SHOWN]), 6)
 
 
 def _print_change(console: Console, field: str, change: CellChange) -> None:
     console.print(Padding(_label(change.row), (0, 0, 0, 6)))
-    for edit in change.edits[:SHOWN]:
+    for edit in change.edits[:EXAMPLES_SHOWN]:
         if edit.path != field:
             console.print(Padding(Text(visible(edit.path), style="cyan"), (0, 0, 0, 8)))
         for sign, style, line in sides(edit):
             print_signed(console, sign, style, line, 8)
-    print_more(console, change.more_edits + len(change.edits[SHOWN:]), 8)
+    print_more(console, change.more_edits + len(change.edits[EXAMPLES_SHOWN:]), 8)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -153,8 +163,8 @@ def _print_issues(console: Console, summary: DiffSummary) -> None:
         title.append(f"  {line.old:,} → {line.new:,}  ", style="not bold default")
         title.append(f"({', '.join(moves(line))})", style="not bold default")
         console.print(Padding(title, (0, 0, 0, 2)))
-        _print_found(console, line.gained_examples, "+", NEW)
-        _print_found(console, line.lost_examples, "-", OLD)
+        _print_found(console, line.gained_examples, "+", NEW_STYLE)
+        _print_found(console, line.lost_examples, "-", OLD_STYLE)
 
 
 def moves(line: IssueChange) -> Iterator[str]:
@@ -170,7 +180,7 @@ def moves(line: IssueChange) -> Iterator[str]:
 
 
 def _print_found(console: Console, issues: Sequence[Issue], sign: str, style: str) -> None:
-    for issue in issues[:SHOWN]:
+    for issue in issues[:EXAMPLES_SHOWN]:
         line = Text()
         if issue.row is not None:
             line.append(f"row {issue.row:,}", style="bold")
@@ -202,22 +212,25 @@ def _metrics_table(lines: list[MetricChange]) -> Table:
     table.add_column(overflow="fold", ratio=1)
     for line in lines:
         numbers = f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}"
-        table.add_row(line.metric, numbers, reasons(line))
+        table.add_row(line.metric, numbers, metric_reasons(line))
     return table
 
 
-def reasons(line: MetricChange) -> Text:
+def metric_reasons(line: MetricChange) -> Text:
     """Which rows lost and gained it, and why; rows that came and went are only counted."""
     text = Text()
     for rows, count, sign, style in (
-        (line.lost_examples, line.lost, "-", OLD),
-        (line.gained_examples, line.gained, "+", NEW),
+        (line.lost_examples, line.lost, "-", OLD_STYLE),
+        (line.gained_examples, line.gained, "+", NEW_STYLE),
     ):
         if count:
             text.append("; " if text else "").append(f"{sign}{count:,} ", style=style)
-            more = "; …" if count > SHOWN else ""
-            text.append("; ".join(map(_reason, rows[:SHOWN])) + more)
-    for count, sign, what, style in ((line.on_removed, "-", "removed", OLD), (line.on_added, "+", "added", NEW)):
+            more = "; …" if count > EXAMPLES_SHOWN else ""
+            text.append("; ".join(map(_reason, rows[:EXAMPLES_SHOWN])) + more)
+    for count, sign, what, style in (
+        (line.on_removed, "-", "removed", OLD_STYLE),
+        (line.on_added, "+", "added", NEW_STYLE),
+    ):
         if count:
             text.append("; " if text else "").append(f"{sign}{count:,} ", style=style).append(what)
     return text

@@ -13,19 +13,19 @@ from rich.text import Text
 
 from agent_eval_schema.render.console import drawn, plural
 from agent_eval_schema.render.document import json_text
-from agent_eval_schema.render.funnel.summary import FunnelSummary, Step
+from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.set_aside import find_reason
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
-VERSION = 1
+FUNNEL_VERSION = 1
 """Of the JSON form."""
 
 STRATA_SHOWN = 12
 
-WORDS = {
+REDACTED = {
     "email": "e-mail",
     "phone": "phone number",
     "card": "card number",
@@ -42,7 +42,7 @@ def funnel_line(summary: FunnelSummary) -> str:
     return " → ".join(parts)
 
 
-def shown_steps(summary: FunnelSummary) -> list[Step]:
+def shown_steps(summary: FunnelSummary) -> list[FunnelStep]:
     """The steps that took rows away; if there are none, the last."""
     return [step for step in summary.steps if step.removed] or [summary.steps[-1]]
 
@@ -65,7 +65,7 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
     if summary.traces_joined:
         yield "Traces", f"joined to {plural(summary.traces_joined, 'row')}"
     if summary.redaction:
-        counts = [plural(n, WORDS.get(kind, kind)) for kind, n in summary.redacted.items()]
+        counts = [plural(n, REDACTED.get(kind, kind)) for kind, n in summary.redacted.items()]
         yield "Redacted", ", ".join(counts) or "nothing found to replace"
     if summary.sample is not None:
         yield "Sample", f"{summary.sample:,} with seed {summary.seed}"
@@ -117,11 +117,11 @@ def print_funnel(console: Console, summary: FunnelSummary) -> None:
 # JSON
 def funnel_json(summary: FunnelSummary) -> str:
     """All numbers, and the funnel as a line."""
-    body = {"version": VERSION, "funnel": funnel_line(summary), **as_plain(summary)}
+    body = {"version": FUNNEL_VERSION, "funnel": funnel_line(summary), **funnel_numbers(summary)}
     return json_text(body)
 
 
-def as_plain(summary: FunnelSummary) -> dict[str, Any]:
+def funnel_numbers(summary: FunnelSummary) -> dict[str, Any]:
     """The numbers as JSON-like data."""
     found: dict[str, Any] = msgspec.to_builtins(summary)
     return {**found, "set_aside": summary.set_aside}

@@ -15,7 +15,7 @@ class Removed(Struct, frozen=True):
     rows: int
 
 
-class Step(Struct, frozen=True):
+class FunnelStep(Struct, frozen=True):
     """One step: what the rows that are left are called, how many they are, and which went, most frequent reason in the
     order of the funnel."""
 
@@ -75,7 +75,7 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
     family_reason: str
     logged: int
     records: int
-    steps: tuple[Step, ...]
+    steps: tuple[FunnelStep, ...]
     rows: int
     feedback: dict[str, int]
     labels: dict[str, int]

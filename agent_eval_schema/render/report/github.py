@@ -23,9 +23,9 @@ from agent_eval_schema.render.report.text import report_headline
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-SHOWN = 10
+ANNOTATIONS_SHOWN = 10
 """Annotations of one level that GitHub shows a step."""
 
 COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -40,10 +40,10 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     `root`; `command` lists all findings."""
     reports = list(lines_of)
     counts = {s: sum(report.count(s) for report in reports) for s in Severity}
-    is_cut = any(count > SHOWN for count in counts.values())
-    shown = {s: _spread(reports, s, SHOWN) for s in Severity}
+    is_cut = any(count > ANNOTATIONS_SHOWN for count in counts.values())
+    shown = {s: _spread(reports, s, ANNOTATIONS_SHOWN) for s in Severity}
     if is_cut:
-        del shown[Severity.INFO][SHOWN - 1 :]  # the closing note is a notice too
+        del shown[Severity.INFO][ANNOTATIONS_SHOWN - 1 :]  # the closing note is a notice too
     lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
     if is_cut:
         lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
@@ -66,7 +66,7 @@ def _spread(reports: Sequence[ReportSummary], severity: Severity, most: int) -> 
     return list(_in_turn(by_code))[:most]
 
 
-def _in_turn(groups: Iterable[Iterable[T]]) -> Iterator[T]:
+def _in_turn(groups: Iterable[Iterable[_T]]) -> Iterator[_T]:
     """The first of each group, then the second of each, and so on."""
     return (item for turn in zip_longest(*groups) for item in turn if item is not None)
 
@@ -89,7 +89,7 @@ def _annotation(found: _Found, root: str) -> str:
 
 def _closing(left: dict[Severity, int], command: str) -> str:
     parts = ", ".join(plural(n, "note" if s is Severity.INFO else str(s)) for s, n in left.items() if n)
-    text = f"{sum(left.values()):,} more: {parts}. GitHub shows {SHOWN} of each level."
+    text = f"{sum(left.values()):,} more: {parts}. GitHub shows {ANNOTATIONS_SHOWN} of each level."
     return _command("notice", f"{text} All of them: {visible(command)}" if command else text, title="agent-eval-schema")
 
 

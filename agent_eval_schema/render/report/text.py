@@ -13,13 +13,10 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
-from agent_eval_schema.render.console import STYLES, TITLES, drawn, plural
+from agent_eval_schema.render.console import EXAMPLES_SHOWN, STYLES, TITLES, drawn, plural
 from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
-
-SHOWN = 3
-"""Examples of a code in a text report; the count beside the code is exact, JSON and report.issues have more."""
 
 BAR = 10
 
@@ -97,7 +94,7 @@ def _print_code(console: Console, report: ReportSummary, code: str, severity: Se
     title = Text.assemble((f"{code} {rule.name}", STYLES[severity]), f"  {count:,} ×  " if count > 1 else "  ")
     title.append(rule.doc.partition("\n")[0])
     console.print(Padding(title, (0, 0, 0, 2)))
-    shown = report.examples.get(code, [])[:SHOWN]
+    shown = report.examples.get(code, [])[:EXAMPLES_SHOWN]
     for i, issue in enumerate(shown):
         same_follows = i + 1 < len(shown) and shown[i + 1].hint == issue.hint
         console.print(Padding(_example(issue, with_hint=not same_follows), (0, 0, 0, 6)))
