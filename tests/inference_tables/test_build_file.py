@@ -433,7 +433,7 @@ def test_columns_that_only_later_lines_have(tmp_path: Path, monkeypatch: pytest.
 def test_small_batches_share_a_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema([("n", pa.int64())])
     batches = [pa.RecordBatch.from_arrays([pa.array(range(i, i + 50))], schema=schema) for i in range(0, 1000, 50)]
-    monkeypatch.setattr(parquet, "GROUP_BYTES", 8 * 400)
+    monkeypatch.setattr("agent_eval_schema.io.parquet.GROUP_BYTES", 8 * 400)
     assert write_batches(str(tmp_path / "rows.parquet"), batches, schema) == 1000
     written = pq.read_metadata(tmp_path / "rows.parquet")
     assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == [400, 400, 200]
