@@ -45,7 +45,8 @@ def make_batch(
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
     # Arrow forgets the number of rows of a batch without columns
     batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)) if columns else without_notes(size)
-    return with_notes(with_line_texts(batch, lines or {}), notes)
+    batch = with_line_texts(batch, lines) if lines else batch
+    return with_notes(batch, notes) if notes else batch
 
 
 def with_columns(

@@ -7,7 +7,8 @@ json   the JSON text of a native value: a Python object, a JSON file's value, an
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from agent_eval_schema.cells.arrow import (
     to_values,
 )
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
@@ -35,26 +36,41 @@ class Cells(Struct, eq=False):
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
     `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
-    `array` is there if every cell can be read; the Python texts are only made when they are asked for.
+    `array` is there if every cell is text that can be read.
     """
 
     json: bool
+    texts: Sequence[str | None]
     array: pa.Array | None = None
-    strings: Sequence[str | None] | None = None
     nul: bool = False
     unreadable: dict[int, str] = {}
-
-    @property
-    def texts(self) -> Sequence[str | None]:
-        if self.strings is None:
-            self.strings = self.array.to_pylist() if self.array is not None else []
-        return self.strings
 
     def suspects(self) -> list[int]:
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
         if self.array is None:
             return [row for row, t in enumerate(self.texts) if t is not None and t[:1] in "{[ \t\r\n"]
         return np.flatnonzero(np.asarray(pc.match_substring_regex(self.array, _SUSPECT).fill_null(False))).tolist()
+
+
+class _Texts(Sequence[str | None]):
+    """The texts of an array, made when they are asked for."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self._array = array
+
+    @cached_property
+    def _texts(self) -> list[str | None]:
+        found: list[str | None] = self._array.to_pylist()
+        return found
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._texts)
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._texts[row]
 
 
 _SUSPECT = r"^([\s{\[\p{Z}]|$)"
@@ -69,13 +85,14 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
     if not is_text(array.type):
         array = simplified(array)
     if is_json_column(batch.schema.field(at)):
-        return Cells(True, strings=array.to_pylist(), nul=pc.any(pc.match_substring(array, "\\u0000")).as_py() or False)
+        nul = pc.any(pc.match_substring(array, "\\u0000")).as_py()
+        return Cells(True, array.to_pylist(), nul=bool(nul))
     if is_text(array.type):
         nul = _has_nul(array)
         texts, unreadable = _decoded(array)
-        return Cells(False, None if unreadable else array, texts, nul, unreadable)
+        return Cells(False, _Texts(array) if texts is None else texts, None if unreadable else array, nul, unreadable)
     texts = _as_json(array)
-    return Cells(True, strings=texts, nul=any(t is not None and "\\u0000" in t for t in texts))
+    return Cells(True, texts, nul=any(t is not None and "\\u0000" in t for t in texts))
 
 
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
@@ -151,8 +168,8 @@ def native(batch: pa.RecordBatch, at: int) -> list[Any]:
 
 def row_texts(batch: pa.RecordBatch) -> list[str | None]:
     """Each row as one JSON text: its columns put back together, without those that are absent."""
-    own = [f.name for f in batch.schema if not is_hidden(f)]
-    columns = {n: read_cells(batch, n) or Cells(True, strings=[]) for n in own}
+    own = column_names(batch.schema)
+    columns = {n: read_cells(batch, n) or Cells(True, []) for n in own}
     return [_object_text({n: cell_json(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
 
 

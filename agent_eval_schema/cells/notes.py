@@ -60,9 +60,10 @@ def _as_note(finding: Finding) -> dict[str, Any]:
     }
 
 
-def has_notes(schema: pa.Schema) -> bool:
-    """Whether there may be notes on the rows."""
-    return _hidden(schema, _NOTES) is not None
+def hidden_names(schema: pa.Schema) -> list[str]:
+    """What is hidden in a batch, by NOTES, LINE and PLAIN: a column may have another name, if that was taken."""
+    roles = ((NOTES, _NOTES), (LINE, _LINE), (PLAIN, _PLAIN))
+    return [name for name, role in roles if _hidden(schema, role) is not None]
 
 
 def notes_on(batch: pa.RecordBatch) -> Notes:
@@ -148,6 +149,11 @@ def _with_hidden(
 def is_hidden(field: pa.Field) -> bool:
     """Whether a column is the reader's, not the user's."""
     return field.metadata in (_NOTES, _LINE, _PLAIN)
+
+
+def column_names(schema: pa.Schema) -> list[str]:
+    """The names of the user's columns."""
+    return [field.name for field in schema if not is_hidden(field)]
 
 
 def own_columns(schema: pa.Schema) -> list[int]:

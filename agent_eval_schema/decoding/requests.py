@@ -135,7 +135,10 @@ def is_plain_chat(cell: Any) -> bool:
 
 def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
     """The messages of a plain chat; None for all that must be looked at."""
-    if not is_plain_chat(cell):
+    try:
+        if not has_nothing_odd(_plain(cell).messages):
+            return None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     found: list[dict[str, Any]] = jsontext.decode(cell)["messages"]  # with their keys in the order of the cell
     return found

@@ -161,7 +161,7 @@ def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and what is wrong with it."""
     text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
     log = IssueLog(1)
-    found = decode_column(PREDICTED, Cells(not isinstance(value, str), strings=[text]), log)[0]
+    found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text]), log)[0]
     if found is not FAILED and found is not None:
         return as_plain(found), None
     wrong = [note for note in log.notes if RULES[note[0]].severity is Severity.ERROR]

@@ -102,7 +102,7 @@ def _report(fixed: FixedSource) -> Report:
 
 def _with_types(fixed: FixedSource) -> FixedSource:
     """The fixes with the columns named whose Arrow type cannot hold them: where some have a type, one look ahead."""
-    first = next(fixed.given.batches(), None)
+    first = fixed.given.head()
     names = set() if first is None else {fixed.renames.get(f.name, f.name) for f in first.schema if _is_typed(f)}
     if not names & FIXES_OF.keys():
         return fixed

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native
-from agent_eval_schema.cells.notes import is_hidden, reading_problems
+from agent_eval_schema.cells.notes import column_names, is_hidden, reading_problems
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
@@ -68,12 +68,11 @@ _OBJECTS = ("list", "json", "jsonl")
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
-    batches = source.batches()
-    first = next(batches, None)
-    names = [f.name for f in first.schema if not is_hidden(f)] if first is not None else []
+    first = source.head()
+    names = column_names(first.schema) if first is not None else []
     found = next((f for f in NESTED if f.detect(names)), None)
     alone = found is None and may_be_alone and first is not None and first.num_rows == 1
-    if first is not None and alone and next(batches, None) is None:
+    if first is not None and alone and len(list(islice(source.batches(), 2))) == 1:
         return _COLUMNS if any(row and _by_columns(row) for row in _objects(first)) else None
     return found
 

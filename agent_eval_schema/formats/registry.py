@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.notes import is_hidden
 from agent_eval_schema.decoding.columns import Typed
 from agent_eval_schema.formats.adk import ADK, ADK_LEGACY_WRITER, ADK_OWN, ADK_WRITER, detect_adk, detect_legacy
 from agent_eval_schema.formats.ces.tables import (
@@ -83,10 +82,6 @@ def _detect_databricks(names: Sequence[str]) -> str | None:
     return f"the columns {', '.join(known[:4])}" if known else None
 
 
-def _same(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch
-
-
 def _canonical(row: CanonicalRow) -> dict[str, Any]:
     return {name: row[name] for name in COLUMNS if row[name] is not None}
 
@@ -119,7 +114,7 @@ FORMATS: tuple[Format, ...] = (
         "ces-csv",
         "a golden CSV of Google CES: evaluations and their conversations",
         detect_golden,
-        _same,
+        lambda batch: batch,
         system="ces",
         is_rows=False,
         knows_columns=True,
@@ -194,7 +189,7 @@ FORMATS: tuple[Format, ...] = (
         "databricks",
         "the Databricks Agent Evaluation schema, which is ours too",
         _detect_databricks,
-        _same,
+        lambda batch: batch,
         writer=Writer(_canonical, COLUMNS),
     ),
 )
@@ -227,9 +222,8 @@ def require_rows(name: str) -> None:
         )
 
 
-def detect(batch: pa.RecordBatch | None) -> tuple[Format, str]:
-    """The format of a table, from the columns of its first batch, and the reason in words."""
-    names = [f.name for f in batch.schema if not is_hidden(f)] if batch is not None else []
+def detect(names: Sequence[str]) -> tuple[Format, str]:
+    """The format of a table with these columns, and the reason in words."""
     for format in FORMATS:
         reason = format.detect(names)
         if reason is not None:

@@ -26,7 +26,7 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered, one_batch
-from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.inference_tables import detect_family
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
@@ -309,10 +309,10 @@ def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[s
     first batch, or of all if these do not tell what it is, or an option may name another one."""
     if source.kind == "parquet" and source.path is not None:
         return parquet_columns(source.path)
-    first = next(source.batches(), None)
+    first = source.head()
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
-    names = [f.name for f in first.schema if not is_hidden(f)]
+    names = column_names(first.schema)
     if source.kind in ("jsonl", "json", "list") and (_names_columns(options) or not _is_known(names, options)):
         return [str(n) for n in schema_of(source.kind, source.batches()).names]
     return names

@@ -14,6 +14,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.inference_tables import find_family
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import detect, find_format
@@ -81,7 +82,7 @@ _decode = msgspec.json.Decoder(_Trace).decode
 
 def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
     """(key, trace) of a batch of traces: a line for each id by which the trace is known."""
-    cells = read_cells(find_format(detect(batch)[0].name).read(batch), "trace")
+    cells = read_cells(find_format(detect(column_names(batch.schema))[0].name).read(batch), "trace")
     if cells is None:
         return TRACE_TABLE.empty_table()
     columns = [c for n in _ID_COLUMNS if (c := read_cells(batch, n)) is not None]

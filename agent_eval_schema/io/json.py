@@ -12,19 +12,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from agent_eval_schema.io.json_cells import replaced_cells
-from agent_eval_schema.io.jsonl import CellBuilder, write_jsonl
+from agent_eval_schema.io.jsonl import cell_batches, write_jsonl
 from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, opened
 from agent_eval_schema.issues import EvalSetError
 
 
 def json_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
-    builder = CellBuilder()
-    for number, (text, problem) in enumerate(json_elements(path, position), start=1):
-        builder.add(text, f"element {number}", problem)
-        if builder.full:
-            yield builder.take()
-    if builder.size:
-        yield builder.take()
+    elements = enumerate(json_elements(path, position), start=1)
+    return cell_batches((text, f"element {number}", problem) for number, (text, problem) in elements)
 
 
 def json_elements(path: str, position: Position | None = None) -> Iterator[tuple[bytes, str]]:

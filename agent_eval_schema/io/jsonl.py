@@ -24,12 +24,22 @@ from agent_eval_schema.text.privacy import byte_name
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
+MOST_ROWS = 8_192
+"""Rows of a batch, however small they are."""
+
+
 def jsonl_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
+    return cell_batches((line, f"line {number}", "") for number, line in _numbered(path, position))
+
+
+def cell_batches(objects: Iterable[tuple[bytes, str, str]]) -> Iterator[pa.RecordBatch]:
+    """Batches of objects, each with where it is in the file and, if it is none, why (`CellBuilder.add`)."""
     builder = CellBuilder()
-    for number, line in _numbered(path, position):
-        builder.add(line, f"line {number}")
+    for text, where, problem in objects:
+        builder.add(text, where, problem)
         if builder.full:
             yield builder.take()
+            builder = CellBuilder()
     if builder.size:
         yield builder.take()
 
@@ -66,20 +76,13 @@ class CellBuilder:
     """Objects as JSON text, one after the other → a batch whose cells are the texts of their values."""
 
     def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self.size = 0
-        self._bytes = 0
+        self.size = self._bytes = 0
+        self.full = False
         self._cells: dict[str, list[bytes | None]] = {}
         self._problems: Notes = {}
         self._lines: dict[int, str] = {}
 
-    @property
-    def full(self) -> bool:
-        return self._bytes >= TEXT_BATCH_BYTES or self.size >= 8192
-
-    def add(self, text: bytes, where: str, problem: str = "") -> None:
+    def add(self, text: bytes, where: str, problem: str) -> None:
         """Take the next object; with a `problem`, the text is no row, and that is why."""
         row: dict[str, Raw] = {}
         try:
@@ -98,16 +101,16 @@ class CellBuilder:
             column.append(None if cell == b"null" else cell)
         self.size += 1
         self._bytes += len(text)
+        self.full = self._bytes >= TEXT_BATCH_BYTES or self.size >= MOST_ROWS
         if len(row) < len(self._cells):
             for column in self._cells.values():
                 if len(column) < self.size:
                     column.append(None)
 
     def take(self) -> pa.RecordBatch:
+        """The batch of all objects; the next one takes a builder of its own."""
         columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
-        batch = make_batch(columns, self._problems, self.size, self._lines)
-        self._clear()
-        return batch
+        return make_batch(columns, self._problems, self.size, self._lines)
 
 
 class _NoRow(Exception):

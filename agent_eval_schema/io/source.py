@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import is_hidden
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.text.privacy import without_quoting
+from agent_eval_schema.text.privacy import may_quote, without_quoting
 
 BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
@@ -25,6 +25,37 @@ MAX_BATCH_ROWS = 8_192
 
 HEAD_START_BYTES = 128 << 20
 """What a process checks, about, in the half second that another one takes to start."""
+
+
+_UNREAD: Any = object()
+
+
+class Batches:
+    """Batches that are read as often as needed. Who looks at the first one does not open the data once more: the next
+    reading goes on behind it."""
+
+    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self._read = read
+        self._head: pa.RecordBatch | None = _UNREAD
+        self._rest: Iterator[pa.RecordBatch] = iter(())
+        self._quotes = True
+
+    def head(self) -> pa.RecordBatch | None:
+        """The first batch, None if there is none."""
+        if not self._is_ahead():
+            self._rest, self._quotes = self._read(), may_quote()
+            self._head = next(self._rest, None)
+        return self._head
+
+    def _is_ahead(self) -> bool:
+        """Whether there is a head; notes on one that was read while cells could be quoted may quote them."""
+        return self._head is not _UNREAD and self._quotes == may_quote()
+
+    def __call__(self) -> Iterator[pa.RecordBatch]:
+        if not self._is_ahead():
+            return self._read()
+        head, self._head = self._head, _UNREAD  # which is not kept: it would stay in memory
+        return self._rest if head is None else chain([head], self._rest)
 
 
 class Source(Struct, frozen=True):
@@ -59,6 +90,15 @@ class Source(Struct, frozen=True):
     in_order: bool = False
     remarks: tuple[tuple[Rule, str | None, str, str], ...] = ()
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.batches, Batches):
+            force_setattr(self, "batches", Batches(self.batches))
+
+    def head(self) -> pa.RecordBatch | None:
+        """The first batch, read ahead; None if there is none."""
+        assert isinstance(self.batches, Batches)
+        return self.batches.head()
+
     def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
         unless the kind of file has larger parts (`shares`)."""
@@ -68,15 +108,13 @@ class Source(Struct, frozen=True):
 
     def quoting(self, values: bool) -> Source:
         """The source whose readers quote cells in what they say of them, or do not."""
-        shares = self.shares
-        return (
-            self
-            if values
-            else replace(
-                self,
-                batches=lambda: without_quoting(self.batches()),
-                shares=shares and (lambda share: without_quoting(shares(share))),
-            )
+        if values:
+            return self
+        batches, shares = self.batches, self.shares
+        return replace(
+            self,
+            batches=lambda: without_quoting(batches),
+            shares=shares and (lambda share: without_quoting(lambda: shares(share))),
         )
 
 

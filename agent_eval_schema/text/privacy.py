@@ -10,7 +10,7 @@ variable, because a reader runs in a thread of its own; it is set for a step and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
@@ -35,8 +35,10 @@ def quoting(on: bool) -> Iterator[None]:
         _on.reset(token)
 
 
-def without_quoting(steps: Iterator[T]) -> Iterator[T]:
-    """The same items; while each is made, nothing may be quoted."""
+def without_quoting(read: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """The items that are read; while each is made, nothing may be quoted."""
+    with quoting(False):
+        steps = read()
     while True:
         with quoting(False):
             item = next(steps, None)

@@ -49,18 +49,9 @@ class Derived(Struct, gc=False):
     request_id: str | None = None
     has_retriever: bool = False
     notes: list[Finding] = []
-
-    @property
-    def input_token_count(self) -> int | None:
-        return self.token_counts[0] if self.token_counts else None
-
-    @property
-    def output_token_count(self) -> int | None:
-        return self.token_counts[1] if self.token_counts else None
-
-    @property
-    def total_token_count(self) -> int | None:
-        return self.token_counts[2] if self.token_counts else None
+    input_token_count: int | None = None
+    output_token_count: int | None = None
+    total_token_count: int | None = None
 
 
 def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
@@ -75,6 +66,8 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
     derived.has_retriever = bool(reading.retrievers)
     derived.notes = reading.notes
+    if derived.token_counts is not None:
+        derived.input_token_count, derived.output_token_count, derived.total_token_count = derived.token_counts
     return derived
 
 

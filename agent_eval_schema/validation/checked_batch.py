@@ -32,6 +32,7 @@ from agent_eval_schema.validation.rows import Rows
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     """The checked batch of judged rows."""
     log, values = _named(_switched_off(rows.log, plan.codes), find_format(plan.format).origins), rows.values
+    column = rows.column
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     presence = np.zeros(rows.size, np.uint32)
@@ -41,20 +42,20 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     if rows.derived is not None:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
-    truths = _truths(values["expected_response"], values["expected_facts"])
-    nearness_of, pairs = nearness(values["expected_retrieved_context"], values["retrieved_context"])
+    truths = _truths(column("expected_response"), column("expected_facts"))
+    nearness_of, pairs = nearness(column("expected_retrieved_context"), column("retrieved_context"))
     made = {
         "valid": pa.array(valid),
         "issues": log.to_arrow(),
         "presence": pa.array(presence, pa.uint32()),
-        "id": values["request_id"].texts().cast(pa.string()),
-        "request_hash": _hashes(_asked(values["request"], truths) if any(truths) else truths),
+        "id": column("request_id").texts().cast(pa.string()),
+        "request_hash": _hashes(_asked(column("request"), truths) if any(truths) else truths),
         "truth_hash": _hashes(truths),
-        "copied": _copied(values["expected_response"], values["response"]),
+        "copied": _copied(column("expected_response"), column("response")),
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
         "derived": pa.array(rows.filled, pa.uint32()),
-        **{name: _numbers(values[column], read) for name, (column, read) in _FIGURES.items()},
+        **{name: _numbers(column(of), read) for name, (of, read) in _FIGURES.items()},
         "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
         if plan.beside_traces
         else pa.nulls(rows.size, pa.bool_()),
@@ -71,17 +72,17 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
                 verdict.append(array)
                 fields.append(field)
     batch = pa.RecordBatch.from_arrays(verdict, schema=pa.schema(fields))
-    return batch.replace_schema_metadata({"columns": json.dumps(_column_names(rows, plan))})
+    return batch.replace_schema_metadata({"columns": json.dumps(_column_names(rows.batch.schema, plan))})
 
 
-def _column_names(rows: Rows, plan: Plan) -> list[str]:
+def _column_names(schema: pa.Schema, plan: Plan) -> list[str]:
     """The columns that the data set has, of which a word may be said. A frame of search_traces has columns of its
     own, which are no surprise."""
     form = find_format(plan.format)
     if form.knows_columns:
         return []
     known = form.own_columns
-    return [f.name for f in rows.batch.schema if not is_hidden(f) and f.name not in known]
+    return [f.name for f in schema if not is_hidden(f) and f.name not in known]
 
 
 def _switched_off(log: IssueLog, codes: frozenset[str]) -> IssueLog:

@@ -17,7 +17,7 @@ from agent_eval_schema.validation.rows import Rows
 def note_empty_lists(rows: Rows) -> None:
     """Lists that are there and say nothing where something was expected."""
     for name, rule, noun in _EMPTY:
-        column = rows.values[name]
+        column = rows.column(name)
         for row in np.flatnonzero(column.given() & ~column.filled()).tolist():
             rows.log.add(rule, row, name, f"expected at least one {noun}, got an empty list")
 
@@ -31,7 +31,7 @@ _EMPTY = (
 
 def look_at_tags(rows: Rows) -> None:
     """The tags that mlflow leaves out or cuts, with no more than a line in its log."""
-    for row, tags in enumerate(rows.values["tags"]):
+    for row, tags in enumerate(rows.column("tags")):
         for name, value in tags.items() if isinstance(tags, dict) else ():
             if (why := _refused(name, value)) is not None:
                 rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
@@ -65,11 +65,11 @@ begin with `mlflow.` are stored as they come."""
 
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace."""
-    traced = rows.values["trace"]
-    for row in np.flatnonzero(rows.values["request"].missing()).tolist():
+    traced = rows.column("trace")
+    for row in np.flatnonzero(rows.column("request").missing()).tolist():
         if row not in rows.unread and traced[row] is not FAILED:
             _note_missing(rows, row, ("request",), requests.MISSING_REQUEST, "expected a request, got none")
-    for row in np.flatnonzero(rows.values["response"].missing()).tolist() if rows.outputs == "provided" else ():
+    for row in np.flatnonzero(rows.column("response").missing()).tolist() if rows.outputs == "provided" else ():
         if traced[row] is None and row not in rows.unread:
             message = "expected a response or a trace, got neither"
             _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
@@ -88,7 +88,7 @@ def _meant(rows: Rows, wrong: str) -> str:
 
 def forbid_two_truths(rows: Rows) -> None:
     """expected_response and expected_facts: at most one."""
-    both = rows.values["expected_response"].given() & rows.values["expected_facts"].filled()
+    both = rows.column("expected_response").given() & rows.column("expected_facts").filled()
     for row in np.flatnonzero(both).tolist():
         message = "expected at most one of expected_response and expected_facts, got both"
         rows.log.add(expectations.BOTH_RESPONSE_AND_FACTS, row, "expected_response", message)
@@ -106,7 +106,7 @@ _END = 120
 
 def look_at_ground_truth(rows: Rows) -> None:
     """The signs of seed 003 that expected_response was copied rather than written."""
-    truths, answers = rows.values["expected_response"].texts(), rows.values["response"].texts()
+    truths, answers = rows.column("expected_response").texts(), rows.column("response").texts()
     size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
     long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
     signs: dict[int, list[str]] = {}
@@ -115,7 +115,7 @@ def look_at_ground_truth(rows: Rows) -> None:
     for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
         times = size[row].as_py() // max(answer_size[row].as_py(), 1)
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
-    for row in rows.values["retrieved_context"].rows_holding(truths, long):
+    for row in rows.column("retrieved_context").rows_holding(truths, long):
         signs.setdefault(row, []).append("it stands word for word in a retrieved document")
     for row in _rows_where(_polite(truths)):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")

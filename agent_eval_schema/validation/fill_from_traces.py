@@ -21,7 +21,7 @@ from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_cal
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import traces as trace_rules
 from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
-from agent_eval_schema.schema import Document
+from agent_eval_schema.schema import COLUMNS, Document
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -32,11 +32,9 @@ from agent_eval_schema.validation.rows import BIT_OF, Rows
 
 def read_traces(rows: Rows) -> None:
     """Decode the traces and derive what they say; a trace that cannot be read is an issue of the trace column."""
-    at = rows.batch.schema.get_field_index("trace")
-    if at < 0:
+    if "trace" not in rows.batch.schema.names:
         return
-    column = simplified(rows.batch.column(at))
-    cells = _trace_texts(rows.batch, column, at)
+    cells = _trace_texts(rows.batch)
     rows.derived = [None] * rows.size
     values = rows.writable("trace")
     states: list[bool | None] = [None] * rows.size
@@ -60,25 +58,23 @@ _COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_c
 
 def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
     """The traces' JSON texts of a batch."""
-    at = batch.schema.get_field_index("trace")
-    if at < 0:
+    if "trace" not in batch.schema.names:
         return [None] * batch.num_rows
-    found = _trace_texts(batch, simplified(batch.column(at)), at)
+    found = _trace_texts(batch)
     return [t if t is None or isinstance(t, str) else bytes(t).decode("utf-8", "replace") for t in found]
 
 
-def _trace_texts(batch: pa.RecordBatch, column: pa.Array, at: int) -> Sequence[str | memoryview | None]:
+def _trace_texts(batch: pa.RecordBatch) -> Sequence[str | memoryview | None]:
     """The traces' JSON texts: an object is its JSON, a text is what it says."""
-    if is_text(column.type) and not is_json_column(batch.schema.field(at)):
-        return text_views(column)
+    at = batch.schema.get_field_index("trace")
+    if not is_json_column(batch.schema.field(at)):
+        column = simplified(batch.column(at))
+        if is_text(column.type):
+            return text_views(column)
     cells = read_cells(batch, "trace")
     assert cells is not None
-    return [_unquoted(t) if t is not None and t[0] == '"' else t for t in cells.texts]
-
-
-def _unquoted(text: str) -> str:
-    value = jsontext.parse_leniently(text)
-    return value if isinstance(value, str) else text
+    inner = [jsontext.parse_leniently(t) if t is not None and t[0] == '"' else t for t in cells.texts]
+    return [v if v is None or isinstance(v, str) else t for v, t in zip(inner, cells.texts, strict=True)]
 
 
 def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
@@ -87,23 +83,7 @@ def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
         rows.log.add(note.rule, row, "trace", note.message, path=f"trace.{note.path}" if note.path else "trace")
 
 
-_FROM_TRACE = {
-    name: attrgetter(name)
-    for name in (
-        "request",
-        "request_id",
-        "response",
-        "retrieved_context",
-        "predicted_trajectory",
-        "input_token_count",
-        "output_token_count",
-        "total_token_count",
-        "latency_seconds",
-        "failure",
-        "error",
-        "session_id",
-    )
-}
+_FROM_TRACE = {name: attrgetter(name) for name in COLUMNS if name in Derived.__struct_fields__}
 _NOTHING_SAID = Derived()
 
 LEFT_TO_TRACES = frozenset(["trace", *_FROM_TRACE]) - {"request", "request_id", "response"}
@@ -116,7 +96,7 @@ def leave_to_traces(rows: Rows) -> None:
         if name == "trace" or None not in rows.trace_states:
             del rows.values[name]
         else:
-            pairs = zip(rows.values[name], rows.trace_states, strict=True)
+            pairs = zip(rows.column(name), rows.trace_states, strict=True)
             rows.values[name] = ListColumn(value if state is None else None for value, state in pairs)
 
 
@@ -124,39 +104,45 @@ def fill_from_traces(rows: Rows) -> None:
     """What a column holds wins over what its trace says; an absent cell is filled."""
     if rows.derived is None:
         return
-    _judge_missing_uris(rows)
-    _note_disagreements(rows)
-    _note_derived_requests(rows)
-    _drop_notes_of_given_contexts(rows)
-    said = [d or _NOTHING_SAID for d in rows.derived]
+    if _CONTEXT in rows.values:
+        _judge_missing_uris(rows)
+    if not rows.values.keys().isdisjoint(_COMPARED):
+        _note_disagreements(rows)
+    if _CONTEXT in rows.values:
+        _drop_notes_of_given_contexts(rows)
+    told = [d or _NOTHING_SAID for d in rows.derived]
     for name, read in _FROM_TRACE.items():
-        _fill(rows, name, list(map(read, said)))
-    _fill_expectations(rows)
-    for row, derived in enumerate(rows.derived):
-        _log_notes(rows, row, derived.notes if derived else ())
+        found = list(map(read, told))
+        if found.count(None) < len(found):
+            _fill(rows, name, found)
+    if any([d.expectations for d in told]):
+        _fill_expectations(rows)
+    for row, derived in enumerate(told):
+        if derived.notes:
+            _log_notes(rows, row, derived.notes)
 
 
 def _fill(rows: Rows, name: str, derived: Values) -> None:
-    if derived.count(None) == len(derived):
-        return
-    given = rows.values.get(name)
-    if given is None:
+    filled = np.array([v is not None for v in derived], bool)
+    if name not in rows.values:
         rows.values[name] = ListColumn(derived)
-        rows.filled |= np.array([v is not None for v in derived]).astype(np.uint32) * BIT_OF[name]
-        return
-    if not given.missing().any():
-        return  # nothing to fill: a column can stay in Arrow
-    values, bit = rows.writable(name), BIT_OF[name]
-    for row, value in enumerate(derived):
-        if value is not None and values[row] is None:
-            values[row] = value
-            rows.filled[row] |= bit
+    else:
+        filled &= rows.values[name].missing()
+        if not filled.any():
+            return  # nothing to fill: a column can stay in Arrow
+        values = rows.writable(name)
+        for row in np.flatnonzero(filled).tolist():
+            values[row] = derived[row]
+    rows.filled |= filled * BIT_OF[name]
+    if name == "request" and rows.format == "databricks":
+        for row in np.flatnonzero(filled).tolist():
+            rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
 
 
 def _judge_missing_uris(rows: Rows) -> None:
     """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
     of traces can be read again."""
-    given = rows.values[_CONTEXT]
+    given = rows.column(_CONTEXT)
     for row, documents in enumerate(given if isinstance(given, ListColumn) else ()):
         uris = None if documents is None or documents is FAILED else _uris(documents)
         if uris is None or None not in uris:
@@ -175,14 +161,6 @@ def _judge_missing_uris(rows: Rows) -> None:
 _CONTEXT = "retrieved_context"
 
 
-def _note_derived_requests(rows: Rows) -> None:
-    if rows.format != "databricks":
-        return
-    for row, (given, derived) in enumerate(zip(rows.values["request"], rows.derived or (), strict=True)):
-        if given is None and derived is not None and derived.request is not None:
-            rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
-
-
 def _drop_notes_of_given_contexts(rows: Rows) -> None:
     given = rows.values.get("retrieved_context")
     for row, derived in enumerate(rows.derived or () if given else ()):
@@ -196,8 +174,6 @@ def _drop_notes(derived: Derived, field: str) -> None:
 
 
 def _fill_expectations(rows: Rows) -> None:
-    if not any(d is not None and d.expectations for d in rows.derived or ()):
-        return
     for row, derived in enumerate(rows.derived or ()):
         if derived is None or not derived.expectations:
             continue
@@ -217,7 +193,7 @@ def _fill_expectations(rows: Rows) -> None:
 def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
     if (
-        other and rows.values[other][row] is not None
+        other and rows.column(other)[row] is not None
     ):  # the row's own ground truth wins over the trace's, in either form
         if rows.filled[row] & BIT_OF[other]:
             message = f"left out: the trace has {other} too, and at most one of the two counts"
@@ -253,8 +229,6 @@ def _typed(name: str, value: Any, path: str) -> Typed:
 
 def _note_disagreements(rows: Rows) -> None:
     """A trace that was joined to the wrong row shows in another request, answer or set of documents."""
-    if not any(name in rows.values for name in _COMPARED):
-        return
     for row, derived in enumerate(rows.derived or ()):
         if derived is None:
             continue

@@ -20,7 +20,7 @@ from agent_eval_schema.runtime.gc_pause import without_collector
 from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.rows import Columns, Rows
+from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import STEPS, STEPS_OF_OTHER_ROWS
 
 
@@ -46,18 +46,13 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 
     A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
     """
-    with quoting(plan.values):
-        return _check_batch(batch, plan)
-
-
-def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     rows: Rows | None = None
     try:
-        with without_collector():
+        with quoting(plan.values), without_collector():
             spec = find_format(plan.format)
             rows = Rows(spec.read(batch), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
-                if not step.columns or rows.have(step.columns):
+                if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)
             checked = assemble(rows, plan)
             rows = None  # what it holds goes before the collector comes
@@ -66,8 +61,9 @@ def _check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
         if batch.num_rows > 1:
             half = batch.num_rows // 2
             parts = (batch.slice(0, half), batch.slice(half))
-            return one_batch([_check_batch(part, plan) for part in parts])
-        return assemble(_broken(rows or Rows(batch, plan), error), plan)
+            return one_batch([check_batch(part, plan) for part in parts])
+        with quoting(plan.values):
+            return assemble(_broken(rows or Rows(batch, plan), error), plan)
 
 
 def _broken(rows: Rows, error: Exception) -> Rows:
@@ -77,5 +73,5 @@ def _broken(rows: Rows, error: Exception) -> Rows:
         frame = frame.tb_next
     name = frame.tb_frame.f_code.co_name if frame else "a rule"
     rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error_text(error)}")
-    rows.values, rows.derived = Columns(rows.size), None
+    rows.values, rows.derived = {}, None
     return rows

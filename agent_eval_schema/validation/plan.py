@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
 from typing import Literal
 
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.registry import detect, find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
@@ -51,14 +51,18 @@ def make_plan(
     if outputs not in ("auto", "provided", "generated"):
         raise EvalSetError(f"outputs must be provided, generated or auto, got {outputs!r}")
     codes = chosen(select, ignore)
-    batches = source.batches()
-    first = next(batches, None)
-    chosen_format, reason = (find_format(format), "as asked") if format != "auto" else detect(first)
+    head = source.head()
+    chosen_format, reason = (
+        (find_format(format), "as asked")
+        if format != "auto"
+        else detect([] if head is None else column_names(head.schema))
+    )
     if outputs == "auto":
         has_output = partial(_has_output, chosen_format.name)
-        head = [] if first is None else [first]
-        remote = source.remote
-        found = remote.any(has_output) if remote else any(has_output(b) for b in chain(head, batches))
+        if source.remote is not None:
+            found = source.remote.any(has_output)
+        else:  # mostly the head tells, and the data need not be opened again
+            found = head is not None and (has_output(head) or any(map(has_output, source.batches())))
         outputs = "provided" if found else "generated"
     return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason, values=values)
 

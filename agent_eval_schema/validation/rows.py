@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from agent_eval_schema.cells.notes import NOTES, IssueLog, has_notes
+from agent_eval_schema.cells.notes import PLAIN, IssueLog, hidden_names, plain_requests
 from agent_eval_schema.decoding.values import FAILED, Column, ListColumn
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.schema import COLUMNS
@@ -18,19 +18,11 @@ BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
 """One bit a canonical column: `Rows.filled` says with them which fields of a row were taken from its trace."""
 
 
-class Columns(dict[str, Column]):
-    """The decoded columns by name. One that is not there reads as a column without cells."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
-
-    def __missing__(self, name: str) -> Column:
-        return ListColumn([None] * self._size)
-
-
 class Rows:
-    """The rows of a batch: their decoded columns (`values`) and the issues found so far."""
+    """The rows of a batch: their decoded columns (`values`) and the issues found so far.
+
+    `names` are the columns of the batch, with what is hidden in it.
+    """
 
     def __init__(self, batch: pa.RecordBatch, plan: Plan) -> None:
         self.batch = batch
@@ -41,23 +33,25 @@ class Rows:
         self.beside_traces = plan.beside_traces
         self.columns_of_traces = plan.columns and not plan.beside_traces
         self.log = IssueLog(self.size)
-        self.values = Columns(self.size)
+        self.values: dict[str, Column] = {}
+        self._no_cells = ListColumn([None] * self.size)
         self.derived: list[Derived | None] | None = None
         self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
         self.unread_cells: dict[str, list[int]] = {}
         self.filled = np.zeros(self.size, np.uint32)
-        self._names = {*batch.schema.names, *([NOTES] if has_notes(batch.schema) else ())}
+        self.names = {*batch.schema.names, *hidden_names(batch.schema)}
+        self.plain = plain_requests(batch) if PLAIN in self.names else []
         self.misspelt = {right: wrong for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
 
-    def have(self, names: Iterable[str]) -> bool:
-        """Whether there is one of these columns, decoded already or in the batch."""
-        return any(name in self.values or name in self._names for name in names)
+    def column(self, name: str) -> Column:
+        """The decoded column, without any cell if there is none."""
+        return self.values.get(name, self._no_cells)
 
     def writable(self, name: str) -> ListColumn:
         """The decoded column as Python values, made if there is none."""
-        column = self.values[name]
-        if name not in self.values or not isinstance(column, ListColumn):
+        column = self.column(name)
+        if column is self._no_cells or not isinstance(column, ListColumn):
             column = self.values[name] = ListColumn(column)
         return column
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import NOTES, is_unread, notes_on, plain_requests
+from agent_eval_schema.cells.notes import NOTES, is_unread, notes_on
 from agent_eval_schema.decoding.arrow_columns import DocumentColumn
 from agent_eval_schema.decoding.columns import decode_column, documents_of_trace, native_values
 from agent_eval_schema.decoding.requests import decode_requests
@@ -95,10 +95,6 @@ _CONTEXTS = ("expected_retrieved_context", "retrieved_context")
 Decoded = Column | list[Any]
 
 
-def _decode_request(_: str, cells: Cells, rows: Rows) -> Decoded:
-    return decode_requests(cells, rows.nests, rows.log, plain_requests(rows.batch))
-
-
 def _decode_context(name: str, cells: Cells, rows: Rows) -> Decoded:
     has_traces = "trace" in rows.batch.schema.names
     return decode_column(name, cells, rows.log, documents_of_trace if has_traces else None)
@@ -109,7 +105,7 @@ def _decode(name: str, cells: Cells, rows: Rows) -> Decoded:
 
 
 _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
-    "request": _decode_request,
+    "request": lambda _, cells, rows: decode_requests(cells, rows.nests, rows.log, rows.plain),
     "response": lambda _, cells, rows: decode_response(cells, rows.log),
     **dict.fromkeys(TEXT_COLUMNS, lambda name, cells, rows: decode_text(name, cells, rows.log)),
     "retrieved_context": _decode_context,

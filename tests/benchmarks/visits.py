@@ -2,13 +2,14 @@
 
     python -m tests.benchmarks visits
 
-A call is a visit if one of its arguments holds the cell: its text, its bytes, a value decoded from it, or a container
-of these (an array, a batch, a column, the rows of a batch). Private functions and generators count like all others;
-a generator is counted when it is started, not each time it goes on.
+A function is visited if one of its arguments holds the cell: its text, its bytes, a value decoded from it, or a
+container of these (an array, a batch, a column, the rows of a batch); it counts once, however often it is called.
+Private functions, methods and generators count like all others, comprehensions and lambdas do not.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 import tempfile
@@ -64,6 +65,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from value.values()
     elif isinstance(value, list | tuple | set | frozenset):
         yield from value
+    elif type(value).__name__ in ("Source", "Batches"):
+        return  # the whole data, which is not in anybody's hands yet
     elif isinstance(value, msgspec.Struct):
         yield from (getattr(value, name) for name in value.__struct_fields__)
     elif type(value).__module__.startswith(PACKAGE):
@@ -75,12 +78,17 @@ def visits(column: str) -> Counter[str]:
     from agent_eval_schema import validate_eval_set
 
     found: Counter[str] = Counter()
+    resumed: dict[int, FrameType] = {}
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
         module = frame.f_globals.get("__name__", "")
         code = frame.f_code
-        if event != "call" or not module.startswith(PACKAGE) or frame.f_lasti > 0 or code.co_name.startswith("<"):
+        if event != "call" or not module.startswith(PACKAGE) or code.co_name.startswith("<"):
             return
+        if code.co_flags & inspect.CO_GENERATOR:
+            if id(frame) in resumed:
+                return
+            resumed[id(frame)] = frame
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if any(holds(frame.f_locals.get(name)) for name in names):
             found[f"{module.removeprefix(PACKAGE + '.')}.{code.co_qualname}"] += 1
@@ -105,6 +113,6 @@ def visits(column: str) -> Counter[str]:
 if __name__ == "__main__":
     for column in rows():
         found = visits(column)
-        print(f"{column}: {found.total()} visits of {len({n.rpartition('.')[0] for n in found})} places")
+        print(f"{column}: {len(found)} functions in {found.total()} calls")
         for name, count in found.items():
             print(f"  {count:3} {name}")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
-from agent_eval_schema.cells.notes import Notes, is_hidden, reading_problems, with_notes
+from agent_eval_schema.cells.notes import Notes, column_names, is_hidden, reading_problems, with_notes
 from agent_eval_schema.formats.ces import golden, inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of, findings_of, name_of
 from agent_eval_schema.formats.ces.golden_reader import CellFinding, GoldenReader
@@ -147,10 +147,10 @@ _Chunk = tuple[pa.RecordBatch, list[str], list[Fields], list[int] | None]
 def _header(source: Source) -> list[str]:
     """The columns; of rows that are objects, each of which may bring its own, those of all."""
     if source.kind == "csv":
-        first = next(source.batches(), None)
+        first = source.head()
         if first is None:  # no row: the header is all there is
             return csv_columns(source.path) if source.path is not None else []
-        return [f.name for f in first.schema if not is_hidden(f)]
+        return column_names(first.schema)
     return list(schema_of(source.kind, source.batches()).names)
 
 
@@ -165,7 +165,7 @@ def _chunks(source: Source, header: list[str]) -> Iterator[_Chunk]:
 
 
 def _rows(batch: pa.RecordBatch, header: list[str]) -> list[Fields]:
-    columns = [_texts(read_cells(batch, name) or Cells(True, strings=[]), batch.num_rows) for name in header]
+    columns = [_texts(read_cells(batch, name) or Cells(True, []), batch.num_rows) for name in header]
     rows: list[Fields] = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
     for row in reading_problems(batch):
         rows[row] = None

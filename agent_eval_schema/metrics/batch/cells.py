@@ -107,7 +107,7 @@ def _is_unreadable(texts: pa.Array) -> bool:
 def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> Calls:
     """The trajectories of cells that failed: the rules say what is wrong; what only earns a warning has its calls."""
     apart = IssueLog(len(rows))
-    values = decode_column(name, Cells(cells.json, strings=cells.texts.take(pa.array(rows)).to_pylist()), apart)
+    values = decode_column(name, Cells(cells.json, cells.texts.take(pa.array(rows)).to_pylist()), apart)
     for i, note in zip(apart.rows, apart.notes, strict=True):
         log.rows.append(int(rows[i]))
         log.notes.append(note)

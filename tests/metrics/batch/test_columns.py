@@ -284,7 +284,7 @@ def test_what_is_not_looked_into_is_as_good_as_what_is(texts: list[str], same: b
 
 def assert_read_as_decoded(pair: Pair, texts: list[str], *, names: bool = False) -> None:
     """Each prediction is there if its text can be decoded, and has as many calls; of the same tools, if asked for."""
-    values = decode_column(PREDICTED, Cells(False, strings=texts), IssueLog(len(texts)))
+    values = decode_column(PREDICTED, Cells(False, texts), IssueLog(len(texts)))
     assert pair.predicted.states.tolist() == [UNREADABLE if value is FAILED else GIVEN for value in values]
     assert pair.predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
     if names:
