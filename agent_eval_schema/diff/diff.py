@@ -20,7 +20,10 @@ from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import Comparison
 from agent_eval_schema.diff.examples import NAMING, asked, issues_among, summarize
 from agent_eval_schema.diff.snapshot import Snapshot
+from agent_eval_schema.render.diff.html import diff_inline, diff_page
+from agent_eval_schema.render.diff.json import diff_json
 from agent_eval_schema.render.diff.summary import DiffSummary, IssueChange, MetricChange
+from agent_eval_schema.render.diff.text import diff_text
 from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report, issues_frame
@@ -176,25 +179,17 @@ class Diff(Shown):
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
         """The comparison as it is printed in a terminal, with the metrics of a system (or of `"all"`)."""
-        from agent_eval_schema.render.diff.text import diff_text
-
         return diff_text(self.review, color=color, width=width, system=system)
 
     def to_json(self) -> str:
         """The comparison as versioned JSON (see render/diff/json.py)."""
-        from agent_eval_schema.render.diff.json import diff_json
-
         return diff_json(self.review)
 
     def to_html(self) -> str:
         """The comparison as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
-        from agent_eval_schema.render.diff.html import diff_page
-
         return diff_page(self.review)
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.diff.html import diff_inline
-
         return diff_inline(self.review)
 
     def __repr__(self) -> str:
