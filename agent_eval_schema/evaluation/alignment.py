@@ -18,12 +18,12 @@ from difflib import SequenceMatcher
 from itertools import zip_longest
 
 from agent_eval_schema.metrics.trajectory import call_ids
-from agent_eval_schema.render.result.summary import EXTRA, MATCHED, MISSING, MOVED, Line, Side
+from agent_eval_schema.render.result.summary import EXTRA, MATCHED, MISSING, MOVED, CallPair, ShownCall
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
 
 
-def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[Line]:
+def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[CallPair]:
     """The lines, in the order of both."""
     ids = call_ids([predicted, reference])
     blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
@@ -36,26 +36,26 @@ def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> lis
     moved = left[0] & left[1]
     moves = (Counter(moved), Counter(moved))
 
-    def side(calls: Sequence[ToolCall], which: int, at: int, in_order: bool) -> Side:
+    def side(calls: Sequence[ToolCall], which: int, at: int, in_order: bool) -> ShownCall:
         number = ids[which][at]
         mark = MATCHED
         if not in_order:
             mark = MOVED if moves[which][number] > 0 else (EXTRA, MISSING)[which]
             moves[which][number] -= 1
-        return Side(calls[at].tool_name, jsontext.encode(calls[at].tool_input or {}).decode(), mark)
+        return ShownCall(calls[at].tool_name, jsontext.encode(calls[at].tool_input or {}).decode(), mark)
 
     lines = []
     for kind, a, b, c, d in blocks:
         left_sides = [side(predicted, 0, at, kind == "equal") for at in range(a, b)]
         right_sides = [side(reference, 1, at, kind == "equal") for at in range(c, d)]
-        lines += [Line(*pair) for pair in _beside(left_sides, right_sides)]
+        lines += [CallPair(*pair) for pair in _beside(left_sides, right_sides)]
     return lines
 
 
-def _beside(left: list[Side], right: list[Side]) -> list[tuple[Side | None, Side | None]]:
+def _beside(left: list[ShownCall], right: list[ShownCall]) -> list[tuple[ShownCall | None, ShownCall | None]]:
     """Calls of one tool on one line, as far as the order allows; the others below each other."""
     tools, others = ([s.tool for s in side] for side in (left, right))
-    pairs: list[tuple[Side | None, Side | None]] = []
+    pairs: list[tuple[ShownCall | None, ShownCall | None]] = []
     for kind, a, b, c, d in SequenceMatcher(None, tools, others, autojunk=False).get_opcodes():
         if kind == "equal":
             pairs += zip_longest(left[a:b], right[c:d])

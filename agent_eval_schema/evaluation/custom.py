@@ -10,12 +10,10 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.evaluation.runner import error_line
-from agent_eval_schema.evaluation.table import Measured, Row, Table
+from agent_eval_schema.evaluation.table import Measured, Table
 from agent_eval_schema.io.records import is_absent
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# metrics of one's own
 class CustomMetric(Struct, frozen=True):
     """A metric of one's own.
 
@@ -25,7 +23,7 @@ class CustomMetric(Struct, frozen=True):
     """
 
     name: str
-    metric_function: Callable[[Row], Mapping[str, Any] | float]
+    metric_function: Callable[[dict[str, Any]], Mapping[str, Any] | float]
 
 
 def measure_custom(metric: CustomMetric, table: Table) -> Measured:
@@ -38,7 +36,7 @@ def measure_custom(metric: CustomMetric, table: Table) -> Measured:
     return Measured(columns, Counter(why for _, why in found if why))
 
 
-def _custom_row(metric: CustomMetric, row: Row) -> tuple[dict[str, Any], str]:
+def _custom_row(metric: CustomMetric, row: dict[str, Any]) -> tuple[dict[str, Any], str]:
     try:
         given = metric.metric_function(row)
         given = given if isinstance(given, Mapping) else {metric.name: given}

@@ -1,6 +1,6 @@
-"""The rows of a data set as metrics read them: checked, under the names that metrics know, a batch at a time.
+"""The rows of a dataset as metrics read them: validated, under the names that metrics use, a batch at a time.
 
-    batch ──check──▶ canonical columns ──those that the metrics read──▶ Given (values, trajectories, what is wrong)
+    batch ──check──▶ canonical columns ──those that the metrics read──▶ EvalInputs (values, trajectories, issues)
           └────────▶ the cells as they came ────────────────────────────┘ (frame)
 
 What columns are called where: `prompt` or the canonical request; `reference` or expected_response; response,
@@ -24,8 +24,8 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.findings import issues_of
 from agent_eval_schema.evaluation.judges import PointwiseMetric
-from agent_eval_schema.evaluation.metrics import Metric
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
+from agent_eval_schema.evaluation.task_metrics import TaskMetric
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
@@ -50,7 +50,7 @@ _CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
 """Whether a request is there and well formed is not asked here: a prompt may stand in its place."""
 
 
-class Given(Struct):
+class EvalInputs(Struct):
     """Some rows: their cells as they came, the columns that metrics read (None where absent), both trajectories as
     Arrow has them, and what is wrong with the cells that are read."""
 
@@ -78,7 +78,7 @@ def _left_out(row: int) -> Issue:
     return Issue(None, None, None, None, LEFT_OUT.code, LEFT_OUT.name, LEFT_OUT.severity, message, LEFT_OUT.hint)
 
 
-def columns_read(metrics: Iterable[Metric]) -> frozenset[str]:
+def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
     """The columns of READ whose values these metrics want; those that compare trajectories take them from Arrow."""
     found: set[str] = set()
     for metric in metrics:
@@ -90,7 +90,7 @@ def columns_read(metrics: Iterable[Metric]) -> frozenset[str]:
 
 def input_parts(
     source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
-) -> Iterator[Given]:
+) -> Iterator[EvalInputs]:
     """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
     run (`ran`), its trajectories take the place of those in the data. `trajectories` says that some are compared."""
     plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
@@ -130,17 +130,17 @@ def _prompt(request: Any) -> Any:
     return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
 
 
-def _given(frame: pd.DataFrame, values: dict[str, list[Any]], calls: pa.RecordBatch, log: IssueLog) -> Given:
+def _given(frame: pd.DataFrame, values: dict[str, list[Any]], calls: pa.RecordBatch, log: IssueLog) -> EvalInputs:
     """A column that the data itself calls prompt, or reference, comes before the canonical one."""
     for name in _CANONICAL:
         if name in values and name in frame.columns:
             values[name] = [None if is_absent(v) else v for v in frame[name].tolist()]
-    return Given(frame, values, calls, log)
+    return EvalInputs(frame, values, calls, log)
 
 
 def _joined(
     parts: list[tuple[dict[str, list[Any]], pa.RecordBatch, IssueLog]], source: Source, reads: Collection[str]
-) -> Given:
+) -> EvalInputs:
     log, values = IssueLog(0), {name: list[Any]() for name in READ if name in reads}
     for columns, _, found in parts:
         for name, column in columns.items():

@@ -24,12 +24,11 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.issues import Severity
+from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
-
-PREDICTED = "predicted_trajectory"
 
 
 class Answer(Struct):

@@ -14,21 +14,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from agent_eval_schema.evaluation.inputs import Given
+from agent_eval_schema.evaluation.inputs import EvalInputs
 from agent_eval_schema.evaluation.journal import Finished, Journal
 from agent_eval_schema.evaluation.outputs import read_output
-from agent_eval_schema.evaluation.runner import Outcome, run_all
+from agent_eval_schema.evaluation.runner import CallOutcome, run_all
 from agent_eval_schema.runtime.progress import Progress
 
 OPEN = 2
 """Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
 
-Done = Callable[[Given, list[Finished]], None]
+Done = Callable[[EvalInputs, list[Finished]], None]
 
 
 def run_parts(
     call: Callable[[Any], Any],
-    parts: Iterable[Given],
+    parts: Iterable[EvalInputs],
     journal: Journal,
     done: Done,
     so_far: Progress,
@@ -47,7 +47,7 @@ def run_parts(
 class _Part(Struct):
     """Some rows, the number of the first of them, what became of each, and how many are left."""
 
-    given: Given
+    given: EvalInputs
     start: int
     answers: list[Finished | None]
     left: int
@@ -57,7 +57,7 @@ class _Window:
     """The open parts: gives the rows that are to be asked, takes in what became of them, and hands on parts that are
     done."""
 
-    def __init__(self, parts: Iterable[Given], journal: Journal, done: Done, so_far: Progress) -> None:
+    def __init__(self, parts: Iterable[EvalInputs], journal: Journal, done: Done, so_far: Progress) -> None:
         self.prompts = 0
         self._parts, self._journal, self._done, self._so_far = parts, journal, done, so_far
         self._open: deque[_Part] = deque()
@@ -102,7 +102,7 @@ class _Window:
             self._done(part.given, answers)
 
 
-def _finished(outcome: Outcome) -> Finished:
+def _finished(outcome: CallOutcome) -> Finished:
     if outcome.error is not None:
         return Finished(outcome.row, failed=True, error=outcome.error, trace_id=outcome.trace_id)
     answer = read_output(outcome.value)

@@ -1,6 +1,6 @@
 """Calls an agent on many inputs: several at a time, each within its time, and one that fails costs its own row only.
 
-    inputs ──▶ slot 1: a thread, or a task of the event loop ──▶ Outcome (value or error, seconds, trace)
+    inputs ──▶ slot 1: a thread, or a task of the event loop ──▶ CallOutcome (value or error, seconds, trace)
                slot 2 …                                            in the order in which they end
 
 A thread cannot be killed. A call that does not come back in its time is given up: its row fails, its thread is left
@@ -24,6 +24,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.text.visible import visible
 
 LEFT_BEHIND = 32
@@ -36,7 +37,7 @@ LONGEST_ERROR = 2_000
 """Characters of an error that are kept."""
 
 
-class Outcome(Struct):
+class CallOutcome(Struct):
     """What became of a call: its value, or the text of its error, the seconds that it took, and the mlflow trace that
     it left."""
 
@@ -48,7 +49,7 @@ class Outcome(Struct):
 
 
 Call = Callable[[Any], Any]
-Inbox = queue.SimpleQueue[tuple["Slot", Outcome]]
+Inbox = queue.SimpleQueue[tuple["Slot", CallOutcome]]
 
 
 class Slot(Protocol):
@@ -63,7 +64,7 @@ class Slot(Protocol):
 
 def run_all(
     call: Call, inputs: Iterable[tuple[int, Any] | None], *, max_workers: int = 4, timeout: float | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[CallOutcome]:
     """Call on every (row, input); the outcomes come as they end. `timeout` is in seconds, for each call by itself. An
     input that is None says that there is none before one of the calls has ended.
 
@@ -93,7 +94,7 @@ def run_all(
                     del running[slot]
                     hanging.add(slot)
                     slot.stop()
-                    yield Outcome(row, error=f"no answer within {timeout:g} s: the call was left behind")
+                    yield CallOutcome(row, error=f"no answer within {timeout:g} s: the call was left behind")
                 continue
             if slot in running:
                 del running[slot]
@@ -102,7 +103,7 @@ def run_all(
             else:  # it came back after all, too late for its row
                 hanging.discard(slot)
         for row, _ in filter(None, coming):
-            yield Outcome(row, error=f"not called: {len(hanging)} calls before it hang")
+            yield CallOutcome(row, error=f"not called: {len(hanging)} calls before it hang")
     finally:
         for slot in (*idle, *running):
             slot.stop()
@@ -148,15 +149,15 @@ class _ThreadSlot:
             self._inbox.put((self, contextvars.Context().run(_called, self._call, *job)))
 
 
-def _called(call: Call, row: int, given: Any) -> Outcome:
+def _called(call: Call, row: int, given: Any) -> CallOutcome:
     start = time.perf_counter()
     try:
         value = call(given)
         if inspect.isawaitable(value):
             value = asyncio.run(_awaited(value))
     except BaseException as error:  # an agent may call sys.exit
-        return Outcome(row, error=error_line(error), trace_id=_last_trace())
-    return Outcome(row, value, seconds=time.perf_counter() - start, trace_id=_last_trace())
+        return CallOutcome(row, error=error_line(error), trace_id=_last_trace())
+    return CallOutcome(row, value, seconds=time.perf_counter() - start, trace_id=_last_trace())
 
 
 async def _awaited(value: Any) -> Any:
@@ -198,23 +199,18 @@ def _loop_slots(call: Call, inbox: Inbox, timeout: float | None) -> Callable[[],
 
 
 class _Loop:
-    """An event loop in a thread of its own; it ends with its last slot."""
+    """The event loop of some slots; it ends with the last of them, and never if a call blocks it."""
 
     def __init__(self) -> None:
         self.blocked = False
         self.slots = 0
-        self.loop = asyncio.new_event_loop()
-        threading.Thread(target=self._run, daemon=True, name="agent-eval-schema-loop").start()
-
-    def _run(self) -> None:
-        self.loop.run_forever()
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
-        self.loop.close()
+        self._thread = LoopThread("agent-eval-schema-loop")
+        self.submit = self._thread.submit
 
     def leave(self) -> None:
         self.slots -= 1
         if not self.slots and not self.blocked:
-            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.stop()
 
 
 class _LoopSlot:
@@ -227,7 +223,7 @@ class _LoopSlot:
 
     def start(self, row: int, given: Any) -> None:
         self._busy = True
-        asyncio.run_coroutine_threadsafe(self._one(row, given), self._home.loop)
+        self._home.submit(self._one(row, given))
 
     def stop(self) -> None:
         self._home.blocked |= self._busy
@@ -238,7 +234,7 @@ class _LoopSlot:
         self._busy = False
         self._inbox.put((self, outcome))
 
-    async def _outcome(self, row: int, given: Any) -> Outcome:
+    async def _outcome(self, row: int, given: Any) -> CallOutcome:
         start = time.perf_counter()
 
         async def traced() -> tuple[Any, str | None]:
@@ -250,6 +246,6 @@ class _LoopSlot:
         except BaseException as error:
             late = self._timeout is not None and time.perf_counter() - start >= self._timeout
             if late and isinstance(error, asyncio.TimeoutError):
-                return Outcome(row, error=f"no answer within {self._timeout:g} s: the call was cancelled")
-            return Outcome(row, error=error_line(error), trace_id=_last_trace())
-        return Outcome(row, value, seconds=time.perf_counter() - start, trace_id=trace_id)
+                return CallOutcome(row, error=f"no answer within {self._timeout:g} s: the call was cancelled")
+            return CallOutcome(row, error=error_line(error), trace_id=_last_trace())
+        return CallOutcome(row, value, seconds=time.perf_counter() - start, trace_id=trace_id)

@@ -20,13 +20,13 @@ from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.evaluation.columns import RUN_COLUMNS, column_of
 from agent_eval_schema.evaluation.custom import CustomMetric, measure_custom
 from agent_eval_schema.evaluation.findings import Findings
-from agent_eval_schema.evaluation.inputs import Given, columns_read, input_parts, of_turns, whole_frame
+from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
 from agent_eval_schema.evaluation.judges import PointwiseMetric, measure_pointwise
-from agent_eval_schema.evaluation.metrics import Metric, name_of
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_metric
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.evaluation.table import Measured, Table
+from agent_eval_schema.evaluation.task_metrics import TaskMetric, name_of
 from agent_eval_schema.evaluation.trajectories import (
     ScoredPart,
     TrajectoryMetric,
@@ -108,7 +108,7 @@ def score_dataset(
 
 def score_rows(
     data: Source,
-    metrics: Sequence[Metric],
+    metrics: Sequence[TaskMetric],
     options: TrajectoryOptions,
     format: str,
     screen: Screen | None,
@@ -211,8 +211,8 @@ def _beside(frame: pd.DataFrame, columns: Mapping[str, Numbers], names: Iterable
 # ---------------------------------------------------------------------------------------------------------------------
 # metrics of any kind
 def measure(
-    given: Given,
-    metrics: Sequence[Metric],
+    given: EvalInputs,
+    metrics: Sequence[TaskMetric],
     options: TrajectoryOptions,
     max_workers: int,
     ran: pd.DataFrame | None = None,
@@ -239,7 +239,7 @@ def measure(
     return ScoredPart(columns, given.log, unscored, frame=given.frame)
 
 
-def _measured(metric: Metric, table: Table, max_workers: int) -> Measured:
+def _measured(metric: TaskMetric, table: Table, max_workers: int) -> Measured:
     if isinstance(metric, CustomMetric):
         return measure_custom(metric, table)
     if isinstance(metric, PointwiseMetric):

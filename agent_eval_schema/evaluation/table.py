@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from agent_eval_schema.io.records import is_absent
 
-Row = dict[str, Any]
-
 
 class Table(Struct):
     """What there is to measure: the rows as they will stand in the result, and the columns that metrics read, as plain
@@ -30,7 +28,7 @@ class Table(Struct):
         """Why a metric that reads the column has no score on a row that does not have it."""
         return FAILED_CALL if row in self.failed and column in OUTPUTS else f"the row lacks {column}"
 
-    def rows(self) -> Iterable[Row]:
+    def rows(self) -> Iterable[dict[str, Any]]:
         """The rows as dicts: the table's cells, absent ones None, and what metrics read under its own name."""
         columns = [str(c) for c in self.frame.columns]
         extra = {n: v for n, v in self.values.items() if n not in columns}

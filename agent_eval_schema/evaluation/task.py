@@ -15,15 +15,15 @@ import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.evaluation.columns import RUN_COLUMNS
-from agent_eval_schema.evaluation.inputs import Given, columns_read, input_parts, of_turns
+from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns
 from agent_eval_schema.evaluation.journal import Finished, journal_at
-from agent_eval_schema.evaluation.metrics import Metric, name_of, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.outputs import encode_plain
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.run import run_parts
 from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.score import Scoring, measure, score_rows
 from agent_eval_schema.evaluation.table import OUTPUTS
+from agent_eval_schema.evaluation.task_metrics import TaskMetric, name_of, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import EvalSetError, Issue
@@ -60,7 +60,7 @@ class EvalTask:
     def __init__(
         self,
         dataset: Any,
-        metrics: Iterable[Metric],
+        metrics: Iterable[TaskMetric],
         *,
         duplicates: Duplicates = "membership",
         empty: Empty = "nan",
@@ -127,10 +127,10 @@ class EvalTask:
     ) -> EvalResult:
         source, format, left_out = of_turns(self._source, self._format)
 
-        def parts(reads: Collection[str]) -> Iterator[Given]:
+        def parts(reads: Collection[str]) -> Iterator[EvalInputs]:
             return input_parts(source, format, reads, ran=True, trajectories=bool(self._options.metrics))
 
-        def done(given: Given, answers: list[Finished]) -> None:
+        def done(given: EvalInputs, answers: list[Finished]) -> None:
             ran = _take_answers(given, answers)
             scoring.add(measure(given, self.metrics, self._options, max_workers, ran))
 
@@ -163,7 +163,7 @@ def _nothing_to_ask(left_out: list[Issue]) -> EvalSetError:
     return EvalSetError(f"there is nothing to run the agent on: the data has no prompt and no request{why}")
 
 
-def _take_answers(given: Given, answers: list[Finished]) -> pd.DataFrame:
+def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
     """Put what the agent did into the rows, in the place of what the data had; these columns by themselves."""
     columns: dict[str, list[Any]] = {
         "response": [a.response for a in answers],

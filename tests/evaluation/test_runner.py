@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from agent_eval_schema.evaluation import runner
-from agent_eval_schema.evaluation.runner import Outcome, run_all
+from agent_eval_schema.evaluation.runner import CallOutcome, run_all
 from tests.conftest import ROOT
 
 
-def outcomes(call: Callable[[Any], Any], count: int, **options: Any) -> list[Outcome]:
+def outcomes(call: Callable[[Any], Any], count: int, **options: Any) -> list[CallOutcome]:
     """In the order of the rows; each row once."""
     found = sorted(run_all(call, enumerate(range(count)), **options), key=lambda o: o.row)
     assert [o.row for o in found] == list(range(count))

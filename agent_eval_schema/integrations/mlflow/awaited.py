@@ -5,8 +5,7 @@
 
 mlflow 3.3 to 3.5 do not await an async app (they score the coroutine, or lose the row); 3.17 awaits each call on a loop
 of its own, which clients that the calls share do not survive ("Event loop is closed"). On one loop for all rows an app
-runs as it does in a server. A coroutine keeps the context of the thread that called it, so its spans stand below that
-call's.
+runs as it does in a server, and its spans stand below those of the thread that called it.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ import asyncio
 import functools
 import inspect
 import os
-import threading
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
+
+from agent_eval_schema.runtime.event_loop import LoopThread
 
 TIME_LIMIT = "MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT"
 """mlflow's setting for how many seconds an async app may take for a row; 300, as there."""
@@ -36,24 +35,14 @@ def awaited(app: App | None) -> Iterator[App | None]:
     if app is None:
         yield None
         return
-    started: Future[tuple[asyncio.AbstractEventLoop, Callable[[], None]]] = Future()
-
-    async def until_stopped() -> None:
-        stop = asyncio.Event()
-        started.set_result((asyncio.get_running_loop(), stop.set))
-        await stop.wait()
-
-    thread = threading.Thread(target=lambda: asyncio.run(until_stopped()), name="async app", daemon=True)
-    thread.start()
-    loop, stop = started.result()
+    loop = LoopThread("async app")
     try:
         yield _plain(app, loop)
     finally:
-        loop.call_soon_threadsafe(stop)
-        thread.join(SECONDS_TO_END)
+        loop.stop(SECONDS_TO_END)
 
 
-def _plain(app: App, loop: asyncio.AbstractEventLoop) -> App:
+def _plain(app: App, loop: LoopThread) -> App:
     """A function of the same name and signature, which mlflow asks for; callable objects have no name."""
 
     @functools.wraps(app)
@@ -61,7 +50,7 @@ def _plain(app: App, loop: asyncio.AbstractEventLoop) -> App:
         answer = app(*arguments, **inputs)
         if not inspect.isawaitable(answer):
             return answer
-        return asyncio.run_coroutine_threadsafe(_in_time(answer), loop).result()
+        return loop.submit(_in_time(answer)).result()
 
     called.__name__ = getattr(app, "__name__", type(app).__name__)
     return called

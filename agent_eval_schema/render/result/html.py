@@ -13,11 +13,11 @@ from agent_eval_schema.render.result.summary import (
     MATCHED,
     MISSING,
     MOVED,
-    Line,
+    CallPair,
     ResultSummary,
     Scored,
     ScorePlot,
-    Side,
+    ShownCall,
     Worst,
 )
 from agent_eval_schema.render.result.text import number, seconds_text, shown_as
@@ -103,23 +103,23 @@ def _plot(scores: ScorePlot) -> dict[str, Any]:
 
 def _worst(worst: Worst, open: bool) -> dict[str, Any]:
     cells = dict(worst.cells)
-    told = cells.get("error") if worst.failed else cells.get("prompt") or cells.get("request") or ""
+    title = cells.get("error") if worst.failed else cells.get("prompt") or cells.get("request") or ""
     return {
         "row": worst.row,
         "open": open,
         "failed": worst.failed,
-        "told": _cut(told or "", LONGEST_TITLE),
+        "told": _cut(title or "", LONGEST_TITLE),
         "scores": [(name, number(score)) for name, score in worst.scores if score is not None and score != 1],
         "cells": [(name, _cut(text)) for name, text in worst.cells],
         "lines": [_sides(line) for line in worst.lines] if worst.lines is not None else None,
     }
 
 
-def _sides(line: Line) -> list[dict[str, Any] | None]:
+def _sides(line: CallPair) -> list[dict[str, Any] | None]:
     return [None if side is None else _side(side) for side in (line.predicted, line.reference)]
 
 
-def _side(side: Side) -> dict[str, Any]:
+def _side(side: ShownCall) -> dict[str, Any]:
     sign, words, mood = MARKS[side.mark]
     return {"sign": sign, "words": words, "mood": mood, "tool": side.tool, "input": _cut(side.input)}
 

@@ -17,7 +17,7 @@ from agent_eval_schema.render.figures import Bar, Distribution
 MATCHED, MOVED, EXTRA, MISSING = "matched", "moved", "extra", "missing"
 
 
-class Side(Struct, frozen=True):
+class ShownCall(Struct, frozen=True):
     """A call of one trajectory, and how it relates to the other trajectory (`mark`)."""
 
     tool: str
@@ -25,11 +25,11 @@ class Side(Struct, frozen=True):
     mark: str
 
 
-class Line(Struct, frozen=True):
+class CallPair(Struct, frozen=True):
     """Calls of both trajectories that are shown side by side; a side without a call is None."""
 
-    predicted: Side | None
-    reference: Side | None
+    predicted: ShownCall | None
+    reference: ShownCall | None
 
 
 class Worst(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Worst(Struct, frozen=True):
     failed: bool
     scores: list[tuple[str, float | None]]
     cells: list[tuple[str, str]]
-    lines: list[Line] | None
+    lines: list[CallPair] | None
 
 
 class Scored(Struct, frozen=True):
