@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import pyarrow as pa
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -74,17 +74,27 @@ Facts = list[NonBlank]
 Guidelines = list[NonBlank] | dict[str, list[NonBlank]]
 
 
-class EvalRow(Struct):
-    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value."""
+ChatRequest = dict[Literal["messages"], list[Message]]
+NamedGuidelines = dict[str, list[NonBlank]]
+RetrievedContext = list[dict[Literal["doc_uri", "content"], str | None]]
+JsonObject = dict[str, Any]
+Tags = dict[str, str]
 
-    request: dict[Literal["messages"], list[Message]]
+
+class EvalRow(Struct, kw_only=True):
+    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value.
+
+    This is where a canonical column is declared: every table of columns follows from the names and types here.
+    """
+
     request_id: str | None = None
+    request: ChatRequest
     response: str | None = None
     expected_response: str | None = None
     expected_facts: Facts | None = None
-    guidelines: dict[str, list[NonBlank]] | None = None
+    guidelines: NamedGuidelines | None = None
     expected_retrieved_context: Contexts | None = None
-    retrieved_context: list[dict[Literal["doc_uri", "content"], str | None]] | None = None
+    retrieved_context: RetrievedContext | None = None
     trace: str | None = None
     predicted_trajectory: Trajectory | None = None
     reference_trajectory: Trajectory | None = None
@@ -95,43 +105,54 @@ class EvalRow(Struct):
     failure: bool | None = None
     error: str | None = None
     session_id: str | None = None
-    custom_expected: dict[str, Any] | None = None
-    tags: dict[str, str] | None = None
+    custom_expected: JsonObject | None = None
+    tags: Tags | None = None
 
 
 DOCUMENT = pa.struct([("doc_uri", pa.string()), ("content", pa.string())])
 TOOL_CALL = pa.struct([("tool_name", pa.string()), ("tool_input", pa.string())])
 
-ROW_SCHEMA = pa.schema(
-    [
-        ("request_id", pa.string()),
-        ("request", pa.string()),
-        ("response", pa.string()),
-        ("expected_response", pa.string()),
-        ("expected_facts", pa.list_(pa.string())),
-        ("guidelines", pa.map_(pa.string(), pa.list_(pa.string()))),
-        ("expected_retrieved_context", pa.list_(DOCUMENT)),
-        ("retrieved_context", pa.list_(DOCUMENT)),
-        ("trace", pa.string()),
-        ("predicted_trajectory", pa.list_(TOOL_CALL)),
-        ("reference_trajectory", pa.list_(TOOL_CALL)),
-        ("input_token_count", pa.int64()),
-        ("output_token_count", pa.int64()),
-        ("total_token_count", pa.int64()),
-        ("latency_seconds", pa.float64()),
-        ("failure", pa.bool_()),
-        ("error", pa.string()),
-        ("session_id", pa.string()),
-        ("custom_expected", pa.string()),
-        ("tags", pa.map_(pa.string(), pa.string())),
-    ]
+_ARROW_TYPES = (
+    (str, pa.string()),
+    (ChatRequest, pa.string()),
+    (JsonObject, pa.string()),
+    (Facts, pa.list_(pa.string())),
+    (NamedGuidelines, pa.map_(pa.string(), pa.list_(pa.string()))),
+    (Contexts, pa.list_(DOCUMENT)),
+    (RetrievedContext, pa.list_(DOCUMENT)),
+    (Trajectory, pa.list_(TOOL_CALL)),
+    (Count, pa.int64()),
+    (float, pa.float64()),
+    (bool, pa.bool_()),
+    (Tags, pa.map_(pa.string(), pa.string())),
 )
-"""The normalised columns in Arrow and Parquet. JSON text where a cell has no fixed shape."""
+"""What each type of EvalRow is in Arrow and Parquet: JSON text where a cell has no fixed shape."""
 
-COLUMNS: tuple[str, ...] = tuple(ROW_SCHEMA.names)
 
-JSON_COLUMNS = ("request", "custom_expected")
-"""Columns whose Arrow form is JSON text and whose Python form is an object."""
+def _without_none(hint: Any) -> Any:
+    """The type of an optional field."""
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if type(None) in get_args(hint) else hint
+
+
+COLUMN_TYPES: dict[str, Any] = {
+    name: next(kind for kind, _ in _ARROW_TYPES if kind == _without_none(hint))
+    for name, hint in get_type_hints(EvalRow, include_extras=True).items()
+}
+"""The canonical columns and the types of their cells."""
+
+COLUMNS: tuple[str, ...] = tuple(COLUMN_TYPES)
+
+ROW_SCHEMA = pa.schema(
+    [(name, arrow) for name in COLUMNS for kind, arrow in _ARROW_TYPES if kind is COLUMN_TYPES[name]]
+)
+"""The normalised columns in Arrow and Parquet."""
+
+
+def columns_of(*kinds: Any) -> tuple[str, ...]:
+    """The canonical columns of these types."""
+    return tuple(name for name, kind in COLUMN_TYPES.items() if kind in kinds)
+
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 REF = "#/$defs/{name}"

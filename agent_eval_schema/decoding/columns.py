@@ -21,7 +21,20 @@ from agent_eval_schema.decoding.diagnose import diagnose
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, retrieval, tools
-from agent_eval_schema.schema import Contexts, Count, Document, Facts, Guidelines, ToolCall, Trajectory
+from agent_eval_schema.schema import (
+    Contexts,
+    Count,
+    Document,
+    Facts,
+    Guidelines,
+    JsonObject,
+    NamedGuidelines,
+    RetrievedContext,
+    Tags,
+    ToolCall,
+    Trajectory,
+    columns_of,
+)
 from agent_eval_schema.text import jsontext
 
 
@@ -101,25 +114,23 @@ _TRAJECTORY_RULES = {
 _CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents)
 _TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls, _with_parsed_inputs)
 
-SHAPES: dict[str, Shape] = {
-    "expected_facts": Shape(Facts, expectations.EXPECTED_FACTS_SHAPE),
-    "guidelines": Shape(Guidelines, expectations.GUIDELINES_SHAPE),
-    "expected_retrieved_context": _CONTEXT,
-    "retrieved_context": _CONTEXT,
-    "predicted_trajectory": _TRAJECTORY,
-    "reference_trajectory": _TRAJECTORY,
-    "custom_expected": Shape(dict[str, Any], expectations.CUSTOM_EXPECTED_SHAPE),
-    "tags": Shape(dict[str, str | int | float | bool | None], columns.CELL_TYPE),
-    "input_token_count": Shape(Count, columns.CELL_TYPE, prepare=whole_number),
-    "output_token_count": Shape(Count, columns.CELL_TYPE, prepare=whole_number),
-    "total_token_count": Shape(Count, columns.CELL_TYPE, prepare=whole_number),
-    "latency_seconds": Shape(float, columns.CELL_TYPE),
-    "failure": Shape(bool, columns.CELL_TYPE, prepare=_as_bool),
-}
-"""The columns whose cells are JSON values of one type (request, response, trace and plain text have readers of "
-"their own)."""
+_SHAPES = (
+    (Facts, Shape(Facts, expectations.EXPECTED_FACTS_SHAPE)),
+    (NamedGuidelines, Shape(Guidelines, expectations.GUIDELINES_SHAPE)),
+    (Contexts, _CONTEXT),
+    (RetrievedContext, _CONTEXT),
+    (Trajectory, _TRAJECTORY),
+    (JsonObject, Shape(JsonObject, expectations.CUSTOM_EXPECTED_SHAPE)),
+    (Tags, Shape(dict[str, str | int | float | bool | None], columns.CELL_TYPE)),
+    (Count, Shape(Count, columns.CELL_TYPE, prepare=whole_number)),
+    (float, Shape(float, columns.CELL_TYPE)),
+    (bool, Shape(bool, columns.CELL_TYPE, prepare=_as_bool)),
+)
+SHAPES: dict[str, Shape] = {name: shape for kind, shape in _SHAPES for name in columns_of(kind)}
+"""The columns whose cells are JSON values of one type (request, response, trace and plain text have readers of their
+own)."""
 
-_COUNTS = tuple(name for name, shape in SHAPES.items() if shape.type is Count)
+_COUNTS = columns_of(Count)
 
 _DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).decode for n, s in SHAPES.items()}
 

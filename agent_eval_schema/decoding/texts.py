@@ -11,15 +11,15 @@ from agent_eval_schema.decoding.columns import whole_number
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests
+from agent_eval_schema.schema import columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 
 TEXT_COLUMNS: dict[str, Rule] = {
-    "request_id": columns.CELL_TYPE,
+    **{name: columns.CELL_TYPE for name in columns_of(str) if name not in ("response", "trace")},
     "expected_response": expectations.EXPECTED_RESPONSE_TYPE,
-    "error": columns.CELL_TYPE,
-    "session_id": columns.CELL_TYPE,
 }
+"""The columns of plain text, and the rule that a cell breaks that is none."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

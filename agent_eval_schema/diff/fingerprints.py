@@ -23,7 +23,7 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.hashing import Array, hash_texts
 from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.schema import COLUMNS, JSON_COLUMNS
+from agent_eval_schema.schema import COLUMNS, ChatRequest, JsonObject, columns_of
 from agent_eval_schema.text.jsontext import (
     NOT_JSON,
     OPENING,
@@ -36,7 +36,7 @@ from agent_eval_schema.text.jsontext import (
 ORIGINAL_LINE = "(line)"
 """What stands for a field where a line of a file is no row: its text."""
 
-_JSON_TEXTS = frozenset((*JSON_COLUMNS, "trace", "tool_input"))
+_JSON_TEXTS = frozenset((*columns_of(ChatRequest, JsonObject), "trace", "tool_input"))
 """Columns, and keys in them, whose Arrow form is JSON text."""
 
 _UNREADABLE = np.uint64(0x9E3779B97F4A7C15)

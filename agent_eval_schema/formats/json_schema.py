@@ -14,12 +14,18 @@ from agent_eval_schema.schema import (
     DIALECT,
     REF,
     Contexts,
+    Count,
     EvalRow,
     Facts,
     Guidelines,
+    JsonObject,
     Message,
+    NamedGuidelines,
     NonBlank,
+    RetrievedContext,
+    Tags,
     Trajectory,
+    columns_of,
 )
 
 
@@ -52,27 +58,18 @@ def _databricks() -> dict[str, Any]:
     parts, definitions = msgspec.json.schema_components(types, ref_template=REF)
     messages, facts, guidelines, contexts, trajectory = parts
     text = {"type": "string"}
-    columns: dict[str, Any] = {
+    by_type = (
+        *((kind, contexts) for kind in (Contexts, RetrievedContext)),
+        *((kind, {"type": "object"}) for kind in (JsonObject, Tags)),
+        *[(str, text), (Facts, facts), (NamedGuidelines, guidelines), (Trajectory, trajectory)],
+        *[(Count, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"})],
+    )
+    columns: dict[str, Any] = {name: schema for kind, schema in by_type for name in columns_of(kind)} | {
         "request_id": {**text, "description": "unique id of the request"},
         "request": _request(messages),
         "response": {"anyOf": [text, {"type": "object"}], "description": "the app's answer: text or a chat object"},
         "expected_response": {**text, "description": "the facts that a correct answer must hold"},
-        "expected_facts": facts,
-        "guidelines": guidelines,
-        "expected_retrieved_context": contexts,
-        "retrieved_context": contexts,
         "trace": {"anyOf": [text, {"type": "object"}], "description": "an MLflow trace, as JSON text or an object"},
-        "predicted_trajectory": trajectory,
-        "reference_trajectory": trajectory,
-        "input_token_count": {"type": "integer"},
-        "output_token_count": {"type": "integer"},
-        "total_token_count": {"type": "integer"},
-        "latency_seconds": {"type": "number"},
-        "failure": {"type": "boolean"},
-        "error": text,
-        "session_id": text,
-        "custom_expected": {"type": "object"},
-        "tags": {"type": "object"},
     }
     return {
         "$schema": DIALECT,

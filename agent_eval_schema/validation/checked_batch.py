@@ -21,7 +21,20 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.schema import COLUMNS, DOCUMENT, JSON_COLUMNS, ROW_SCHEMA, ToolCall
+from agent_eval_schema.schema import (
+    COLUMNS,
+    DOCUMENT,
+    ROW_SCHEMA,
+    ChatRequest,
+    Contexts,
+    JsonObject,
+    NamedGuidelines,
+    RetrievedContext,
+    Tags,
+    ToolCall,
+    Trajectory,
+    columns_of,
+)
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.doc_uris import nearness
 from agent_eval_schema.validation.fill_from_traces import leave_to_traces
@@ -189,8 +202,8 @@ _PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (
 # ---------------------------------------------------------------------------------------------------------------------
 # normalised columns
 _METADATA = {
-    **dict.fromkeys(JSON_COLUMNS, JSON_CELLS),
-    **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), CANONICAL_CELLS),
+    **dict.fromkeys(columns_of(ChatRequest, JsonObject), JSON_CELLS),
+    **dict.fromkeys(columns_of(Trajectory), CANONICAL_CELLS),
 }
 FIELDS = {n: pa.field(n, ROW_SCHEMA.field(n).type, metadata=_METADATA.get(n)) for n in COLUMNS}
 """The normalised columns, each with what says how its cells are written."""
@@ -283,17 +296,18 @@ def _texts(values: list[Any]) -> list[Any]:
     return [v if v is None or isinstance(v, str) else bytes(v).decode("utf-8", "replace") for v in values]
 
 
-_ARROW_FORMS: dict[str, Callable[[list[Any]], list[Any] | pa.Array]] = {
-    "request": _requests,
-    "expected_retrieved_context": _documents,
-    "retrieved_context": _documents,
-    "predicted_trajectory": _calls,
-    "reference_trajectory": _calls,
-    "guidelines": _guidelines,
-    "tags": _tags,
-    "custom_expected": _objects,
-    "trace": _texts,
-}
+_FORMS: tuple[tuple[Any, Callable[[list[Any]], list[Any] | pa.Array]], ...] = (
+    (ChatRequest, _requests),
+    (Contexts, _documents),
+    (RetrievedContext, _documents),
+    (Trajectory, _calls),
+    (NamedGuidelines, _guidelines),
+    (Tags, _tags),
+    (JsonObject, _objects),
+    (str, _texts),
+)
+_ARROW_FORMS = {name: form for kind, form in _FORMS for name in columns_of(kind)}
+"""How the cells of a column are written in Arrow, where they are no Arrow values already."""
 
 VERDICT = pa.schema(
     [
