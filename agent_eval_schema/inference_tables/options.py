@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime
 from typing import Any
 
 import pandas as pd
@@ -23,6 +23,7 @@ from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules.set_aside import REASONS
 from agent_eval_schema.text.describe import names
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.visible import visible
 
 FEEDBACK = "feedback"
@@ -172,19 +173,12 @@ def instant_of(given: Any, name: str) -> int | None:
     except (ValueError, TypeError, OverflowError) as error:
         expected = "a date or time such as 2025-11-03 or 2025-11-03T09:00:00Z"
         raise EvalSetError(f"{name}: expected {expected}, got {_said(given)}") from error
-    zoned = found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
-    return (zoned - _EPOCH) // timedelta(microseconds=1)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FRACTION = re.compile(r"\.(\d+)")
+    return micros_since_epoch(found)
 
 
 def _datetime(given: Any) -> datetime:
     if isinstance(given, str):
-        # Python 3.10 reads no Z, and exactly 3 or 6 digits of a second
-        text = re.sub(r"[zZ]$", "+00:00", given.strip())
-        return datetime.fromisoformat(_FRACTION.sub(lambda m: f".{m.group(1)[:6]:0<6}", text))
+        return read_iso(given)
     if given is pd.NaT:
         raise ValueError("no time")
     if isinstance(given, datetime):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.moments import read_iso
 from agent_eval_schema.traces.decode import NOTHING
 
 
@@ -94,7 +94,7 @@ def _has_value(expectation: _Expectation) -> bool:
 def is_moment(text: str) -> bool:
     """Whether protobuf reads the text as a time."""
     try:
-        return bool(_MOMENT(text) and datetime.fromisoformat(text[:19]))
+        return bool(_MOMENT(text) and read_iso(text))
     except ValueError:  # the thirteenth month
         return False
 

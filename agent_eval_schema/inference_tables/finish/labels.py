@@ -6,7 +6,7 @@ read/feedback.py says what feedback means; here each row's entries meet its resp
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from agent_eval_schema.decoding.diagnose import is_type
 from agent_eval_schema.inference_tables.read.feedback import Feedback, Labels, chunks_of, labels_of, read_trace_feedback
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.text.moments import micros_since_epoch
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 
@@ -93,10 +94,7 @@ def _feedback(entry: dict[str, Any]) -> Feedback:
 
 
 def _microseconds(time: datetime | None) -> int | None:
-    return None if time is None else (time - _EPOCH) // timedelta(microseconds=1)
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return None if time is None else micros_since_epoch(time)
 
 
 def _fill(columns: dict[str, pa.Array], found: dict[int, Labels], names: list[list[str]], log: IssueLog) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
 from typing import Any
+
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 
 
 def micros_of(value: Any) -> int | None:
@@ -39,13 +40,10 @@ def micros_of_text(text: bytes) -> int | None:
         return None
     whole, fraction, zone = match.groups()
     try:
-        # Python 3.10 reads neither a Z nor any number of digits of a second.
-        moment = datetime.fromisoformat(whole.replace(" ", "T") + (_zone(zone) if "T" in whole or " " in whole else ""))
+        moment = read_iso(whole.replace(" ", "T") + (_zone(zone) if len(whole) > len("2025-11-03") else ""))
     except ValueError:
         return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-    seconds = (moment - _EPOCH).days * 86_400 + (moment - _EPOCH).seconds
-    micros = seconds * 1_000_000 + int(f"{(fraction or '')[:6]:0<6}")
+    micros = micros_since_epoch(moment) + int(f"{(fraction or '')[:6]:0<6}")
     return micros if 0 <= micros < _LAST else None
 
 
@@ -55,7 +53,6 @@ def _zone(zone: str | None) -> str:
     return zone if ":" in zone else f"{zone[:3]}:{zone[3:] or '00'}"
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?", re.ASCII)
 _ISO = re.compile(
     r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?)(?:\.(\d{1,12}))?( UTC|[Zz]|[+-]\d\d(?::?\d\d)?)?", re.ASCII
