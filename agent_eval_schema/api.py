@@ -31,7 +31,7 @@ from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.render.rule import rule_text
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
-from agent_eval_schema.runtime.progress import Screen, notebook
+from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.plan import Outputs
@@ -207,7 +207,7 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     return report.rows[list(COLUMNS)]
 
 
-def validate_traces(traces: Any, *, values: bool = True, screen: Screen | None = None) -> Report:
+def validate_traces(traces: Any, *, values: bool = True, screen: ProgressDisplay | None = None) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
     source = _open_traces(traces)
     report = check_source(source, outputs="provided", values=values, screen=screen)

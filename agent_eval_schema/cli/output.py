@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_eval_schema.issues import EvalSetError
-    from agent_eval_schema.runtime.progress import Screen
+    from agent_eval_schema.runtime.progress import ProgressDisplay
     from agent_eval_schema.validation.report import Report
 
 
@@ -64,7 +64,7 @@ def in_color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def progress_screen(arguments: argparse.Namespace) -> Screen | None:
+def progress_screen(arguments: argparse.Namespace) -> ProgressDisplay | None:
     """Where progress is shown, unless the command is to be quiet."""
     from agent_eval_schema.runtime.progress import terminal
 

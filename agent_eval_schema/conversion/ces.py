@@ -9,10 +9,10 @@ from agent_eval_schema.conversion.unread import ALL, Shape, unread
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.parts import objects
 from agent_eval_schema.formats.ces.rows import by_json_names
-from agent_eval_schema.validation.ces_turns import Given
+from agent_eval_schema.validation.ces_turns import CesEvaluation
 
 
-def unread_fields(given: Given) -> Iterator[tuple[str, Any]]:
+def unread_fields(given: CesEvaluation) -> Iterator[tuple[str, Any]]:
     """The fields of an evaluation that no row holds: the JSON path and the value."""
     named = by_json_names(given.evaluation)
     yield from unread(named, _READ)

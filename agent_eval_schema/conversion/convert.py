@@ -211,7 +211,7 @@ class _Work:
             yield [{**rows[i], POSITION: start + i} for i in places]
             start += len(rows)
 
-    def _rows_of_evaluations(self, evaluations: Sequence[ces_turns.Given]) -> Iterator[list[dict[str, Any]]]:
+    def _rows_of_evaluations(self, evaluations: Sequence[ces_turns.CesEvaluation]) -> Iterator[list[dict[str, Any]]]:
         for given in evaluations:
             if not given.valid:
                 self.losses.left_out([given.row], "evaluation")
@@ -223,7 +223,7 @@ class _Work:
             self.losses.left_out([given.row] * (report.row_count - len(kept)), "turn")
             yield [{**row, POSITION: given.row} for row in kept]
 
-    def _between_forms_of_ces(self, evaluations: Sequence[ces_turns.Given]) -> Any:
+    def _between_forms_of_ces(self, evaluations: Sequence[ces_turns.CesEvaluation]) -> Any:
         """Golden CSV ⇄ Evaluation JSON, without rows between."""
         self.losses.left_out([e.row for e in evaluations if not e.valid], "evaluation")
         kept = [e for e in evaluations if e.valid]

@@ -34,7 +34,7 @@ from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 
 CODES = tuple(RULES)
 CODE_BITS = np.int64(16)
@@ -55,16 +55,16 @@ class Snapshot:
         plan = make_plan(source, format, outputs)
         self._source = find_format(plan.format).prepare(source)
         self._plan = replace(plan, columns=True)
-        self._fold = Fold(plan.codes, plan.outputs, self._source)
+        self._builder = ReportBuilder(plan.codes, plan.outputs, self._source)
         parts: dict[str, list[tuple[int, Array]]] = {}
         findings = [np.zeros(0, np.int64)]
         for given, checked in self._checked(self._source.batches()):
-            start = self._fold.row_count
+            start = self._builder.row_count
             for name, hashes in fingerprints(rows_of(checked), given, _unread(given, checked)).items():
                 parts.setdefault(name, []).append((start, hashes))
             findings.append(_findings(checked, start))
-            self._fold.add(checked)
-        self.report = Report(self._source, plan, self._fold)
+            self._builder.add(checked)
+        self.report = Report(self._source, plan, self._builder)
         self.hashes = {name: self._joined(parts.pop(name)) for name in list(parts)}
         self.findings = np.unique(np.concatenate([*findings, self._compared()]))
 
@@ -82,29 +82,29 @@ class Snapshot:
             yield read(waiting.popleft()), checked
 
     def _joined(self, parts: list[tuple[int, Array]]) -> Array:
-        whole = np.zeros(self._fold.row_count, np.uint64)
+        whole = np.zeros(self._builder.row_count, np.uint64)
         for start, hashes in parts:
             whole[start : start + len(hashes)] = hashes
         return whole
 
     def _compared(self) -> Array:
         """What the rules that compare rows found."""
-        rows = np.array(self._fold.compared_rows, np.int64)
-        return (rows << CODE_BITS) | np.array([CODES.index(c) for c in self._fold.compared_codes], np.int64)
+        rows = np.array(self._builder.compared_rows, np.int64)
+        return (rows << CODE_BITS) | np.array([CODES.index(c) for c in self._builder.compared_codes], np.int64)
 
     # what a row holds
 
     @property
     def row_count(self) -> int:
-        return self._fold.row_count
+        return self._builder.row_count
 
     @cached_property
     def valid(self) -> Array:
-        return self._fold.valid
+        return self._builder.valid
 
     @cached_property
     def masks(self) -> Array:
-        return self._fold.masks
+        return self._builder.masks
 
     def supports(self, metric: Metric) -> Array:
         """For each row whether it supports the metric; the rows of a CES file are none to be evaluated."""
@@ -134,7 +134,7 @@ class Snapshot:
     @property
     def overall(self) -> set[tuple[str, str | None]]:
         """The findings on the data set as a whole: code and column."""
-        return {(issue.code, issue.column) for issue in self._fold.overall}
+        return {(issue.code, issue.column) for issue in self._builder.overall}
 
     # values
 

@@ -43,7 +43,7 @@ from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
-from agent_eval_schema.runtime.progress import Screen, notebook, progress
+from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 
 
 def score_trajectories(
@@ -93,7 +93,7 @@ def score_dataset(
     duplicates: Duplicates,
     empty: Empty,
     format: str,
-    screen: Screen | None,
+    screen: ProgressDisplay | None,
 ) -> EvalResult:
     """`score_trajectories` with its progress on a screen."""
     for metric in metrics:
@@ -111,7 +111,7 @@ def score_rows(
     metrics: Sequence[TaskMetric],
     options: TrajectoryOptions,
     format: str,
-    screen: Screen | None,
+    screen: ProgressDisplay | None,
     max_workers: int = 1,
 ) -> EvalResult:
     """The scores of a source by any metrics, `options` by those that compare trajectories."""

@@ -29,7 +29,7 @@ from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE, N
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
@@ -106,7 +106,7 @@ def score_calls(
 
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed."""
-    with without_collector():
+    with gc_paused():
         pair = read_pair(calls, unread, names=options.names_tools)
     _mark_unreadable(pair, log)
     scores = _score_numbers(pair, options)

@@ -60,11 +60,11 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.funnel.summary import Stratum
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import dataset
-from agent_eval_schema.runtime.progress import Screen, notebook, progress
+from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import ISSUES_KEPT, Fold
+from agent_eval_schema.validation.report_builder import ISSUES_KEPT, ReportBuilder
 
 STRATA_KEPT = 100
 
@@ -98,14 +98,14 @@ class EvalSetBuild(Summarized, Saved):
         work: WorkFolder,
         plan: BuildPlan,
         summary: Summary,
-        fold: Fold,
+        builder: ReportBuilder,
         check: Plan,
         hook: Hook | None,
         rows: Source,
     ) -> None:
         self.summary = summary
         self._work, self._plan, self._hook, self._rows = work, plan, hook, rows
-        self._fold, self._check = fold, check
+        self._builder, self._check = builder, check
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -124,7 +124,7 @@ class EvalSetBuild(Summarized, Saved):
     @property
     def report(self) -> Report:
         """The report on the rows."""
-        return Report(self._rows, self._check, self._fold, self.summary.seconds)
+        return Report(self._rows, self._check, self._builder, self.summary.seconds)
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow batches, streamed."""
@@ -270,7 +270,7 @@ def build_set(
     *,
     traces: Any = None,
     jobs: int = 0,
-    screen: Screen | None = None,
+    screen: ProgressDisplay | None = None,
     resume: bool = False,
     out: str | None = None,
     **options: Any,
@@ -301,7 +301,7 @@ def build_set(
         rows_in_order = regrouped(tally.rows(finish(job, hook), so_far.add))
         rows = _stored(rows_in_order, work, out)
     summary = tally.summary(source.name, reason, logged, found, hook, time.perf_counter() - start)
-    return EvalSetBuild(work, plan, summary, tally.fold, finish_plan(plan), hook, rows)
+    return EvalSetBuild(work, plan, summary, tally.builder, finish_plan(plan), hook, rows)
 
 
 def columns_of(source: Source, table: Any, options: Mapping[str, Any]) -> list[str]:
@@ -370,7 +370,7 @@ class _Tally:
         # that no id is there twice is settled already; to look again takes memory for each row
         settled = frozenset[str]() if plan.keeps("repeated") else frozenset([dataset.REPEATED_REQUEST_ID.code])
         codes = self._check.codes - settled
-        self.fold = Fold(codes, self._check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
+        self.builder = ReportBuilder(codes, self._check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
         self._issues: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
         self._redacted: Counter[str] = Counter()
@@ -390,7 +390,7 @@ class _Tally:
 
     def _add(self, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
-        self.fold.add(batch)
+        self.builder.add(batch)
         self._labels += label_counts(batch)
         self._redacted += redacted_counts(batch)
 
@@ -413,8 +413,8 @@ class _Tally:
         steps = funnel_steps(records, reasons)
         assert steps[-1].left == self._rows, "a row was lost"
         said = feedback_counts(dict(found["feedback"]))
-        self.fold.finish()
-        issues = issue_counts(self._issues + Counter(self.fold.counts), said)
+        self.builder.finish()
+        issues = issue_counts(self._issues + Counter(self.builder.counts), said)
         return Summary(
             table=name,
             family=self._plan.family,

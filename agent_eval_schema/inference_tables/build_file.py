@@ -25,7 +25,7 @@ from agent_eval_schema.io.atomic import require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.funnel.draw import funnel_numbers
-from agent_eval_schema.runtime.progress import Screen
+from agent_eval_schema.runtime.progress import ProgressDisplay
 from agent_eval_schema.runtime.version import __version__
 
 MANIFEST_VERSION = 1
@@ -57,7 +57,7 @@ def build_file(
     html: str | None = None,
     resume: bool = False,
     jobs: int = 0,
-    screen: Screen | None = None,
+    screen: ProgressDisplay | None = None,
 ) -> Summary:
     """Build into a file, with its manifest; the options are those of `eval_set_from_inference_table` that are not their
     defaults. What could not be written is told before the work. Raises EvalSetError if it cannot run."""

@@ -59,7 +59,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.funnel.summary import Stratum
 from agent_eval_schema.validation.checked_batch import VERDICT, verdict
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import ISSUES_KEPT, Fold
+from agent_eval_schema.validation.report_builder import ISSUES_KEPT, ReportBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -113,9 +113,9 @@ class SparkBuild(Summarized):
     @cached_property
     def summary(self) -> Summary:
         start = time.perf_counter()
-        fold, counts = self._told
+        builder, counts = self._told
         said = feedback_counts(self._decided.tallies())
-        issues = issue_counts(Counter(fold.counts) + counts["codes"], said)
+        issues = issue_counts(Counter(builder.counts) + counts["codes"], said)
         steps = funnel_steps(self._decided.records, counts["reason"])
         return Summary(
             table=None,
@@ -145,21 +145,21 @@ class SparkBuild(Summarized):
         return Report(source, finish_plan(self._plan), self._told[0])
 
     @cached_property
-    def _told(self) -> tuple[Fold, dict[str, Counter[str]]]:
+    def _told(self) -> tuple[ReportBuilder, dict[str, Counter[str]]]:
         """What the driver is told of each batch: the verdicts on the rows, and the counts (see `_made`)."""
         plan = finish_plan(self._plan)
         nowhere = Source("arrow", lambda: iter(()), lambda _: None)
-        fold = Fold(plan.codes, plan.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
+        builder = ReportBuilder(plan.codes, plan.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)
         counts = {what: Counter[str]() for what in _COUNTED}
         told = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
         for verdicts, counted in told.toLocalIterator(prefetchPartitions=True):
-            fold.add(unpack(verdicts))
+            builder.add(unpack(verdicts))
             for what, more in msgspec.json.decode(counted).items():
                 counts[what].update(more)
         if counts["kept"].total() + counts["reason"].total() != self._decided.records:
             raise EvalSetError(_OTHER_ROWS)
-        fold.finish()
-        return fold, counts
+        builder.finish()
+        return builder, counts
 
     def _strata(self) -> tuple[Stratum, ...]:
         if not self._plan.stratified:

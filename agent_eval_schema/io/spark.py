@@ -1,10 +1,10 @@
 """A Spark DataFrame is checked where it is: the kernel goes to the rows, verdicts come back.
 
     spark_validate(df)       df ──mapInArrow(check_batch)──▶ verdicts, a line a row
-    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed verdicts ──▶ the driver's Fold ──▶ Report
+    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed verdicts ──▶ the driver's ReportBuilder ──▶ Report
 
-No row is collected. The driver fetches what a Fold needs: a few bytes a row, packed, a partition at a time. What a
-Report is asked for later (`rows`, excerpts of cells) is streamed; `valid` and `invalid` are DataFrames.
+No row is collected. The driver fetches what a ReportBuilder needs: a few bytes per row, packed, a partition at a time.
+What a Report is asked for later (`rows`, excerpts of cells) is streamed; `valid` and `invalid` are DataFrames.
 
 The package must be installed where the executors run. Works with the API of Spark 3.5, and so with 4.x and Connect.
 """

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without_collector() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Switch the search for cycles off for a block whose objects live until its end: it took a tenth of the time of a
     check, and a third of reading a golden CSV. They should not live longer (call a function in the block): the next
     search goes through all that are still there."""

@@ -30,7 +30,7 @@ ReadShare = Callable[[int], float | None]
 """The share of the data that has been read after so many rows, None if unknown."""
 
 
-class Screen(Protocol):
+class ProgressDisplay(Protocol):
     """Where progress is drawn. `share` is the part of the data that has been read, None if nobody knows."""
 
     def show(self, text: str, share: float | None) -> None: ...
@@ -40,7 +40,7 @@ class Screen(Protocol):
 
 @contextmanager
 def progress(
-    read_share: ReadShare | None, screen: Screen | None, clock: Callable[[], float] = time.monotonic
+    read_share: ReadShare | None, screen: ProgressDisplay | None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Progress]:
     """Draw the progress of reading rows on the screen (if there is one) until the block ends."""
     started = Progress(read_share, screen, clock)
@@ -53,7 +53,9 @@ def progress(
 class Progress:
     """Told of the rows of each batch, it draws once a second has passed, and then now and again."""
 
-    def __init__(self, read_share: ReadShare | None, screen: Screen | None, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, read_share: ReadShare | None, screen: ProgressDisplay | None, clock: Callable[[], float]
+    ) -> None:
         self._read_share, self._screen, self._clock = read_share, screen, clock
         self._rows = 0
         self._start = clock()
@@ -90,7 +92,7 @@ def _rate(rows: int, seconds: float) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # screens
-def terminal(stream: TextIO | None = None) -> Screen | None:
+def terminal(stream: TextIO | None = None) -> ProgressDisplay | None:
     """The terminal that a stream (stderr) goes to, if it is one that can redraw a line."""
     stream = stream or sys.stderr
     return _Terminal(stream) if stream.isatty() and os.environ.get("TERM") != "dumb" else None
@@ -129,7 +131,7 @@ class _Terminal:
         return bar
 
 
-def notebook() -> Screen | None:
+def notebook() -> ProgressDisplay | None:
     """The cell of a notebook, if this process is its kernel. rich would draw there with ipywidgets only."""
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

@@ -31,7 +31,7 @@ CSV, JSON = "ces-csv", "ces-evaluation"
 FORMATS = (CSV, JSON)
 
 
-class Given(Struct, frozen=True):
+class CesEvaluation(Struct, frozen=True):
     """An evaluation of a source: the row of the source on which it begins, its groups, and whether it is valid."""
 
     evaluation: Evaluation
@@ -44,23 +44,24 @@ class Given(Struct, frozen=True):
         return rows_of(self.evaluation, self.groups)
 
 
-def evaluations_of(report: Report) -> list[Given]:
+def evaluations_of(report: Report) -> list[CesEvaluation]:
     """The evaluations in what a report on CES has been made of; of an invalid one it is known that it is there."""
     return list((_golden if report.format == CSV else _stored)(report))
 
 
-def _stored(report: Report) -> Iterator[Given]:
+def _stored(report: Report) -> Iterator[CesEvaluation]:
     texts = (text for batch in report.source_batches() for text in evaluation_texts(batch))
     for row, (text, valid) in enumerate(zip(texts, report.valid_mask.tolist(), strict=True)):
-        yield Given(read_evaluation(text) if valid and text else Evaluation(), row, [], valid)
+        yield CesEvaluation(read_evaluation(text) if valid and text else Evaluation(), row, [], valid)
 
 
-def _golden(report: Report) -> Iterator[Given]:
+def _golden(report: Report) -> Iterator[CesEvaluation]:
     reader = read_goldens(report.source_batches(), report.source_schema.names)
     of_all = any(i.row is None and i.severity is Severity.ERROR for i in report.iter_issues())  # as of the header
     bounds = [*reader.starts, report.row_count]
     if bounds[0]:  # rows of a conversation that is nobody's
-        yield Given(Evaluation(), 0, [], False)
+        yield CesEvaluation(Evaluation(), 0, [], False)
     for evaluation, (start, end) in zip(reader.evaluations, pairwise(bounds), strict=True):
         groups = reader.groups.get(evaluation["displayName"], [])
-        yield Given(Evaluation(evaluation), start, groups, not of_all and bool(report.valid_mask[start:end].all()))
+        valid = not of_all and bool(report.valid_mask[start:end].all())
+        yield CesEvaluation(Evaluation(evaluation), start, groups, valid)

@@ -16,7 +16,7 @@ from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.reading import INTERNAL
-from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.privacy import error_text, quoting
 from agent_eval_schema.validation.checked_batch import assemble
 from agent_eval_schema.validation.plan import Plan
@@ -48,7 +48,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     """
     rows: Rows | None = None
     try:
-        with quoting(plan.values), without_collector():
+        with quoting(plan.values), gc_paused():
             spec = find_format(plan.format)
             rows = Rows(spec.read(batch), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:

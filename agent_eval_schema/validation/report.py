@@ -41,7 +41,7 @@ from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.excerpts import excerpts
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.row_files import write_invalid, write_normalized
 from agent_eval_schema.validation.second_reading import batches_beside_checked, every_issue, normalized_batches
 from agent_eval_schema.validation.unreadable import Origin, unreadable
@@ -55,9 +55,9 @@ class Report(Saved):
     `metric_support`, `metrics`, `seconds` (that the check took). A row is invalid if it has an issue of severity error.
     """
 
-    def __init__(self, source: Source, plan: Plan, fold: Fold, seconds: float = 0.0) -> None:
-        fold.finish()
-        self._source, self._plan, self._fold = source, plan, fold
+    def __init__(self, source: Source, plan: Plan, builder: ReportBuilder, seconds: float = 0.0) -> None:
+        builder.finish()
+        self._source, self._plan, self._builder = source, plan, builder
         self.seconds = seconds
 
     # counts
@@ -97,11 +97,11 @@ class Report(Saved):
 
     @property
     def row_count(self) -> int:
-        return self._fold.row_count
+        return self._builder.row_count
 
     @property
     def valid_count(self) -> int:
-        return int(self._fold.valid.sum())
+        return int(self._builder.valid.sum())
 
     @property
     def invalid_count(self) -> int:
@@ -109,11 +109,11 @@ class Report(Saved):
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(sorted((c, n) for c, n in self._fold.counts.items() if n))
+        return dict(sorted((c, n) for c, n in self._builder.counts.items() if n))
 
     @property
     def derived(self) -> dict[str, int]:
-        return {c: self._fold.derived[c] for c in COLUMNS if self._fold.derived[c]}
+        return {c: self._builder.derived[c] for c in COLUMNS if self._builder.derived[c]}
 
     def count(self, severity: Severity | str) -> int:
         """The number of issues of a severity."""
@@ -126,27 +126,27 @@ class Report(Saved):
     @property
     def examples(self) -> dict[str, list[Issue]]:
         """At most 20 issues of each code."""
-        return dict(sorted(self._fold.examples.items()))
+        return dict(sorted(self._builder.examples.items()))
 
     @cached_property
     def excerpts(self) -> dict[Location, Excerpt]:
         """The cells around what the examples are about, by (row, column, path); of a file they are read again."""
         if not self.values:
             return {}
-        shown = [issue for issues in self._fold.examples.values() for issue in issues]
+        shown = [issue for issues in self._builder.examples.values() for issue in issues]
         return excerpts(shown, self._source.batches(), find_format(self.format).read)
 
     @property
     def presence(self) -> list[Presence]:
         """Where in the data set which field is there, valid rows first; see render/figures.py."""
-        return presence(self._fold.masks, self._fold.valid)
+        return presence(self._builder.masks, self._builder.valid)
 
     @property
     def distributions(self) -> dict[str, Distribution]:
         """The distributions of latency, tokens and tool calls, as far as there are any (and values may be shown)."""
         if not self.values:
             return {}
-        return {name: d for name, d in self._fold.distributions.items() if d.count}
+        return {name: d for name, d in self._builder.distributions.items() if d.count}
 
     @property
     def name(self) -> str | None:
@@ -168,18 +168,18 @@ class Report(Saved):
 
     def iter_issues(self) -> Iterator[Issue]:
         """The issues one by one, in the order of the rows, the data set's own last; streams a file if they are many."""
-        yield from self.listed_issues() if self._fold.holds_all_issues else every_issue(self._source, self._plan)
+        yield from self.listed_issues() if self._builder.holds_all_issues else every_issue(self._source, self._plan)
 
     def listed_issues(self) -> list[Issue]:
         """The issues that are in memory, in the order of the rows: all but for a file with very many."""
-        return self._fold.take_issues()
+        return self._builder.take_issues()
 
     # rows
 
     @property
     def valid_mask(self) -> np.ndarray[Any, Any]:
         """For each row whether it is valid."""
-        return self._fold.valid.copy()
+        return self._builder.valid.copy()
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """The normalised rows as Arrow batches, streamed."""
@@ -224,13 +224,13 @@ class Report(Saved):
     def valid(self) -> Any:
         """The valid rows, in the form and with the cells in which they came (for a file a frame, with the rows'
         positions as its index; a DataFrame of Spark for one)."""
-        return self._source.take(self._fold.valid)
+        return self._source.take(self._builder.valid)
 
     @property
     def invalid(self) -> Any:
         """The invalid rows, in the form and with the cells in which they came (for a file a frame, with the rows'
         positions as its index)."""
-        return self._source.take(~self._fold.valid)
+        return self._source.take(~self._builder.valid)
 
     def unreadable(self) -> dict[int, str]:
         """What the normalised rows cannot hold, by row: JSON text of an object with the cells that an error kept from
@@ -239,7 +239,7 @@ class Report(Saved):
             return {}
         pairs = zip(self._source.batches(), self.iter_batches(), strict=True)
         given = self.invalid if self._source.kind == "list" else ()
-        no_rows = dict(zip(np.flatnonzero(~self._fold.valid).tolist(), given, strict=False))
+        no_rows = dict(zip(np.flatnonzero(~self._builder.valid).tolist(), given, strict=False))
         origin = Origin(find_format(self.format).origins, self._source.original, no_rows)
         return dict(unreadable(self.iter_issues(), pairs, origin))
 
@@ -249,16 +249,16 @@ class Report(Saved):
     def metric_support(self) -> pd.DataFrame:
         """A bool frame, row × metric, of all systems."""
         return pd.DataFrame(
-            {m.name: supports(m, self._fold.masks, self._fold.valid, self.outputs) for m in metrics_of("all")}
+            {m.name: supports(m, self._builder.masks, self._builder.valid, self.outputs) for m in metrics_of("all")}
         )
 
     def support(self, system: str = "all") -> list[Support]:
         """One line a metric: supported, total, what would unlock most of the rest."""
-        return summarise(self._fold.valid_masks, self.row_count, self.outputs, system)
+        return summarise(self._builder.valid_masks, self.row_count, self.outputs, system)
 
     def support_of(self, metric: Metric) -> Support:
         """How many rows support a metric that need not be of the catalogue, and what would unlock most of the rest."""
-        return support_of(metric, self._fold.valid_masks, self.row_count, self.outputs)
+        return support_of(metric, self._builder.valid_masks, self.row_count, self.outputs)
 
     @property
     def metrics(self) -> pd.DataFrame:
@@ -271,9 +271,9 @@ class Report(Saved):
         found = find_metric(metric)
         if not 0 <= row < self.row_count:
             raise IndexError(f"row {row} is not one of 0 to {self.row_count - 1}")
-        if not self._fold.valid[row]:
+        if not self._builder.valid[row]:
             return visible(f"row {row} does not support {found.name}: it is invalid ({self._errors_of(row)})")
-        return f"row {row} {why_supported(found, int(self._fold.masks[row]), self.outputs)}"
+        return f"row {row} {why_supported(found, int(self._builder.masks[row]), self.outputs)}"
 
     def _errors_of(self, row: int) -> str:
         found = [i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR]
@@ -344,7 +344,7 @@ class Report(Saved):
 
     def write_invalid(self, path: str | Path) -> int:
         """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
-        return write_invalid(path, self._source, self._plan, self._fold.valid)
+        return write_invalid(path, self._source, self._plan, self._builder.valid)
 
     def __repr__(self) -> str:
         return (

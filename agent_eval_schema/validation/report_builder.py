@@ -1,4 +1,4 @@
-"""The fold: checked batches, in the order of the rows → what a report says at once.
+"""The report builder: checked batches, in the order of the rows → what a report says at once.
 
 It keeps counts, a few examples and a few bytes a row (verdict, presence mask, hashes), never cells. The rules that
 compare rows (rules/dataset.py) run here, on hashes.
@@ -48,7 +48,7 @@ _ON_OUR_COLUMNS = (
 """The rules that name a column as we do; the others have its name from the user's table."""
 
 
-class Fold:
+class ReportBuilder:
     """Checked batches, added in the order of the rows → everything that a report says at once.
 
     `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`

@@ -17,7 +17,7 @@ from agent_eval_schema.issues import Issue
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch, check_stream, checked_batches
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 
 ISSUES_COLUMN = "_issues"
 """The column that is written beside the cells of an invalid row."""
@@ -60,6 +60,6 @@ def invalid_batches(source: Source, plan: Plan, valid: np.ndarray[Any, Any]) -> 
         yield filtered(kept.append_column(ISSUES_COLUMN, column), ~valid[start : start + batch.num_rows])
 
 
-def _keeps_all(source: Source, plan: Plan) -> Fold:
+def _keeps_all(source: Source, plan: Plan) -> ReportBuilder:
     """A builder that keeps every issue."""
-    return Fold(plan.codes, plan.outputs, source, 1 << 62, plan.values, find_format(plan.format).origins)
+    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, find_format(plan.format).origins)

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source, worth_workers
-from agent_eval_schema.runtime.progress import Screen, progress
+from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.validation.kernel import checked_batches
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.workers import check_with_workers
 
 
@@ -26,7 +26,7 @@ def check_source(
     ignore: tuple[str, ...] = (),
     values: bool = True,
     jobs: int = 0,
-    screen: Screen | None = None,
+    screen: ProgressDisplay | None = None,
 ) -> Report:
     """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large). What takes
     long shows its progress on the screen, if there is one."""
@@ -36,11 +36,11 @@ def check_source(
         plan = make_plan(source, format, outputs, select, ignore, values)
         form = find_format(plan.format)
         source = form.prepare(source).quoting(values)
-        fold = Fold(plan.codes, plan.outputs, source, values=values, origins=form.origins)
+        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, origins=form.origins)
         for checked in _checked(source, plan, jobs):
-            fold.add(checked)
+            builder.add(checked)
             so_far.add(checked.num_rows)
-    return Report(source, plan, fold, time.perf_counter() - start)
+    return Report(source, plan, builder, time.perf_counter() - start)
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:

@@ -307,12 +307,12 @@ def copy_half(path: Path, half: int, out: str, most: int | None = None) -> tuple
     from agent_eval_schema.cells.arrow import text_array
     from agent_eval_schema.io.files import open_file
     from agent_eval_schema.io.source import Share
-    from agent_eval_schema.runtime.gc_pause import without_collector
+    from agent_eval_schema.runtime.gc_pause import gc_paused
 
     time.sleep(0.5 if most else 0)
     start, rows = time.process_time(), 0
     schema = pa.schema([(name, pa.string()) for name in ("request", "response", "trace")])
-    with without_collector(), pq.ParquetWriter(out, schema, use_dictionary=False) as writer:
+    with gc_paused(), pq.ParquetWriter(out, schema, use_dictionary=False) as writer:
         for _, batch in islice(open_file(str(path)).units(Share(half, 2, 0)), most):
             columns = [text_array(texts) for texts in decoded_once(batch)]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))

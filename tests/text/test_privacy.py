@@ -31,7 +31,7 @@ from agent_eval_schema.text.spelling import ALIASES
 from agent_eval_schema.traces import decode, derive, documents, tokens
 from agent_eval_schema.validation import kernel, report_builder
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.steps import Step
 from agent_eval_schema.validation.validate import check_source
 from agent_eval_schema.validation.workers import check_with_workers
@@ -420,7 +420,7 @@ def test_workers_say_no_more(tmp_path: Path) -> None:
     path.write_text((moved_sample(3) + '"confidential"\n') * 700)
     source = open_source(str(path)).quoting(False)
     plan = make_plan(source, "auto", "auto", values=False)
-    shared = Fold(plan.codes, plan.outputs, source, values=False)
+    shared = ReportBuilder(plan.codes, plan.outputs, source, values=False)
     for checked in check_with_workers(source, str(path), plan, 2, head_start=0):
         shared.add(checked)
     report = Report(source, plan, shared)

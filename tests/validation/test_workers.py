@@ -16,7 +16,7 @@ from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
 from agent_eval_schema.validation.workers import check_with_workers
 from tests.conftest import as_csv, as_jsonl
@@ -37,14 +37,14 @@ ROWS = [row(i) for i in range(10_000)]
 def verdicts(source: Source, processes: int) -> tuple[str, list[bool]]:
     """The report of so many processes, each with an equal share."""
     plan = make_plan(source, "auto", "auto")
-    fold = Fold(plan.codes, plan.outputs, source)
+    builder = ReportBuilder(plan.codes, plan.outputs, source)
     if processes == 1:
         checked = check_stream(source.batches(), plan)
     else:
         checked = check_with_workers(source, str(source.name), plan, processes, head_start=0)
     for batch in checked:
-        fold.add(batch)
-    report = Report(source, plan, fold)
+        builder.add(batch)
+    report = Report(source, plan, builder)
     return report.to_json(), report.valid_mask.tolist()
 
 

@@ -19,7 +19,7 @@ from agent_eval_schema.formats.ces.names import Names, in_full, renamed
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.rules import columns
-from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.visible import visible
 
 
@@ -49,7 +49,7 @@ def read_golden_csv(
 
     Raises EvalSetError if there is no such file or no header in UTF-8; with `strict`, for the first error too.
     """
-    with without_collector():
+    with gc_paused():
         found = _read(_records_of(source), parent, names)
     if strict and not found.ok:
         first = next(issue for issue in found.issues if issue.severity is Severity.ERROR)

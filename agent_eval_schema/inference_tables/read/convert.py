@@ -22,7 +22,7 @@ from agent_eval_schema.inference_tables.read.call_record import CallRecord
 from agent_eval_schema.inference_tables.read.calls import convert_call
 from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, carried, read_logged
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
-from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
 from agent_eval_schema.text.privacy import quoting
 
@@ -88,7 +88,7 @@ def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     Rows of a call with a batch of records come one after the other. A row that is set aside has a `reason` and its
     logged cells; how rows are cut into batches changes nothing. Never raises for what a cell holds.
     """
-    with quoting(plan.values), without_collector():
+    with quoting(plan.values), gc_paused():
         return _converted(batch, plan)
 
 

@@ -32,7 +32,7 @@ from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.runtime.gc_pause import without_collector
+from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.encode import made_of, rewritten
@@ -41,7 +41,7 @@ from agent_eval_schema.validation.fill_from_traces import trace_texts
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSet, Report
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
 
 Target = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
@@ -149,14 +149,14 @@ def _prepare(source: Source, target: Target, inputs: Inputs, format: str, output
     plan = make_plan(source, format, outputs)
     require_rows(plan.format)
     form = find_format(plan.format)
-    fold = Fold(plan.codes, plan.outputs, source, origins=form.origins)
+    builder = ReportBuilder(plan.codes, plan.outputs, source, origins=form.origins)
     beside = target in _HAND_ON_TRACES
     kept = []
-    with without_collector():
+    with gc_paused():
         for checked in check_stream(source.batches(), replace(plan, columns=True, beside_traces=beside)):
-            fold.add(checked)
+            builder.add(checked)
             kept.append(_kept(checked))
-        report = Report(source, plan, fold)
+        report = Report(source, plan, builder)
         valid = report.valid_mask
         if not valid.any():
             raise EvalSetError(f"there is no row to evaluate: {_why_none(report, format, outputs)}")

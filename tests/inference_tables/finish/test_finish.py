@@ -21,7 +21,7 @@ from agent_eval_schema.text.jsontext import encode
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import make_plan
-from agent_eval_schema.validation.report_builder import Fold
+from agent_eval_schema.validation.report_builder import ReportBuilder
 from tests.helpers.inference_tables import ANSWERED, convert_one, logged
 
 USER = {"role": "user", "content": "How many days?"}
@@ -120,11 +120,11 @@ def test_a_text_array_takes_no_bytes_that_are_not_utf8() -> None:
 def test_the_issues_that_a_fold_keeps_do_not_keep_their_batch() -> None:
     source = open_source([{"request": " ", "response": "x"}])
     plan = make_plan(source, "auto", "auto")
-    fold = Fold(plan.codes, plan.outputs, source)
+    builder = ReportBuilder(plan.codes, plan.outputs, source)
     payload = np.frombuffer(pack(check_batch(next(source.batches()), plan), None), np.uint8).copy()
     batch = pa.ipc.open_stream(pa.py_buffer(payload)).read_next_batch()
     held = weakref.ref(payload)
-    fold.add(batch)
+    builder.add(batch)
     del payload, batch
-    assert fold.take_issues()
+    assert builder.take_issues()
     assert held() is None
