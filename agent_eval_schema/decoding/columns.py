@@ -192,7 +192,7 @@ def typed_value(name: str, value: Any, path: str) -> Typed:
 
 def documents_of_trace(value: Any, path: str) -> Typed:
     """As `typed_value` of a retrieved_context, but a doc_uri may be null: so stand documents of a retriever without one
-    in our own rows, whose trace bears it out (`filling.py` looks)."""
+    in our own rows, whose trace bears it out (`validation/fill_from_traces.py` looks)."""
     typed, problems = typed_value("retrieved_context", value, path)
     if typed is not FAILED or not isinstance(value, list):
         return typed, problems

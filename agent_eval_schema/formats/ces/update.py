@@ -1,4 +1,4 @@
-"""Evaluations → the requests that store them: what is sent, but not the sending (integrations/ces_wire.py).
+"""Evaluations → the requests that store them: what is sent, but not the sending (integrations/ces/transport.py).
 
 update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation` (seed 001)
 rest_request(request)             the same as PATCH …/v1beta/{name}?updateMask=…

@@ -3,7 +3,7 @@
     update_request ──▶ initialize ─ tools/call update_evaluation ──▶ result.isError │ error │ the Evaluation
                   └──▶ PATCH /v1beta/{name}?updateMask=…         ──▶ HTTP status    │       │ the Evaluation
 
-The protocol of MCP is the SDK's (extra `ces`); the sending is ces_wire.py's, so that the SDK never holds the token and
+The protocol of MCP is the SDK's (extra `ces`); the sending is transport.py's, so that the SDK never holds the token and
 repeats nothing. All failures are one EvalSetError of one line: what failed, what the server said, what to do.
 """
 

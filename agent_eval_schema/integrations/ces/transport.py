@@ -9,7 +9,7 @@
 
 What is no write (the handshake of MCP) is also sent once more after any 503. The token goes to the endpoint only, over
 https unless that is this machine: redirects are not followed, and it is cut out of whatever a server says. Both ways to
-update an evaluation (ces_mcp.py) send through here. The HTTP library is the one that the installed `mcp` speaks: httpx2
+update an evaluation (client.py) send through here. The HTTP library is the one that the installed `mcp` speaks: httpx2
 with mcp 2, httpx with mcp 1.
 """
 

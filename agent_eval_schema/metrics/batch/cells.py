@@ -1,7 +1,7 @@
-"""Columns of a batch → trajectories whose calls have texts and tools; JSON text is read by call_texts.py.
+"""Columns of a batch → trajectories whose calls have texts and tools; JSON text is read by texts.py.
 
-JSON text                     ──▶ Texts ──call_texts.py──▶ Calls
-  what is not read there      ──decoding.py──▶ Calls, and issues
+JSON text                     ──▶ Texts ──texts.py──▶ Calls
+  what is not read there      ──decoding/──▶ Calls, and issues
 list<struct<name, input>>     ──▶ Calls
 """
 

@@ -4,8 +4,8 @@
                     │ otherwise                                  ids      0 0 1 │ 2 0 │ …
                     └──▶ texts of calls ──number──▶              lengths  3     │ 2   │ …
 
-A text is only read once where texts stand in many rows of the batch (call_texts.py), and an input is only decoded where
-its text does not say enough (call_numbers.py). Rows of like length are scored at once. The metrics are those of
+A text is only read once where texts stand in many rows of the batch (texts.py), and an input is only decoded where
+its text does not say enough (numbers.py). Rows of like length are scored at once. The metrics are those of
 trajectory.py, which is the definition; this is how a million rows are scored.
 """
 

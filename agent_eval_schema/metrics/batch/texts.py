@@ -5,7 +5,7 @@
 
 A cell is cut before each call, and the texts that come out are decoded as one list, of those that are equal one: if
 they are calls the cell was cut rightly. What cannot be cut so is taken apart by a decoder; and of cells of which no
-more is wanted the calls are only counted. A cell that cannot be read that way is UNREADABLE until decoding.py has had a
+more is wanted the calls are only counted. A cell that cannot be read that way is UNREADABLE until decoding/ has had a
 second look, and says what is wrong.
 """
 
