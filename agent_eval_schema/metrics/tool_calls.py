@@ -22,7 +22,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agent_eval_schema.schema import ToolCall
-from agent_eval_schema.text.jsontext import json_key
+from agent_eval_schema.text.jsontext import value_key
 
 Calls = Sequence[ToolCall]
 
@@ -75,7 +75,7 @@ def parameter_scores(predicted: Calls, reference: Calls) -> list[float]:
 
 def _correct(actual: ToolCall, wanted: ToolCall) -> int:
     given = actual.tool_input or {}
-    return sum(k in given and json_key(given[k]) == json_key(v) for k, v in (wanted.tool_input or {}).items())
+    return sum(k in given and value_key(given[k]) == value_key(v) for k, v in (wanted.tool_input or {}).items())
 
 
 def _score(correct: int, wanted: ToolCall) -> float:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import ToolCall
-from agent_eval_schema.text.jsontext import json_key
+from agent_eval_schema.text.jsontext import value_key
 
 Duplicates = Literal["membership", "one_to_one"]
 """How precision and recall count a call that is repeated: each time that it occurs at all in the other trajectory, or
@@ -40,7 +40,7 @@ def call_ids(trajectories: Iterable[Sequence[ToolCall]]) -> list[list[int]]:
 
 def call_key(call: ToolCall) -> bytes:
     """A text that two calls share if they are equal."""
-    return json_key([call.tool_name, call.tool_input or {}])
+    return value_key([call.tool_name, call.tool_input or {}])
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -144,7 +144,16 @@ def _refuse(literal: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# JSON
+# equality of JSON: the order of keys is irrelevant, and 1.0 is 1
+#
+# Of a text, numbers stay exact: beyond 2**53 a number with a point is another one than its digits. Of a value, as an
+# agent or a Python caller has it, every whole number is the same number, and NaN is equal to itself.
+encode_sorted = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
+"""JSON with its keys in order, for values whose numbers are plain."""
+
+NOT_JSON = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
+
+
 def canonical_json(text: str) -> str:
     """The same text for the same JSON value; text that is not JSON stays as it is."""
     try:
@@ -154,42 +163,35 @@ def canonical_json(text: str) -> str:
 
 
 def canonical_bytes(view: memoryview | None) -> bytes | None:
+    """As `canonical_json`, of UTF-8."""
     try:
         return None if view is None else encode_sorted(decode_exact(view))
     except NOT_JSON:
         return bytes(view or b"")
 
 
-NOT_JSON = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
-
-
-def _number(text: str) -> float | int | str:
+def _exact_number(text: str) -> float | int | str:
     value = float(text)
     if abs(value) < 2**53:
         return int(value) if value.is_integer() else value
     return value if abs(value) != float("inf") else text
 
 
-decode_exact = msgspec.json.Decoder(float_hook=_number).decode
-encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+decode_exact = msgspec.json.Decoder(float_hook=_exact_number).decode
 
 
-def json_key(value: Any) -> bytes:
-    """A text that two JSON values share if they are equal."""
-    return sorted_json(_plain(value))
+def value_key(value: Any) -> bytes:
+    """A text that two values share if they are equal as JSON."""
+    return encode_sorted(_with_plain_numbers(value))
 
 
-sorted_json = msgspec.json.Encoder(enc_hook=str, order="sorted").encode
-"""JSON with its keys in order, for values whose numbers are plain."""
-
-
-def _plain(value: Any) -> Any:
+def _with_plain_numbers(value: Any) -> Any:
     """The value with every whole number written in one way."""
     if isinstance(value, float):
         # JSON has neither NaN nor infinity, but a Python object that was never JSON may.
         return f"\0{value}" if not math.isfinite(value) else int(value) if value.is_integer() else value
     if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: _with_plain_numbers(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_with_plain_numbers(v) for v in value]
     return value

@@ -17,7 +17,7 @@ from typing import Any
 
 from agent_eval_schema.formats.ces.schema import EVALUATION, Field, Message, enum_values, field_at, message, messages
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.text.jsontext import json_key
+from agent_eval_schema.text.jsontext import value_key
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.text.visible import visible
 
@@ -104,7 +104,7 @@ def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str
     table = message(kind)
     for name in dict.fromkeys([*table.fields, *old, *new]):
         field, path = table.fields.get(name), f"{prefix}{name}"
-        if json_key(old.get(name)) == json_key(new.get(name)) or (field and not _is_written(field)):
+        if value_key(old.get(name)) == value_key(new.get(name)) or (field and not _is_written(field)):
             continue
         if field and _is_open(field) and name in old and name in new and isinstance(old[name], Mapping):
             yield from _differing(old[name], new[name], field.message, f"{path}.")

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.text.jsontext import sorted_json
+from agent_eval_schema.text.jsontext import encode_sorted
 
 Numbers = np.ndarray[Any, Any]
 
@@ -169,14 +169,14 @@ def _in_common(one: Numbers, other: Numbers) -> Numbers:
 def _value_keys(texts: pa.Array) -> list[bytes]:
     """For each call a text that two of them share if their inputs are equal as JSON values."""
     try:
-        return [sorted_json(call.tool_input or {}) for call in decode_inputs(listed(texts))]
+        return [encode_sorted(call.tool_input or {}) for call in decode_inputs(listed(texts))]
     except BROKEN:
         return [_value_key(text) for text in texts.to_pylist()]
 
 
 def _value_key(text: bytes) -> bytes:
     try:
-        return sorted_json(decode_inputs(b"[%b]" % text.rstrip(b", "))[0].tool_input or {})
+        return encode_sorted(decode_inputs(b"[%b]" % text.rstrip(b", "))[0].tool_input or {})
     except BROKEN:  # nested so deep that it can be read, but not be written: equal to itself
         return text
 
