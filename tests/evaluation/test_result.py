@@ -1,4 +1,4 @@
-"""A result: its numbers by hand, another one beside it, and the forms that it takes."""
+"""A result: its numbers by hand, and the forms that it takes."""
 
 from __future__ import annotations
 
@@ -8,57 +8,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajectories
 from agent_eval_schema.cli import main
-from agent_eval_schema.evaluation.alignment import aligned
-from agent_eval_schema.evaluation.comparison import paired_test
 from agent_eval_schema.evaluation.result import EvalResult
-from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-from agent_eval_schema.schema import ToolCall
 from tests.conftest import KINDS, Row
 from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
 from tests.integrations.mlflow.test_evaluate import without_its_warnings
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 
 NAN = math.nan
-
-# ---------------------------------------------------------------------------------------------------------------------
-# tallies
-
-scores = st.lists(st.floats(0, 5, width=16) | st.sampled_from([0, 0.5, 1, NAN]), max_size=40)
-
-
-@given(scores, st.integers(1, 7))
-def test_a_tally_is_what_numpy_computes(values: list[float], step: int) -> None:
-    tally = ScoreStats()
-    for start in range(0, len(values), step):
-        tally.add(np.array(values[start : start + step], np.float64))
-    kept = np.array([v for v in values if not math.isnan(v)])
-    assert (tally.rows, tally.scored) == (len(values), len(kept))
-    assert tally.mean == pytest.approx(kept.mean() if len(kept) else NAN, nan_ok=True)
-    assert tally.std == pytest.approx(kept.std(ddof=1) if len(kept) > 1 else NAN, nan_ok=True)
-    for share in (0, 0.5, 0.9, 1):
-        expected = np.quantile(kept, share) if len(kept) else NAN
-        assert tally.percentile(share) == pytest.approx(expected, nan_ok=True)
-
-
-def test_an_interval_holds_the_mean_and_is_repeatable() -> None:
-    tally = ScoreStats([0.0] * 30 + [1.0] * 70)
-    low, high = tally.interval()
-    assert low < 0.7 < high
-    assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.7 * 0.3 / 100), rel=0.15)  # that of a proportion
-    assert tally.interval() == (low, high)
-    assert tally.interval(0.5) > (low, 0)
-    assert ScoreStats([1.0]).interval() == (1, 1)
-    assert all(map(math.isnan, ScoreStats().interval()))
-
 
 # ---------------------------------------------------------------------------------------------------------------------
 # results
@@ -142,123 +104,6 @@ def test_formats_that_call_trajectories_otherwise() -> None:
 def test_options_that_there_are_not(options: dict[str, Any], message: str) -> None:
     with pytest.raises(EvalSetError, match=message):
         score_trajectories(SEED, **options)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# comparisons
-
-
-def test_a_comparison_by_hand() -> None:
-    old = result([{**row, "id": i} for i, row in enumerate(SEED)])
-    better = [{**row, "predicted_trajectory": row["reference_trajectory"], "id": i} for i, row in enumerate(SEED)]
-    found = old.compare(result(better))
-    line = found.lines[-1]
-    assert (line.metric, line.rows, line.old, line.new, line.difference) == ("trajectory_recall", 2, 0.25, 1, 0.75)
-    assert (line.higher, line.lower, line.p_value) == (2, 0, 0.5)  # 2 of 4 patterns of signs are as far from 0
-    changed = found.rows.query("metric == 'trajectory_recall'")
-    assert changed[["row", "old", "new", "difference"]].to_numpy().tolist() == [[0, 0, 1, 1], [1, 0.5, 1, 0.5]]
-    assert "+0.75" in str(found)
-
-
-def test_rows_that_ask_different_things_are_not_compared_by_position() -> None:
-    rows = [{**SEED[i % 2], "prompt": p} for i, p in enumerate(["a", "b", None])]
-    assert len(result(rows).compare(result(rows)).lines) == 5
-    with pytest.raises(EvalSetError, match="row 0 has another prompt in the other result: say with key="):
-        result(rows).compare(result(rows[::-1]))
-    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: say with key="):
-        result(rows).compare(result(rows[:2]))
-
-
-def test_rows_are_matched_by_a_key() -> None:
-    rows = [{**SEED[i % 2], "id": f"r{i}"} for i in range(4)]
-    found = result(rows).compare(result([*rows[:0:-1], {**SEED[0], "id": "new"}]), key="id")
-    assert found.rows.empty
-    assert (found.only_old, found.only_new) == (["r0"], ["new"])
-    assert "1 row only before" in str(found)
-    with pytest.raises(EvalSetError, match="does not tell rows apart"):
-        result(rows).compare(result([rows[0], rows[0]]), key="id")
-    with pytest.raises(EvalSetError, match="share no row"):
-        result(rows[:1]).compare(result(rows[1:]), key="id")
-
-
-def test_a_score_that_came_or_went_is_a_change() -> None:
-    lost = [{**SEED[0], "predicted_trajectory": None}, SEED[1]]
-    found = result().compare(result(lost))
-    assert found.rows["row"].tolist() == [0] * 5
-    assert found.rows["new"].isna().all()
-    assert [line.rows for line in found.lines] == [1] * 5
-
-
-differences = st.lists(st.sampled_from([-1, -0.5, 0, 0.25, 0.5, 1]), min_size=2, max_size=8)
-
-
-@given(differences)
-def test_the_test_is_that_of_scipy(values: list[float]) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    found = stats.permutation_test((np.array(values),), np.sum, permutation_type="samples", n_resamples=np.inf)
-    assert paired_test(np.array(values)) == pytest.approx(found.pvalue)
-
-
-@pytest.mark.parametrize("size", [17, 400, 6000])
-def test_many_differences(size: int) -> None:
-    """Of ones this is the sign test; the three ways to compute it agree."""
-    stats = pytest.importorskip("scipy.stats")
-    ups = size // 2 + round(math.sqrt(size))
-    found = paired_test(np.array([1.0] * ups + [-1.0] * (size - ups)))
-    assert found == pytest.approx(stats.binomtest(ups, size).pvalue, abs=0.02)
-
-
-def test_no_difference() -> None:
-    assert paired_test(np.zeros(5)) == 1
-    assert math.isnan(paired_test(np.array([])))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# side by side
-
-
-@pytest.mark.parametrize(
-    ("predicted", "reference", "lines"),
-    [
-        ("ab", "ab", ["a= a=", "b= b="]),
-        ("axb", "ab", ["a= a=", "x+ .", "b= b="]),
-        ("a", "ab", ["a= a=", ". b-"]),
-        ("ba", "ab", [". a~", "b= b=", "a~ ."]),
-        ("", "a", [". a-"]),
-        ("a", "", ["a+ ."]),
-        ("", "", []),
-        ("aab", "ab", ["a= a=", "a+ .", "b= b="]),
-    ],
-)
-def test_calls_side_by_side(predicted: str, reference: str, lines: list[str]) -> None:
-    signs = {"matched": "=", "extra": "+", "missing": "-", "moved": "~"}
-
-    def drawn(side: Any) -> str:
-        return "." if side is None else side.tool + signs[side.mark]
-
-    found = aligned([ToolCall(t) for t in predicted], [ToolCall(t) for t in reference])
-    assert sorted(f"{drawn(line.predicted)} {drawn(line.reference)}" for line in found) == sorted(lines)
-
-
-def test_calls_of_one_tool_with_other_inputs_stand_on_one_line() -> None:
-    (line,) = aligned([ToolCall("a", {"x": 1})], [ToolCall("a", {"x": 2})])
-    assert line.predicted is not None
-    assert line.reference is not None
-    assert (line.predicted.mark, line.reference.mark) == ("extra", "missing")
-    assert (line.predicted.input, line.reference.input) == ('{"x":1}', '{"x":2}')
-
-
-calls = st.lists(st.builds(ToolCall, st.sampled_from("abc"), st.sampled_from([None, {"x": 1}])), max_size=7)
-
-
-@given(calls, calls)
-def test_every_call_is_shown_once_in_its_order(predicted: list[ToolCall], reference: list[ToolCall]) -> None:
-    lines = aligned(predicted, reference)
-    left, right = ([side for line in lines if (side := getattr(line, s))] for s in ("predicted", "reference"))
-    assert [s.tool for s in left] == [c.tool_name for c in predicted]
-    assert [s.tool for s in right] == [c.tool_name for c in reference]
-    for mark in ("matched", "moved"):
-        assert sum(s.mark == mark for s in left) == sum(s.mark == mark for s in right)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
