@@ -8,11 +8,6 @@ from agent_eval_schema.cli.options import Commands, add_command, add_jobs, add_n
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 from agent_eval_schema.issues import EvalSetError
 
-_BUILD_OPTIONS = (
-    *("sample", "seed", "stratify", "dedupe", "labels", "redact", "traces", "since", "until", "where"),
-    *("family", "map", "keep"),
-)
-
 
 def add(commands: Commands) -> None:
     """Add the command."""
@@ -84,9 +79,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build the rows, and print the summary of what became of the logged calls."""
-    from agent_eval_schema.inference_tables.build_file import build_file, build_on_spark
+    from agent_eval_schema.inference_tables.build_file import FLAGS, build_file, build_on_spark
 
-    given = {name: getattr(arguments, name) for name in _BUILD_OPTIONS}
+    given = {name: getattr(arguments, name) for name in FLAGS}
     options = {name: None if v == "none" else v for name, v in given.items() if v is not None and v != []}
     if not arguments.values:
         options["values"] = False

@@ -16,9 +16,10 @@ from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.io.arrow import from_arrow
 from agent_eval_schema.io.pandas import from_pandas
 from agent_eval_schema.io.records import from_list
-from agent_eval_schema.io.remote import TemporaryFolder, fetch_url
+from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
 
 
@@ -72,7 +73,7 @@ def _fetched(url: str) -> Source:
     """The source for a local copy of a remote file or a BigQuery table, which lives as long as the source."""
     folder = TemporaryFolder()
     name = PurePosixPath(url.partition("://")[2].partition("?")[0]).name or "data"
-    path = os.path.join(folder.path, "table.parquet" if url.startswith(BIGQUERY) else name)
+    path = folder.file("table.parquet" if url.startswith(BIGQUERY) else name)
     try:
         _fetch(url, path)
     except EvalSetError:

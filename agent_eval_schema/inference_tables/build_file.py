@@ -17,8 +17,10 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.build import build_set, input_of, require_out
-from agent_eval_schema.inference_tables.options import FEEDBACK
+from agent_eval_schema.inference_tables.build import build_set
+from agent_eval_schema.inference_tables.input_tables import input_of
+from agent_eval_schema.inference_tables.options import BuildOptions
+from agent_eval_schema.inference_tables.row_files import require_out
 from agent_eval_schema.inference_tables.summary import Summary
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.atomic import require_apart, require_place, write_text
@@ -30,28 +32,14 @@ from agent_eval_schema.runtime.version import __version__
 
 MANIFEST_VERSION = 1
 
-FLAGS = {
-    "sample": "--sample",
-    "seed": "--seed",
-    "stratify": "--stratify",
-    "dedupe": "--dedupe",
-    "labels": "--labels",
-    "redact": "--redact",
-    "traces": "--traces",
-    "since": "--since",
-    "until": "--until",
-    "where": "--where",
-    "family": "--family",
-    "map": "--map",
-    "keep": "--keep",
-}
+FLAGS = {name: f"--{name}" for name in BuildOptions.__struct_fields__ if name != "values"}
 """The options of a build and the words of the command line for them."""
 
 
 def build_file(
     table: str,
     out: str,
-    options: Mapping[str, Any],
+    given: Mapping[str, Any],
     *,
     set_aside: str | None = None,
     html: str | None = None,
@@ -59,23 +47,20 @@ def build_file(
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
 ) -> Summary:
-    """Build into a file, with its manifest; the options are those of `eval_set_from_inference_table` that are not their
-    defaults. What could not be written is told before the work. Raises EvalSetError if it cannot run."""
+    """Build into a file, with its manifest. `given` are the options (`BuildOptions`) that were given. What could not be
+    written is told before the work. Raises EvalSetError if it cannot run."""
     for path in (out, set_aside):
         if path:
             require_out(path)
     for path in (html, manifest_of(out)):
         if path:
             require_place(path)
-    require_apart(_read(table, options), {"OUT": out, "--set-aside": set_aside, "--html": html})
-    # What is read is what the manifest tells, however the tables beside change in the meantime.
-    options = {
-        **options,
-        **{n: _version_of(t) for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK},
-    }
+    require_apart(_read(table, given), {"OUT": out, "--set-aside": set_aside, "--html": html})
+    # What is read is what the manifest records, however the tables beside change in the meantime.
+    given = {**given, **{name: _version_of(path) for name, path in BuildOptions(**given).tables.items()}}
     work = WorkFolder(work_of(out))
     try:
-        build = build_set(table, work, jobs=jobs, screen=screen, resume=resume, out=out, **options)
+        build = build_set(table, work, BuildOptions(**given), jobs=jobs, screen=screen, resume=resume, out=out)
     except EvalSetError:
         if not work.places():  # nothing was done that a second run could go on with
             work.remove()
@@ -84,44 +69,44 @@ def build_file(
         build.write_set_aside(set_aside)
     if html:
         build.save(html)
-    write_text(manifest_of(out), manifest(table, out, options, build.summary))
+    write_text(manifest_of(out), manifest(table, out, given, build.summary))
     work.remove()
     return build.summary
 
 
 def build_on_spark(
-    table: str, out: str, options: Mapping[str, Any], *, set_aside: str | None = None, html: str | None = None
+    table: str, out: str, given: Mapping[str, Any], *, set_aside: str | None = None, html: str | None = None
 ) -> Summary:
     """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalogue, and `out`
     is a new folder of Parquet files, or a Delta table if it has no ending. Raises EvalSetError if it cannot run."""
     from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session, write_table
 
-    require_apart(_read(table, options), {"OUT": out, "--set-aside": set_aside, "--html": html})
+    require_apart(_read(table, given), {"OUT": out, "--set-aside": set_aside, "--html": html})
     for path in (out, set_aside):
         if path:
             require_new(path)
     for path in (html, manifest_of(out)):
         if path:
             require_place(path)
-    from agent_eval_schema.inference_tables.spark import spark_from_inference_table
+    from agent_eval_schema.inference_tables.spark import build_set_on_spark
 
     spark = spark_session()
-    tables = {n: read_table(spark, t) for n in ("traces", "labels") if (t := options.get(n)) and t != FEEDBACK}
-    with spark_from_inference_table(read_table(spark, table), **{**options, **tables}) as build:
+    tables = {name: read_table(spark, path) for name, path in BuildOptions(**given).tables.items()}
+    with build_set_on_spark(read_table(spark, table), BuildOptions(**{**given, **tables})) as build:
         write_table(build.rows, out)
         if set_aside:
             write_table(build.set_aside, set_aside)
         if html:
             write_text(html, build.to_html())
         summary: Summary = build.summary
-    write_text(manifest_of(out), manifest(table, out, options, summary, more=("--engine", "spark")))
+    write_text(manifest_of(out), manifest(table, out, given, summary, more=("--engine", "spark")))
     return summary
 
 
-def _read(table: str, options: Mapping[str, Any]) -> dict[str, str | None]:
+def _read(table: str, given: Mapping[str, Any]) -> dict[str, str | None]:
     """The files that a build reads, by their names on the command line."""
-    beside = {f"--{name}": str(options.get(name)) for name in ("traces", "labels")}
-    return {"TABLE": table, **{name: path for name, path in beside.items() if os.path.exists(path)}}
+    beside = {FLAGS[name]: str(path) for name, path in BuildOptions(**given).tables.items() if os.path.exists(path)}
+    return {"TABLE": table, **beside}
 
 
 def work_of(out: str) -> Path:
@@ -134,15 +119,15 @@ def manifest_of(out: str) -> str:
     return f"{out.rstrip(os.sep)}.manifest.json"
 
 
-def manifest(table: str, out: str, options: Mapping[str, Any], summary: Summary, more: tuple[str, ...] = ()) -> str:
+def manifest(table: str, out: str, given: Mapping[str, Any], summary: Summary, more: tuple[str, ...] = ()) -> str:
     """What a set was made of and how, so that it can be made again: as JSON."""
-    given = [summary.table or table, *(t for n in ("labels", "traces") if (t := options.get(n)) and t != FEEDBACK)]
+    inputs = [summary.table or table, *BuildOptions(**given).tables.values()]
     body = {
         "version": MANIFEST_VERSION,
         "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
-        "inputs": [input_of(path) for path in given],
-        "options": {**options, "seed": summary.seed},
-        "command": command(given[0], out, options, more),
+        "inputs": [input_of(path) for path in inputs],
+        "options": {**given, "seed": summary.seed},
+        "command": command(inputs[0], out, given, more),
         "output": out,
         "summary": {k: v for k, v in funnel_numbers(summary).items() if k != "seconds"},
     }
@@ -164,10 +149,10 @@ def _versions(*packages: str) -> dict[str, str]:
     return found
 
 
-def command(table: str, out: str, options: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:
+def command(table: str, out: str, given: Mapping[str, Any], more: tuple[str, ...] = ()) -> str:
     """The command line that builds the set again (of a Delta folder, from the same version)."""
     words = ["agent-eval-schema", "from-inference-table", table, out]
-    for name, value in options.items():
+    for name, value in given.items():
         if name in FLAGS:
             for one in value if isinstance(value, list | tuple) else [value]:
                 words += [FLAGS[name], "none" if one is None else str(one)]

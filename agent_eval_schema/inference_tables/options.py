@@ -8,6 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 import pandas as pd
+from msgspec import Struct
 
 from agent_eval_schema.formats.inference_tables import (
     Aliases,
@@ -19,7 +20,7 @@ from agent_eval_schema.formats.inference_tables import (
 )
 from agent_eval_schema.inference_tables.decide.sampling import sample_of, seed_of
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook, find_hook
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules.set_aside import REASONS
 from agent_eval_schema.text.describe import names
@@ -37,53 +38,71 @@ KEEPABLE = tuple(r.name for r in REASONS if r.switchable and r.name not in ("fil
 """The reasons that `keep` may name: their steps can be switched off (the others have options of their own)."""
 
 
-def plan_of(
-    columns: list[str],
-    *,
-    sample: Any = None,
-    seed: Any = 0,
-    stratify: str | None = None,
-    dedupe: str | None = "id",
-    labels: Any = FEEDBACK,
-    redact: str | Hook | None = None,
-    since: Any = None,
-    until: Any = None,
-    where: str | None = None,
-    family: str = "auto",
-    map: Mapping[str, str] | Iterable[str] | None = None,
-    keep: Iterable[str] = (),
-    joins_traces: bool = False,
-    now: int | None = None,
-    values: bool = True,
-) -> tuple[BuildPlan, str]:
+class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
+    """What a user may ask of a build; `eval_set_from_inference_table` documents each. Nothing is validated here."""
+
+    sample: int | float | str | None = None
+    seed: int = 0
+    stratify: str | None = None
+    dedupe: str | None = "id"
+    labels: Any = FEEDBACK
+    redact: str | Hook | None = None
+    traces: Any = None
+    since: Any = None
+    until: Any = None
+    where: str | None = None
+    family: str = "auto"
+    map: Mapping[str, str] | Iterable[str] | None = None
+    keep: Iterable[str] = ()
+    values: bool = True
+
+    @property
+    def reads_feedback(self) -> bool:
+        """Whether the labels are those that the table itself holds."""
+        return isinstance(self.labels, str) and self.labels == FEEDBACK
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The tables beside the logged one, by the names of their options."""
+        given = {"labels": None if self.reads_feedback else self.labels, "traces": self.traces}
+        return {name: table for name, table in given.items() if table is not None}
+
+    @property
+    def hook(self) -> Hook | None:
+        """The redaction, if it is a function."""
+        return self.redact if callable(self.redact) else None
+
+
+def plan_of(columns: list[str], options: BuildOptions) -> tuple[BuildPlan, str]:
     """The plan for a table with these columns, and why it was taken for its family. Raises EvalSetError for an option
     that has no meaning."""
-    aliases = aliases_of(map)
-    found, reason = detect_family(columns, aliases) if family == "auto" else (find_family(family), "as asked")
+    aliases = aliases_of(options.map)
+    found, reason = (
+        detect_family(columns, aliases) if options.family == "auto" else (find_family(options.family), "as asked")
+    )
     _require_places(aliases, found, columns)
-    window = instant_of(since, "since"), instant_of(until, "until")
-    if None not in window and window[0] >= window[1]:  # type: ignore[operator]
+    since, until = instant_of(options.since, "since"), instant_of(options.until, "until")
+    if since is not None and until is not None and since >= until:
         raise EvalSetError("since must be before until: there is nothing between them")
-    by_question, kept = _dedupe(dedupe)
-    strata = strata_of(stratify, columns)
-    sql = f"{where or ''} {strata.get('stratum_sql', '')}".lower()
+    by_question, kept = _dedupe(options.dedupe)
+    strata = strata_of(options.stratify, columns)
+    sql = f"{options.where or ''} {strata.get('stratum_sql', '')}".lower()
     plan = BuildPlan(
         family=found.name,
         map=aliases,
-        kept=kept | _keep(keep),
-        since=window[0],
-        until=window[1],
-        now=now,
-        seed=seed_of(seed),
-        joins_traces=joins_traces,
-        values=values,
-        where=_sql(where, "where"),
+        kept=kept | _keep(options.keep),
+        since=since,
+        until=until,
+        seed=seed_of(options.seed),
+        joins_traces=options.traces is not None,
+        values=options.values,
+        where=_sql(options.where, "where"),
         sql_columns=tuple(n for n in columns if n.lower() in sql),
         by_question=by_question,
-        sample=sample_of(sample),
-        labelled=labels is not None,
-        trace_feedback=isinstance(labels, str) and labels == FEEDBACK,
-        redact=redaction_of(redact),
+        sample=sample_of(options.sample),
+        labelled=options.labels is not None,
+        trace_feedback=options.reads_feedback,
+        redact=redaction_of(options.redact),
         **strata,
     )
     return plan, reason
@@ -133,8 +152,6 @@ def strata_of(given: str | None, columns: list[str]) -> dict[str, Any]:
     if not isinstance(given, str) or not given.strip():
         raise EvalSetError(f"stratify: expected a column or an SQL expression, got {_said(given)}")
     if given in columns:
-        from agent_eval_schema.inference_tables.read.plan import carried_column
-
         return {"carried": (given,), "stratum_column": carried_column(given)}
     if given == THUMBS:
         return {"by_thumbs": True}

@@ -6,7 +6,6 @@ Both are read once, in batches, into narrow files of the work folder; DuckDB joi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,25 +17,32 @@ from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.inference_tables import find_family
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import detect, find_format
-from agent_eval_schema.inference_tables.options import FEEDBACK
+from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE
+from agent_eval_schema.inference_tables.options import BuildOptions
 from agent_eval_schema.inference_tables.read.convert import convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.work_folder import TRACE_TABLE, WorkFolder
+from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.issues import EvalSetError
 
 ASSESSMENT_LOGS = "assessment_logs"
+"""The family of an assessment-log table."""
 
 
-def add_labels(work: WorkFolder, labels: Any, plan: BuildPlan) -> None:
+def add_labels(work: WorkFolder, options: BuildOptions) -> None:
     """Put the judgements of an assessment-log table into the work folder, unless they are there."""
-    if not plan.labelled or (isinstance(labels, str) and labels == FEEDBACK) or work.read_json("labels.json"):
+    labels = options.tables.get("labels")
+    if labels is None or work.read_json("labels.json"):
         return
-    source = open_source(labels)
-    reading = BuildPlan(ASSESSMENT_LOGS, values=plan.values)
-    for number, batch in enumerate(source.batches()):
+    reading = label_plan(options)
+    for number, batch in enumerate(open_source(labels).batches()):
         require_assessments(batch.schema.names)
         work.commit_labels(number, convert_batch(batch, reading))
     work.commit_json("labels.json", True)
+
+
+def label_plan(options: BuildOptions) -> BuildPlan:
+    """How an assessment-log table is read."""
+    return BuildPlan(ASSESSMENT_LOGS, values=options.values)
 
 
 def require_assessments(columns: Iterable[str]) -> None:
@@ -50,12 +56,12 @@ def require_assessments(columns: Iterable[str]) -> None:
             )
 
 
-def add_traces(work: WorkFolder, traces: Any) -> None:
+def add_traces(work: WorkFolder, options: BuildOptions) -> None:
     """Put the traces of a table into the work folder, each under all ids by which a call may know it."""
-    if traces is None or work.read_json("traces.json"):
+    if options.traces is None or work.read_json("traces.json"):
         return
     found = 0
-    for number, batch in enumerate(open_source(traces).batches()):
+    for number, batch in enumerate(open_source(options.traces).batches()):
         pairs = trace_pairs(batch)
         found += len(pairs)
         work.commit_traces(number, pairs)

@@ -21,15 +21,13 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
-from agent_eval_schema.inference_tables.decide.sql import SqlStep, steps
-from agent_eval_schema.inference_tables.finish.finish import ENTRY_LISTS, finish_batch
+from agent_eval_schema.inference_tables.decide.sql import RESULTS, steps_of
+from agent_eval_schema.inference_tables.decide.tables import DECISION_TABLES
+from agent_eval_schema.inference_tables.finish.finish import finish_batch
 from agent_eval_schema.inference_tables.finish.redact import Hook
-from agent_eval_schema.inference_tables.read.convert import convert_batch
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
-    ENTRY_TABLE,
-    INDEX,
-    TRACE_TABLE,
     PartKey,
     WorkFolder,
     decisions_by_part,
@@ -166,30 +164,13 @@ def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
         return found
     entries = work.tables("labels") or (work.files("entries") if plan.labelled else [])
     tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
-    schemas = {"calls": INDEX, "entries": ENTRY_TABLE, "traces": TRACE_TABLE}
-    results = {
-        "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
-        "feedback": "SELECT what, rows_of FROM tallies",
-        "strata": "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum",
-    }
     new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
-    answers = decide(tables, schemas, steps_of(plan), results, new, work.folder / "spill", joined)
+    answers = decide(tables, DECISION_TABLES, steps_of(plan), RESULTS, new, work.folder / "spill", joined)
     new.rename(work.folder / "decided.parquet")
     rows = pq.read_metadata(joined).num_rows if joined else 0
     work.commit_json("decided.json", {**answers, "joined": rows})
     return decided(work, plan)
-
-
-def steps_of(plan: BuildPlan) -> list[SqlStep]:
-    """The SQL for a plan."""
-    return steps(
-        sample=plan.sample,
-        keep_repeated=plan.keeps("repeated"),
-        by_question=plan.by_question,
-        stratified=bool(plan.stratum_column or plan.stratum_sql),
-        by_thumbs=plan.by_thumbs,
-    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -235,7 +216,7 @@ def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, p
 
 def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBatch:
     """The converted rows of a part, each with its feedback."""
-    return rows.append_column("entries", decisions.column("entries").cast(ENTRY_LISTS))
+    return rows.append_column("entries", decisions.column("entries").cast(FEEDBACK_LISTS))
 
 
 class _Joined:

@@ -7,12 +7,16 @@ Numbers only (`FunnelSummary`): render/funnel draws them. `records == rows + sum
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.render.funnel.draw import funnel_inline, funnel_json, funnel_line, funnel_page, funnel_text
 from agent_eval_schema.render.funnel.page import build_page
-from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary, Removed
+from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary, Removed, Stratum
 from agent_eval_schema.render.shown import Shown
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
 from agent_eval_schema.rules.set_aside import REASON_NAMES
@@ -84,13 +88,68 @@ class Summarized(Shown):
         return build_page(self.summary, report.summary, report.excerpts)
 
 
+STRATA_KEPT = 100
+
+
+class Counts(Struct, kw_only=True):
+    """What an engine counts of a build.
+
+    logged, records
+        As in `Summary`.
+    reasons
+        How many rows were set aside for which reason.
+    feedback
+        The table `tallies` of the decisions.
+    strata
+        The table `strata` of the decisions, largest first.
+    labels, redacted
+        As in `Summary`, of the rows of the set.
+    codes
+        How many issues of each code the rows have, also those that were set aside as invalid.
+    traces_joined
+        As in `Summary`.
+    """
+
+    logged: int
+    records: int
+    reasons: Mapping[str, int]
+    feedback: Mapping[str, int]
+    strata: Iterable[Sequence[Any]]
+    labels: Mapping[str, int]
+    redacted: Mapping[str, int]
+    codes: Mapping[str, int]
+    traces_joined: int
+
+
+def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> Summary:
+    """The summary of a build; `beside` are the fields that neither the plan nor the counts tell."""
+    steps = funnel_steps(counts.records, counts.reasons)
+    feedback = feedback_counts(counts.feedback)
+    return Summary(
+        family=plan.family,
+        logged=counts.logged,
+        records=counts.records,
+        steps=steps,
+        rows=steps[-1].left,
+        feedback=feedback,
+        labels=dict(sorted(counts.labels.items())),
+        redacted=dict(sorted(counts.redacted.items())),
+        traces_joined=counts.traces_joined,
+        strata=tuple(Stratum(*line) for line in islice(counts.strata, STRATA_KEPT)) if plan.stratified else (),
+        issues=all_issues(counts.codes, feedback),
+        sample=plan.sample,
+        seed=plan.seed,
+        **beside,
+    )
+
+
 def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:
     """What became of the feedback, from what was counted in the table."""
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     return {**tallies, "elsewhere": max(elsewhere, 0)}
 
 
-def issue_counts(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dict[str, int]:
+def all_issues(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dict[str, int]:
     """How many issues there are of each code: those of the rows, and of feedback that belongs to no row."""
     found = {**of_rows, UNKNOWN_REQUEST.code: feedback["unknown"]}
     return {code: count for code, count in sorted(found.items()) if count}

@@ -31,38 +31,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from agent_eval_schema.cells.arrow import one_batch
-from agent_eval_schema.inference_tables.decide.sql import ENTRY
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
+from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns, entry_table
 from agent_eval_schema.issues import EvalSetError
-
-STRATUM = "stratum"
-"""The column of a converted batch's index that the sample is shared over."""
-
-INDEX = pa.schema(
-    [
-        ("part", pa.int64()),
-        ("place", pa.int64()),
-        ("logged_id", pa.string()),
-        ("request_id", pa.string()),
-        ("label_id", pa.string()),
-        ("record", pa.int32()),
-        ("reason", pa.string()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("content_hash", pa.int64()),
-        ("question_hash", pa.int64()),
-        ("sample_hash", pa.int64()),
-        (STRATUM, pa.string()),
-        ("without_trace", pa.bool_()),
-    ]
-)
-
-ENTRY_TABLE = pa.schema([("part", pa.int64()), ("place", pa.int64()), *(FEEDBACK_TYPE.field(n) for n in ENTRY)])
-
-TRACE_TABLE = pa.schema([("key", pa.string()), ("trace", pa.string())])
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 
 
 class PartKey(NamedTuple):
@@ -88,8 +62,9 @@ class PartKey(NamedTuple):
 class WorkFolder:
     """A work folder. Everything in it is written beside its name and renamed: it is there whole or not at all."""
 
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+    def __init__(self, folder: str | Path | TemporaryFolder) -> None:
+        self._temporary = folder if isinstance(folder, TemporaryFolder) else None  # which lives as long as this
+        self.folder = Path(folder.path if isinstance(folder, TemporaryFolder) else folder)
 
     # the folder
 
@@ -158,7 +133,8 @@ class WorkFolder:
 
     def commit(self, place: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
         """Commit the converted rows of a batch."""
-        index, entries = _index(place, rows, stratum), _entries(place, rows)
+        index = pa.table(call_columns(place.number, rows, stratum), schema=CALL_TABLE)
+        entries = entry_table(place.number, rows)
         with self._writing():
             new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
             self._write(new / "rows.arrow", rows)
@@ -214,7 +190,7 @@ class WorkFolder:
 
     def commit_labels(self, number: int, rows: pa.RecordBatch) -> None:
         """The feedback of the converted rows of a batch of an assessment log."""
-        self._commit_table(_entries(PartKey(0, number), rows), f"labels/{number:06d}.parquet")
+        self._commit_table(entry_table(number, rows), f"labels/{number:06d}.parquet")
 
     def _commit_table(self, table: pa.Table, name: str) -> None:
         with self._writing():
@@ -270,26 +246,6 @@ AMPLE = 32 << 30
 
 _PLAIN = pa.ipc.IpcWriteOptions()
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
-
-
-def _index(place: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> pa.Table:
-    size = rows.num_rows
-    made = {
-        "part": pa.array(np.full(size, place.number)),
-        "place": pa.array(np.arange(size)),
-        STRATUM: pa.nulls(size, pa.string()) if stratum is None else stratum,
-        "without_trace": rows.column("trace").is_null(),
-    }
-    return pa.table([made[f.name] if f.name in made else rows.column(f.name) for f in INDEX], schema=INDEX)
-
-
-def _entries(place: PartKey, rows: pa.RecordBatch) -> pa.Table:
-    """The feedback of all rows, an entry a line."""
-    lists = rows.column("feedback")
-    entries = lists.flatten()
-    of = np.asarray(pc.list_parent_indices(lists)).astype(np.int64)
-    columns = [pa.array(np.full(len(of), place.number)), pa.array(of), *(entries.field(n) for n in ENTRY)]
-    return pa.table(columns, schema=ENTRY_TABLE)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

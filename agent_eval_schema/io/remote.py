@@ -1,20 +1,10 @@
-"""A URL → a local copy that lives as long as its source."""
+"""A URL → a local copy."""
 
 from __future__ import annotations
 
 import shutil
-import tempfile
-import weakref
 
 from agent_eval_schema.runtime.extras import missing
-
-
-class TemporaryFolder:
-    """A temporary folder that lives as long as what reads from it."""
-
-    def __init__(self) -> None:
-        self.path = tempfile.mkdtemp(prefix="agent-eval-schema-")
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def fetch_url(url: str, path: str) -> None:

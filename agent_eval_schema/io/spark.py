@@ -12,7 +12,7 @@ The package must be installed where the executors run. Works with the API of Spa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -140,6 +140,25 @@ def held(df: DataFrame) -> Iterator[DataFrame]:
         df.count()
         yield df
     finally:
+        df.unpersist()
+
+
+def persisted(df: DataFrame, on_disk: bool = False) -> DataFrame:
+    """The DataFrame, kept once it is computed, where Spark can keep anything: in memory, as far as there is room. There
+    is none for payloads: those of 1,000,000 rows would drive out what is sent to all executors."""
+    from pyspark import StorageLevel
+    from pyspark.errors import PySparkException
+
+    try:
+        return df.persist(StorageLevel.DISK_ONLY) if on_disk else df.persist()
+    except PySparkException:  # serverless compute
+        return df
+
+
+def let_go(df: DataFrame) -> None:
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException):  # serverless compute has kept nothing
         df.unpersist()
 
 

@@ -20,26 +20,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from agent_eval_schema.inference_tables.decide.sampling import below
+from agent_eval_schema.inference_tables.read.feedback import Feedback
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
 
 REPEATED, DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "not_sampled"
 """The reasons that are decided here; those that a row has from the start (rules/set_aside.py) come before them."""
 
-ENTRY = (
-    "request_id",
-    "source",
-    "step_id",
-    "position",
-    "time",
-    "kind",
-    "value",
-    "suggested_output",
-    "rationale",
-    "comment",
-)
+ENTRY = Feedback.__struct_fields__
 """The fields of a feedback entry."""
-
-THUMBS = "thumbs"
-"""The stratum that is only known here: up, down or none, by the latest feedback on the answer."""
 
 
 class SqlStep(NamedTuple):
@@ -47,6 +35,25 @@ class SqlStep(NamedTuple):
 
     name: str
     select: str
+
+
+RESULTS = {
+    "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
+    "feedback": "SELECT what, rows_of FROM tallies",
+    "strata": "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum",
+}
+"""What a summary says of the decisions: small results, by name."""
+
+
+def steps_of(plan: BuildPlan) -> list[SqlStep]:
+    """The steps for a plan."""
+    return steps(
+        sample=plan.sample,
+        keep_repeated=plan.keeps("repeated"),
+        by_question=plan.by_question,
+        stratified=bool(plan.stratum_column or plan.stratum_sql),
+        by_thumbs=plan.by_thumbs,
+    )
 
 
 def steps(

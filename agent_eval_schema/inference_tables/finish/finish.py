@@ -20,16 +20,18 @@ from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import label
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.dataset import REPEATED_REQUEST_ID
 from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
+from agent_eval_schema.validation.report_builder import ISSUES_KEPT, ReportBuilder
 
 CARRIED = pa.schema(
     [("request_time", pa.timestamp("us", "UTC")), ("status_code", pa.int32()), ("served_entity", pa.string())]
@@ -39,9 +41,6 @@ CARRIED = pa.schema(
 TALLY = pa.schema([("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string()))])
 """What was done to a row: how much of each kind was replaced, and which labels it was given."""
 
-ENTRY_LISTS = pa.list_(FEEDBACK_TYPE)
-"""The column `entries` that comes with the converted rows: the latest feedback on each, or null."""
-
 ROWS = pa.schema([*ROW_SCHEMA, *CARRIED])
 """The columns of an evaluation set that is made of a table."""
 
@@ -49,8 +48,8 @@ ROWS = pa.schema([*ROW_SCHEMA, *CARRIED])
 def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
     """Finish the rows of a batch: as many rows come out, each with its verdict, then the columns of ROWS and TALLY.
 
-    `batch` has the columns of CONVERTED and `entries` (ENTRY_LISTS). `hook` is the redaction, if it is a function
-    without a name by which the plan could call it.
+    `batch` has the columns of CONVERTED and `entries` (FEEDBACK_LISTS), the latest feedback on each row or null. `hook`
+    is the redaction, if it is a function without a name by which the plan could call it.
     """
     with quoting(plan.values):
         labelled = label(batch, plan)
@@ -143,6 +142,11 @@ def _with_notes(checked: pa.RecordBatch, more: Iterable[pa.Array]) -> pa.RecordB
     return pa.RecordBatch.from_arrays(arrays, schema=checked.schema)
 
 
+def valid_rows(finished: pa.RecordBatch, plan: BuildPlan) -> np.ndarray[Any, Any]:
+    """Which finished rows stay: the valid ones, or all if invalid ones are kept."""
+    return np.asarray(verdict(finished, "valid")).astype(bool) | plan.keeps("invalid")
+
+
 def errors_of(finished: pa.RecordBatch) -> list[str]:
     """What makes each row invalid, in words: the errors of its cells, and what went wrong with logging it."""
     return [
@@ -173,5 +177,23 @@ def redacted_counts(finished: pa.RecordBatch) -> Counter[str]:
 
 
 def label_counts(finished: pa.RecordBatch) -> Counter[str]:
-    found: list[dict[str, Any]] = tally(finished, "labels").flatten().value_counts().to_pylist()
+    return _counted(tally(finished, "labels").flatten())
+
+
+def issue_counts(finished: pa.RecordBatch) -> Counter[str]:
+    """How many issues of each code the rows have."""
+    return _counted(verdict(finished, "issues").flatten().field("code"))
+
+
+def _counted(array: pa.Array) -> Counter[str]:
+    found: list[dict[str, Any]] = array.value_counts().to_pylist()
     return Counter({entry["values"]: entry["counts"] for entry in found})
+
+
+def new_report_builder(plan: BuildPlan) -> ReportBuilder:
+    """What the report on the finished rows is put together in, whatever engine they come from."""
+    check = finish_plan(plan)
+    # That no id is there twice is settled already; to look again takes memory for each row.
+    settled = frozenset[str]() if plan.keeps("repeated") else frozenset([REPEATED_REQUEST_ID.code])
+    nowhere = Source("arrow", lambda: iter(()), lambda _: None)
+    return ReportBuilder(check.codes - settled, check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)

@@ -42,6 +42,8 @@ FEEDBACK_TYPE = pa.struct(
 )
 """One judgement: the Arrow form of `feedback.Feedback`."""
 
+FEEDBACK_LISTS = pa.list_(FEEDBACK_TYPE)
+
 CONVERTED = pa.schema(
     [
         ("logged_id", pa.string()),  # id of the logged row
@@ -71,7 +73,7 @@ CONVERTED = pa.schema(
         ("input_token_count", pa.int64()),
         ("output_token_count", pa.int64()),
         ("total_token_count", pa.int64()),
-        ("feedback", pa.list_(FEEDBACK_TYPE)),  # of feedback calls and of a trace's assessments
+        ("feedback", FEEDBACK_LISTS),  # of feedback calls and of a trace's assessments
     ]
 )
 """One row a record: a logged call, or one record of a batch call. Columns that the plan carries come after these."""

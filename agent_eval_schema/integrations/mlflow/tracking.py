@@ -8,10 +8,6 @@ what was found then is what every later reading sees. The file is deleted with t
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Collection, Iterator, Sequence
 from inspect import signature
 from typing import Any
@@ -26,8 +22,10 @@ from agent_eval_schema.integrations.mlflow.store import Store
 from agent_eval_schema.io.files import open_file
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 
-TRACES = pa.schema([("trace", pa.string())])
+_FILE = "traces.parquet"
+_TRACES = pa.schema([("trace", pa.string())])
 
 
 def traces_from_store(
@@ -72,11 +70,11 @@ def traces_from_store(
     store = Store(tracking_uri)
     store.require_there()
     search = _Search(store, store.experiment_ids(experiment), filter_string, order_by)
-    spool = _Spool()
-    with pq.ParquetWriter(spool.path, TRACES, compression="zstd") as writer:
+    folder = TemporaryFolder()
+    with pq.ParquetWriter(folder.file(_FILE), _TRACES, compression="zstd") as writer:
         for texts in _pages(search, max_results, page_size):
-            writer.write_table(pa.table([pa.array(texts, pa.string())], schema=TRACES))
-    return _source(spool)
+            writer.write_table(pa.table([pa.array(texts, pa.string())], schema=_TRACES))
+    return _source(folder)
 
 
 class _Search(Struct, frozen=True):
@@ -137,23 +135,14 @@ def _text(store: Store, trace: Any) -> str:
         return str(trace.to_json())
 
 
-class _Spool:
-    """A file for traces, in a folder that only its owner may read; deleted when nobody refers to it any more."""
-
-    def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="agent_eval_schema.")
-        self.path = os.path.join(folder, "traces.parquet")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-
-
-def _source(spool: _Spool) -> Source:
-    """The rows of the file. What hangs on `spool` keeps the file."""
+def _source(folder: TemporaryFolder) -> Source:
+    """The rows of the file in the folder, which lives as long as the source."""
 
     def batches() -> Iterator[pa.RecordBatch]:
-        yield from open_file(spool.path).batches()
+        yield from open_file(folder.file(_FILE)).batches()
 
     def take(mask: np.ndarray[Any, Any]) -> pd.DataFrame:
-        frame: pd.DataFrame = open_file(spool.path).take(mask)
+        frame: pd.DataFrame = open_file(folder.file(_FILE)).take(mask)
         return frame
 
     return Source("tracking store", batches, take, nests=False)

@@ -68,7 +68,7 @@ def questions(frame: pd.DataFrame) -> list[str]:
 
 
 def leftovers() -> list[str]:
-    return glob.glob(os.path.join(tempfile.gettempdir(), "agent_eval_schema.*"))
+    return glob.glob(os.path.join(tempfile.gettempdir(), "agent-eval-schema-*"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

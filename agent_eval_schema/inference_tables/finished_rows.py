@@ -1,0 +1,80 @@
+"""The finished rows of a build in this process: counted while they pass, the invalid ones set aside."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.inference_tables.finish.finish import (
+    evaluation_rows,
+    issue_counts,
+    label_counts,
+    new_report_builder,
+    redacted_counts,
+    valid_rows,
+)
+from agent_eval_schema.inference_tables.finish.set_aside import invalid_rows
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.summary import Counts
+from agent_eval_schema.inference_tables.work_folder import PartKey, WorkFolder
+
+
+class FinishedRows:
+    """Counts the finished rows while they pass, and sets the invalid ones aside."""
+
+    def __init__(self, plan: BuildPlan, work: WorkFolder) -> None:
+        self._plan, self._work = plan, work
+        self.builder = new_report_builder(plan)
+        self._issues: Counter[str] = Counter()
+        self._labels: Counter[str] = Counter()
+        self._redacted: Counter[str] = Counter()
+        self._invalid = self._rows = 0
+
+    def staying(
+        self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Callable[[int], None]
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows that stay, in the columns of ROWS."""
+        for part, batch in finished:
+            valid = valid_rows(batch, self._plan)
+            if not valid.all():
+                self._set_aside(part, filtered(batch, ~valid))
+                batch = filtered(batch, valid)
+            self._add(batch)
+            seen(len(valid))
+            if batch.num_rows:
+                yield evaluation_rows(batch)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        self._rows += batch.num_rows
+        self.builder.add(batch)
+        self._labels += label_counts(batch)
+        self._redacted += redacted_counts(batch)
+
+    def _set_aside(self, part: PartKey, batch: pa.RecordBatch) -> None:
+        self._invalid += batch.num_rows
+        self._issues += issue_counts(batch)
+        self._work.commit_invalid(part, invalid_rows(batch))
+
+    def counts(self, logged: int, decided: dict[str, Any]) -> Counts:
+        """What there is to count, when all rows have passed; `decided` are the small results of the decisions."""
+        self.builder.finish()
+        reasons = {reason: rows for reason, rows in decided["reasons"] if reason is not None}
+        records = sum(rows for _, rows in decided["reasons"])
+        if self._invalid:
+            reasons["invalid"] = self._invalid
+        assert records == self._rows + sum(reasons.values()), "a row was lost"
+        return Counts(
+            logged=logged,
+            records=records,
+            reasons=reasons,
+            feedback=dict(decided["feedback"]),
+            strata=decided["strata"],
+            labels=self._labels,
+            redacted=self._redacted,
+            codes=self._issues + Counter(self.builder.counts),
+            traces_joined=decided["joined"],
+        )

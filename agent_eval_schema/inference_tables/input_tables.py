@@ -1,0 +1,66 @@
+"""The tables that a build reads: which columns they have, and what they are known by when a build goes on."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from agent_eval_schema.cells.notes import column_names
+from agent_eval_schema.formats.inference_tables import detect_family
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.inference_tables.options import BuildOptions, aliases_of
+from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.io.parquet import files_of, parquet_columns
+from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.issues import EvalSetError
+
+
+def columns_of(source: Source, table: Any, options: BuildOptions) -> list[str]:
+    """The columns of a table: of Parquet those of all files; of a table whose rows have each their own, those of the
+    first batch, or of all if these do not tell what it is, or an option may name another one."""
+    if source.kind == "parquet" and source.path is not None:
+        return parquet_columns(source.path)
+    first = source.head()
+    if first is None:  # data in memory without rows has columns all the same
+        return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
+    names = column_names(first.schema)
+    if source.kind in ("jsonl", "json", "list") and (_names_columns(options) or not _is_known(names, options)):
+        return [str(n) for n in schema_of(source.kind, source.batches()).names]
+    return names
+
+
+def _names_columns(options: BuildOptions) -> bool:
+    """Whether an option may name any column of the table."""
+    return any(o is not None for o in (options.where, options.stratify, options.map))
+
+
+def _is_known(names: list[str], options: BuildOptions) -> bool:
+    if options.family != "auto":
+        return True
+    try:
+        detect_family(names, aliases_of(options.map))
+    except EvalSetError:
+        return False
+    return True
+
+
+def inputs_of(source: Source, options: BuildOptions) -> list[dict[str, Any]]:
+    """What a set is made of: each file with its size and when it was changed, so that another one is told apart."""
+    others = [open_source(table).name for table in options.tables.values()]
+    # What stands at a URL may be another table each time: what was made of the last one is not used again.
+    return [
+        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name else {})
+        for name in (source.name, *others)
+        if name is not None
+    ]
+
+
+def input_of(path: str) -> dict[str, Any]:
+    """A file, or a folder of Parquet files, by name, size and time; a version of a Delta folder by its name, which
+    holds the version."""
+    if is_delta(path) or not os.path.exists(path):
+        return {"path": path}
+    files = [os.stat(name) for name in files_of(path)]
+    found = {"path": path, "bytes": sum(s.st_size for s in files), "modified_ns": max(s.st_mtime_ns for s in files)}
+    return {**found, "files": len(files)} if os.path.isdir(path) else found

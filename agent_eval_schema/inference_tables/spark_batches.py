@@ -1,0 +1,174 @@
+"""A build on Spark's executors: batches of logged rows → lines, and lines with their decisions → packed rows.
+
+convert_batches    logged rows ──▶ a line per converted row, the first of each batch with all of it, packed
+build_batches      lines with decisions ──▶ what is made of each batch: packed rows, and counts
+unpacked_batches   packed rows ──▶ rows
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.cells.arrow import filtered, one_batch, pack, unpack
+from agent_eval_schema.inference_tables.decide.spark import DECISIONS, PACKED
+from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns
+from agent_eval_schema.inference_tables.finish.finish import (
+    ROWS,
+    evaluation_rows,
+    finish_batch,
+    issue_counts,
+    label_counts,
+    redacted_counts,
+    valid_rows,
+)
+from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.finish.set_aside import invalid_rows, redacted, rows_set_aside
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.side_tables import trace_pairs
+from agent_eval_schema.inference_tables.stages import convert_logged
+from agent_eval_schema.io.spark import Batches, named
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.validation.checked_batch import VERDICT
+
+WANTED, STRATUM = "wanted", "stratum"
+"""The columns behind those of the table: what the user's SQL says of each row."""
+
+LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.binary())])
+"""What the decisions need of a converted row, and the packed batch: `part` is the number of the first logged row in the
+batch, `place` that of the converted row in it."""
+
+BUILT = pa.schema(
+    [
+        ("rows", pa.binary()),
+        ("set_aside", pa.binary()),
+        ("verdicts", pa.binary()),  # on the rows
+        ("counts", pa.string()),  # JSON: {what is counted: {name: number}}
+    ]
+)
+"""What was made of a batch: packed, and counted."""
+
+COUNTED = ("kept", "joined", "reason", "labels", "redacted", "codes")
+
+
+def _numbered_batches(names: Sequence[str], batches: Batches) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
+    """The batches with their real names, each with the numbers of its rows."""
+    for batch in named(["__place__", *names], batches):
+        yield np.asarray(batch.column(0)), _columns(batch, 1)
+
+
+def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.RecordBatch:
+    return batch.select(list(range(batch.num_columns))[start:end])
+
+
+def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
+    for places, batch in _numbered_batches([*names, WANTED, STRATUM], batches):
+        rows, stratum = _converted(batch, plan)
+        index = call_columns(int(places[0]), rows, stratum)
+        packed = pack(rows, "lz4")
+        yield _in_first(LINE, {**index, "feedback": rows.column("feedback"), PACKED: packed}, rows.num_rows)
+
+
+def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
+    """A batch of so many lines; what is no array stands in the first of them."""
+    arrays = [
+        a if isinstance(a := given[f.name], pa.Array) else pa.array([a, *[None] * (lines - 1)], f.type) for f in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, pa.Array | None]:
+    """The converted rows of logged ones, behind which stands what the user's SQL said of them."""
+    computed = {"selected": plan.where and batch.column(-2), "stratum": plan.stratum_sql and batch.column(-1)}
+    logged = _columns(batch, 0, -2)
+    return convert_logged(logged, plan, {name: array for name, array in computed.items() if array})
+
+
+def build_batches(plan: BuildPlan, hook: Hook | None, batches: Batches) -> Batches:
+    for batch in named([DECISIONS, PACKED], batches):
+        for i in np.flatnonzero(batch.column(1).is_valid()):
+            rows = unpack(batch.column(1)[i].as_buffer())
+            made = _made(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook)
+            yield _in_first(BUILT, made, rows.num_rows)
+
+
+def unpacked_batches(batches: Batches) -> Batches:
+    for batch in batches:
+        for cell in batch.column(0).drop_null():
+            yield unpack(cell.as_buffer())
+
+
+def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
+    """The decisions about converted rows, one each. Each was made about the row with the same hash, or this is not the
+    order in which the rows were before."""
+    found = lists.flatten()
+    if not found.field("content_hash").equals(rows.column("content_hash")):
+        raise EvalSetError(OTHER_ROWS)
+    return found
+
+
+OTHER_ROWS = (
+    "the DataFrame gave other rows, or gave them in another order, when it was read again: persist it, or write it to "
+    "a table, before a set is built from it"
+)
+
+
+def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch:
+    """The converted rows with their feedback and the traces that were joined."""
+    at = rows.schema.get_field_index("trace")
+    traces = pc.coalesce(decisions.field("trace"), rows.column(at)).cast(rows.schema.field(at).type)
+    filled = rows.set_column(at, rows.schema.field(at), traces)
+    return filled.append_column("entries", _entry_lists(decisions.field("entries")))
+
+
+def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
+    """The entries as rows have them: null where there are none. If there are none at all, what is in the lists is not
+    looked at: see `named`."""
+    sizes = pc.list_value_length(lists)
+    if not pc.sum(sizes).as_py():
+        return pa.nulls(len(lists), FEEDBACK_LISTS)
+    return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
+
+
+def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:
+    """What is made of a batch of converted rows: the columns of BUILT."""
+    reasons = decisions.field("reason")
+    stays = np.asarray(reasons.is_null())
+    finished = finish_batch(filtered(_complete(rows, decisions), stays), plan, hook)
+    valid = valid_rows(finished, plan)
+    good, bad = filtered(finished, valid), filtered(finished, ~valid)
+    others = rows_set_aside(filtered(rows, ~stays), reasons.drop_null())
+    redactor = hook or plan.redact
+    if redactor:
+        others = redacted(others, Redactor(redactor))
+    others = one_batch([others, invalid_rows(bad)])
+    counts = {
+        "kept": Counter({"": good.num_rows}),
+        "joined": Counter({"": rows.num_rows - decisions.field("trace").null_count}),
+        "reason": Counter(others.column("reason").to_pylist()),
+        "labels": label_counts(good),
+        "redacted": redacted_counts(good),
+        "codes": issue_counts(bad),
+    }
+    return {
+        "rows": pack(_of(ROWS, evaluation_rows(good)), "lz4"),
+        "set_aside": pack(others, "lz4"),
+        "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
+        "counts": msgspec.json.encode(counts),
+    }
+
+
+def _of(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
+
+
+def trace_batches(names: Sequence[str], batches: Batches) -> Batches:
+    for _, batch in _numbered_batches(names, batches):
+        yield from trace_pairs(batch).to_batches()
