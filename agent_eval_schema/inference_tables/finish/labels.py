@@ -1,6 +1,6 @@
 """Feedback on converted rows → the columns of evaluation rows: what was asked and answered, and what should have been.
 
-read/feedback.py says what feedback means; here each row's entries meet its response and the documents of its trace.
+feedback_labels.py says what feedback means; here each row's entries meet its response and the documents of its trace.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.decoding.diagnose import is_type
-from agent_eval_schema.inference_tables.read.feedback import Feedback, Labels, chunks_of, labels_of, read_trace_feedback
+from agent_eval_schema.inference_tables.finish.feedback_labels import Labels, chunks_of, labels_of
+from agent_eval_schema.inference_tables.read.feedback import Feedback, read_trace_feedback
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.moments import micros_since_epoch
@@ -102,8 +103,8 @@ def _fill(columns: dict[str, pa.Array], found: dict[int, Labels], names: list[li
     size = len(names)
     texts, contexts, tags = [None] * size, [None] * size, columns["tags"].to_pylist()
     for row, labels in found.items():
-        for rule, path, message in labels.notes:
-            log.add(rule, row, path.partition(".")[0], message, path=path)
+        for finding in labels.notes:
+            log.add_finding(row, finding)
         if labels.expected_response is not None:
             texts[row] = labels.expected_response  # type: ignore[call-overload]
             names[row] += ["expected_response", *(["copied"] if labels.copied else [])]

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.feedback import Feedback
-from agent_eval_schema.inference_tables.read.payloads import Remark
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import excerpt
 from agent_eval_schema.traces.tokens import Tokens
@@ -40,26 +40,25 @@ class CallRecord(Struct, gc=False):
     session_id: str | None = None
     tags: dict[str, str] | None = None
     feedback: list[Feedback] | None = None
-    remarks: list[Remark] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
 def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
-    """A record of the row with its id and the remarks on its facts."""
+    """A record of the row with its id and the findings in its facts."""
     logged_id = logged.ids[row]
     record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "")
     if not logged_id:
         record.logged_id = f"row-{_fingerprint(logged, row)}"
         message = f"the row has no id; {record.logged_id} is a hash of its content"
-        record.remarks.append((rules.NO_ID, "request_id", "request_id", message))
+        record.findings.append(Finding(rules.NO_ID, message, "request_id"))
     record.request_id = record.logged_id
-    for rule, column, message in logged.found.get(row, ()):
-        record.remarks.append((rule, column, column, message))
+    record.findings += logged.found.get(row, ())
     time, status, errors = logged.times[row], logged.statuses[row], logged.errors[row]
     if time is not None and plan.now is not None and time > plan.now + _CLOCK_DRIFT:
-        record.remarks.append((rules.FUTURE_CLOCK, "time", "time", "expected a time in the past, got one to come"))
+        record.findings.append(Finding(rules.FUTURE_CLOCK, "expected a time in the past, got one to come", "time"))
     if errors is not None and (plan.joins_traces or not any([code in errors for code in OVERSIZE])):
         said = excerpt(errors.decode("utf-8", "replace"))
-        record.remarks.append((rules.LOGGING_ERROR, "logging_error_codes", "logging_error_codes", f"got {said}"))
+        record.findings.append(Finding(rules.LOGGING_ERROR, f"got {said}", "logging_error_codes"))
     record.failed = None if status is None else status >= 400
     if logged.sessions[row]:
         record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace")

@@ -10,17 +10,17 @@ from typing import Any
 from agent_eval_schema.inference_tables.read.call_record import OVERSIZE, CallRecord, new_record, record_set_aside
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.feedback import (
-    FeedbackNote,
     is_feedback,
     read_assessment_row,
     read_feedback,
 )
 from agent_eval_schema.inference_tables.read.logged_trace import read_trace
-from agent_eval_schema.inference_tables.read.payloads import Answered, Asked, Broken, Remark
+from agent_eval_schema.inference_tables.read.payloads import Answered, Asked, Broken
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.request_payloads import asked_of, read_body, read_chat, read_other_request
 from agent_eval_schema.inference_tables.read.response_payloads import answer_of, error_in, read_response
 from agent_eval_schema.inference_tables.read.wrapped_records import predictions_of
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.text import jsontext
@@ -34,7 +34,7 @@ def convert_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallR
     except Exception as error:
         message = f"broke down: {type(error).__name__}: {error_text(error)}"
         record = record_set_aside(logged, row, plan, "defect", message)
-        record.remarks.append((INTERNAL, "request", "request", message))
+        record.findings.append(Finding(INTERNAL, message, "request"))
         return [record]
 
 
@@ -113,18 +113,13 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
             return None
         entries, notes = read_feedback(asked.records, time)
         detail = "feedback on another row" if len(entries) == 1 else f"{len(entries):,} judgements of other rows"
-    left_out = [f"{path}: {message}" for _, path, message in notes]
+    left_out = [f"{note.path}: {note.message}" for note in notes]
     if left_out:
         detail += f"; left out: {'; '.join(left_out)}"
     record = record_set_aside(logged, row, plan, "feedback", detail)
     record.feedback = entries
-    record.remarks += [_remark(n) for n in notes]
+    record.findings += notes
     return record
-
-
-def _remark(note: FeedbackNote) -> Remark:
-    rule, path, message = note
-    return rule, "request", path, message
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,12 +159,12 @@ def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
     record.tags = asked.tags
     if answer.calls:
         record.calls = [_call(*c) for c in answer.calls]
-    if asked.remarks or answer.remarks:
-        record.remarks += asked.remarks + answer.remarks
+    if asked.findings or answer.findings:
+        record.findings += asked.findings + answer.findings
     if answer.error is not None:
         record.failed = True
     if answer.partial is not None:
-        record.remarks.append((rules.PARTIAL_KEPT, "response", "response", answer.partial))
+        record.findings.append(Finding(rules.PARTIAL_KEPT, answer.partial, "response"))
 
 
 def _call(name: str, arguments: dict[str, Any] | None) -> dict[str, str | None]:
@@ -209,11 +204,11 @@ def _one_of_batch(
         record.trace = None
         if asked.reason == "feedback":
             record.feedback, notes = read_feedback([given], logged.times[row])
-            record.remarks += [_remark(n) for n in notes]
+            record.findings += notes
     else:
         record = new_record(logged, row, plan)
         _fill(record, asked, answer_of(prediction))
-        record.remarks += [*call.remarks, *answer.remarks]
+        record.findings += [*call.findings, *answer.findings]
         record.tags, record.session_id = call.tags, record.session_id or call.session_id
     record.record, record.request_id = i, f"{record.logged_id}#{i}"
     record.shared = count > 1
@@ -224,5 +219,5 @@ def _one_of_batch(
             read_trace(record, logged, row, answer)
     elif record.reason is None:
         left = f"record {i} of {count:,}" + ("; its call has a trace" if answer.trace is not None else "")
-        record.remarks.append((rules.BATCH_CALL, "request", "request", left))
+        record.findings.append(Finding(rules.BATCH_CALL, left, "request"))
     return record

@@ -18,18 +18,16 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import is_text, is_valid_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import Cells, read_cells
-from agent_eval_schema.cells.notes import line_texts, reading_problems
+from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
 from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.times import micros_of_number, micros_of_text
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 
 Bytes = list[bytes | None]
-Found = dict[int, list[tuple[Rule, str, str]]]
-"""Per row the rule, column and message of what a reader of facts has to say."""
 
 
 class LoggedColumns(Struct):
@@ -53,7 +51,7 @@ class LoggedColumns(Struct):
     statuses: list[int | None]
     times: list[int | None]
     facts: dict[str, pa.Array]
-    found: Found
+    found: Notes
     unreadable: dict[int, str]
     no_rows: dict[int, str]
 
@@ -63,7 +61,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
     family = find_family(plan.family)
     columns = _Columns(batch, plan, family)
     requests, no_rows = _with_lines(batch, columns.texts("request"), plan)
-    found: Found = {}
+    found: Notes = {}
     status = _numbers(columns, "status_code", found)
     time = _times(columns, found)
     latency = _latency(columns)
@@ -266,7 +264,7 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # status, latency, who
-def _numbers(columns: _Columns, target: str, found: Found) -> pa.Array:
+def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
     array = columns.native(target)
     if (
         array is not None
@@ -280,7 +278,7 @@ def _numbers(columns: _Columns, target: str, found: Found) -> pa.Array:
         number = None if text is None else _whole_number(text)
         if text is not None and number is None and text.strip() not in (b"", b"null"):
             message = f"expected a status such as 200, got {describe(text.decode('utf-8', 'replace'))}"
-            found.setdefault(row, []).append((rules.ODD_STATUS, target, message))
+            found.setdefault(row, []).append(Finding(rules.ODD_STATUS, message, target))
         values.append(number)
     return pa.array(values, pa.int32())
 
@@ -347,7 +345,7 @@ def _model_name(text: bytes | None) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # time
-def _times(columns: _Columns, found: Found) -> pa.Array:
+def _times(columns: _Columns, found: Notes) -> pa.Array:
     """The times in microseconds UTC; a time without a zone is UTC, a number's unit is told by its size."""
     array = columns.native("time")
     micros = pa.timestamp("us", "UTC")
@@ -369,5 +367,5 @@ def _times(columns: _Columns, found: Found) -> pa.Array:
     for row, (given, value) in enumerate(zip(texts, values, strict=True)):
         if value is None and given not in (None, b"", b"null"):
             got = describe(given.decode("utf-8", "replace") if isinstance(given, bytes) else given)
-            found.setdefault(row, []).append((rules.ODD_TIME, "time", f"expected a time, got {got}"))
+            found.setdefault(row, []).append(Finding(rules.ODD_TIME, f"expected a time, got {got}", "time"))
     return pa.array(values, pa.int64()).cast(micros)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import list_array, text_array
 from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
-from agent_eval_schema.cells.notes import NOTE
+from agent_eval_schema.cells.notes import NOTE, IssueLog
 from agent_eval_schema.inference_tables.read.call_record import CallRecord
 from agent_eval_schema.inference_tables.read.calls import convert_call
 from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, carried, read_logged
@@ -182,12 +182,12 @@ def _question_hashes(records: list[CallRecord]) -> pa.Array:
 
 
 def _notes(records: list[CallRecord]) -> pa.Array:
-    """A list<NOTE> array; null where there is nothing to say."""
-    lengths = [len(r.remarks) for r in records]
-    flat = [(rule.code, column, path, message, rule.hint) for r in records for rule, column, path, message in r.remarks]
-    columns = list(zip(*flat, strict=True)) if flat else [()] * 5
-    values = pa.StructArray.from_arrays([pa.array(c, pa.string()) for c in columns], fields=list(NOTE))
-    return list_array(lengths, values, [n == 0 for n in lengths])
+    """A list<NOTE> array."""
+    log = IssueLog(len(records))
+    for row, record in enumerate(records):
+        for finding in record.findings:
+            log.add_finding(row, finding)
+    return log.to_arrow()
 
 
 def _feedback(records: list[CallRecord]) -> pa.Array:

@@ -10,6 +10,7 @@ from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.feedback import read_trace_feedback
 from agent_eval_schema.inference_tables.read.payloads import Answered, Asked
 from agent_eval_schema.inference_tables.read.request_payloads import asked_of
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import excerpt
 from agent_eval_schema.traces.decode import FAILED_CODES, Trace, decode_trace
@@ -63,10 +64,10 @@ def _look_at_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: byt
     # tr-… is MLflow's own id of the trace, which no table of calls knows.
     if found and not found.startswith("tr-"):
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(found)}"
-        record.remarks.append((rules.OTHER_TRACE, "trace", "trace.info", message))
+        record.findings.append(Finding(rules.OTHER_TRACE, message, "trace", "trace.info"))
     elif named and named.encode() not in own:
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(named)}"
-        record.remarks.append((rules.OTHER_TRACE, "response", "response.databricks_output", message))
+        record.findings.append(Finding(rules.OTHER_TRACE, message, "response", "response.databricks_output"))
 
 
 _HEAD = 512

@@ -16,14 +16,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.rules.reading import LONE_SURROGATE, NAN_LITERAL
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.tokens import Tokens
-
-Remark = tuple[Rule, str, str, str]
-"""A rule, the column, the path and the message."""
 
 
 class Broken(Struct, frozen=True):
@@ -43,7 +40,7 @@ class Asked(Struct, gc=False):
     plain: bool = False
     session_id: str | None = None
     tags: dict[str, str] | None = None
-    remarks: list[Remark] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     records: list[Any] | None = None
 
 
@@ -59,10 +56,10 @@ class Answered(Struct, gc=False):
     partial: str | None = None
     error: str | None = None
     value: Any = None
-    remarks: list[Remark] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
-def parse_payload(text: bytes, column: str) -> tuple[Any, list[Remark], str]:
+def parse_payload(text: bytes, column: str) -> tuple[Any, list[Finding], str]:
     """The value of a payload; what was mended in it; why it cannot be read."""
     value = jsontext.parse(text)
     if not isinstance(value, jsontext.Malformed):
@@ -70,5 +67,5 @@ def parse_payload(text: bytes, column: str) -> tuple[Any, list[Remark], str]:
     if value.rule in (NAN_LITERAL, LONE_SURROGATE):
         mended = jsontext.parse_leniently(text.decode("utf-8", "replace"))
         if not isinstance(mended, str) or text.lstrip().startswith(b'"'):
-            return mended, [(rules.MENDED_JSON, column, column, value.message)], ""
+            return mended, [Finding(rules.MENDED_JSON, value.message, column)], ""
     return None, [], value.message

@@ -12,6 +12,7 @@ from agent_eval_schema.decoding.diagnose import is_type
 from agent_eval_schema.decoding.requests import PlainMessage, has_nothing_odd, is_plain_chat
 from agent_eval_schema.inference_tables.read.payloads import Asked, Broken, parse_payload
 from agent_eval_schema.inference_tables.read.wrapped_records import WRAPPERS, records_of
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import describe
 
@@ -63,14 +64,14 @@ def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
     """What a logged request asks that is no such chat."""
     if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
         return asked_of(text.decode("utf-8", "replace"))
-    value, remarks, why = parse_payload(text, "request")
+    value, findings, why = parse_payload(text, "request")
     if why:
         if is_payload or text.lstrip().startswith((b"{", b"[")):
             return Broken("malformed", f"request: {why}")
         return asked_of(text.decode("utf-8", "replace"))
     asked = read_body(value)
     if isinstance(asked, Asked):
-        asked.remarks[:0] = remarks
+        asked.findings[:0] = findings
     return asked
 
 
@@ -109,7 +110,7 @@ def asked_of(value: Any) -> Asked | Broken:
     text = _encode(chat.user_message(_encode(value).decode()))
     asked = Asked(b'{"messages":' + text + b"}", b'{"messages":' + text + b"}")
     message = f"got {describe(value)}; its JSON text is taken"
-    asked.remarks.append((rules.ODD_REQUEST, "request", "request", message))
+    asked.findings.append(Finding(rules.ODD_REQUEST, message, "request"))
     return asked
 
 

@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.inference_tables.read import streams
 from agent_eval_schema.inference_tables.read.payloads import Answered, Broken, parse_payload
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt
@@ -107,15 +108,15 @@ def _other_response(text: bytes, is_payload: bool, wrapped: bool) -> Answered | 
     stream = streams.read_stream(text)
     if stream is not None:
         return _streamed(stream, wrapped)
-    value, remarks, why = parse_payload(text, "response")
+    value, findings, why = parse_payload(text, "response")
     if why:
         if text.lstrip().startswith((b"{", b"[", b'"')):
             return Broken("malformed", f"response: {why}")
         plain = text.decode("utf-8", "replace")
-        remarks = [(rules.ODD_RESPONSE, "response", "response", "expected JSON, got text; the text is taken")]
-        return Answered(plain, remarks=remarks, value=plain)
+        findings = [Finding(rules.ODD_RESPONSE, "expected JSON, got text; the text is taken", "response")]
+        return Answered(plain, findings=findings, value=plain)
     answer = answer_of(value, wrapped)
-    answer.remarks[:0] = remarks
+    answer.findings[:0] = findings
     _note_output(answer, text, value)
     return answer
 
@@ -127,7 +128,7 @@ def _streamed(stream: streams.Stream, wrapped: bool) -> Answered:
     if answer.trace is not None:
         answer.calls = None
     message = f"put together from {stream.events:,} pieces"
-    answer.remarks.append((rules.JOINED_STREAM, "response", "response", message))
+    answer.findings.append(Finding(rules.JOINED_STREAM, message, "response"))
     return answer
 
 
@@ -146,7 +147,7 @@ def answer_of(value: Any, wrapped: bool = False) -> Answered:
     if not known and inner not in ({}, []):
         text = jsontext.encode(inner).decode()
         message = f"got {describe(inner)}; its JSON text is taken"
-        answer.remarks.append((rules.ODD_RESPONSE, "response", "response", message))
+        answer.findings.append(Finding(rules.ODD_RESPONSE, message, "response"))
     answer.text = text
     answer.calls = chat.read_tool_calls(inner) or None
     return answer
