@@ -106,12 +106,12 @@ class EvalSetBuild(Summarized, Saved):
     def iter_set_aside(self) -> Iterator[pa.RecordBatch]:
         """What was set aside as Arrow batches, streamed, in the order of the table."""
         redactor = self._hook or self._plan.redact
-        for place, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
+        for part, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
-            rows = filtered(self._work.rows(place), gone) if gone.any() else None
+            rows = filtered(self._work.rows(part), gone) if gone.any() else None
             batches = [] if rows is None else [rows_set_aside(rows, reasons.drop_null())]
-            for batch in [*batches, *self._work.invalid(place)]:
+            for batch in [*batches, *self._work.invalid(part)]:
                 yield redacted(batch, Redactor(redactor)) if redactor else batch
 
     def write(self, path: str | os.PathLike[str]) -> int:

@@ -62,7 +62,7 @@ def build_file(
     try:
         build = build_set(table, work, BuildOptions(**given), jobs=jobs, screen=screen, resume=resume, out=out)
     except EvalSetError:
-        if not work.places():  # nothing was done that a second run could go on with
+        if not work.parts():  # nothing was done that a second run could go on with
             work.remove()
         raise
     if set_aside:

@@ -43,7 +43,7 @@ FILTERED = "filtered"
 
 
 class BuildJob(Struct, frozen=True):
-    """What every process of a build is told: names and options only."""
+    """What every process of a build receives: names and options only."""
 
     path: str
     folder: str
@@ -86,7 +86,7 @@ def _converted(source: Source, job: BuildJob) -> Iterator[int]:
         return
     workers = [Worker(f"{__name__}:convert_share", msgspec.msgpack.encode(share)) for share in _shares(job)]
     try:
-        counts = [((unit, int(said)) for unit, said in worker.messages()) for worker in workers]
+        counts = [((unit, int(logged)) for unit, logged in worker.messages()) for worker in workers]
         yield from (logged for _, logged in in_order(counts))
     finally:
         for worker in workers:
@@ -95,21 +95,21 @@ def _converted(source: Source, job: BuildJob) -> Iterator[int]:
 
 def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     """In a worker: its share of the table."""
-    told = msgspec.msgpack.decode(job, type=BuildJob)
-    for unit, logged in _convert_share(open_source(told.path), told):
+    share = msgspec.msgpack.decode(job, type=BuildJob)
+    for unit, logged in _convert_share(open_source(share.path), share):
         yield unit, str(logged).encode()
 
 
 def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
     work, columns = WorkFolder(job.folder), Expressions(_expressions(job.plan), job.plan.sql_columns)
-    for place, batch in _places(source, job):
-        if not work.has(place):
+    for part, batch in _parts(source, job):
+        if not work.has(part):
             rows, stratum = convert_logged(batch, job.plan, columns.over(batch))
-            work.commit(place, rows, stratum)
-        yield place.unit, batch.num_rows
+            work.commit(part, rows, stratum)
+        yield part.unit, batch.num_rows
 
 
-def _places(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
+def _parts(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The batches of the share with their places, which are the same however many workers there are."""
     if source.kind == "parquet" and source.path is not None:
         return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.path, job.share))
@@ -194,24 +194,24 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     """In a worker: its share of the parts. A file is handed over, not its bytes: that saves copying them through a
     pipe."""
-    told = msgspec.msgpack.decode(job, type=BuildJob)
-    work = WorkFolder(told.folder)
-    for place, batch in _finish_share(told, None):
-        work.hand_over_finished(place, batch)
-        yield place.number, b""
+    share = msgspec.msgpack.decode(job, type=BuildJob)
+    work = WorkFolder(share.folder)
+    for part, batch in _finish_share(share, None):
+        work.hand_over_finished(part, batch)
+        yield part.number, b""
 
 
 def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     work = WorkFolder(job.folder)
     traces, given = _Joined(work), [0] * job.workers
-    for place, decisions in decisions_by_part(work.folder / "decided.parquet"):
+    for part, decisions in decisions_by_part(work.folder / "decided.parquet"):
         stays = np.asarray(decisions.column("reason").is_null())
         # Parts differ in size (the last one of a row group is small): each goes to who has had the fewest rows.
         worker = given.index(min(given))
         given[worker] += int(stays.sum())
         if worker == job.worker and stays.any():
-            batch = with_entries(traces.filled(place, work.rows(place)), decisions)
-            yield place, finish_batch(filtered(batch, stays), job.plan, hook)
+            batch = with_entries(traces.filled(part, work.rows(part)), decisions)
+            yield part, finish_batch(filtered(batch, stays), job.plan, hook)
 
 
 def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBatch:
@@ -227,11 +227,11 @@ class _Joined:
         self._parts = traces_by_part(path) if path.exists() else iter(())
         self._next = next(self._parts, None)
 
-    def filled(self, place: PartKey, rows: pa.RecordBatch) -> pa.RecordBatch:
+    def filled(self, part: PartKey, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a part, with the joined traces; parts are asked for in order."""
-        while self._next is not None and self._next[0] < place:
+        while self._next is not None and self._next[0] < part:
             self._next = next(self._parts, None)
-        if self._next is None or self._next[0] != place:
+        if self._next is None or self._next[0] != part:
             return rows
         texts = rows.column("trace").to_pylist()
         for row, trace in zip(*(self._next[1].column(n).to_pylist() for n in ("place", "trace")), strict=True):

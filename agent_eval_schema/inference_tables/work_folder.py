@@ -88,16 +88,16 @@ class WorkFolder:
 
     def _begun(self, job: dict[str, Any]) -> int | None:
         """When a run of the same job was begun here, if there was one."""
-        told = self.read_json("work.json")
-        if told is None:
+        begun = self.read_json("work.json")
+        if begun is None:
             return None
-        if told["job"] != json.loads(json.dumps(job)):
+        if begun["job"] != json.loads(json.dumps(job)):
             raise EvalSetError(
                 f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
                 "run it again without --resume"
             )
         shutil.rmtree(self.folder / "new", ignore_errors=True)  # what was not committed
-        return int(told["began"])
+        return int(begun["began"])
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -131,10 +131,10 @@ class WorkFolder:
 
     # parts
 
-    def commit(self, place: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
+    def commit(self, part: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
         """Commit the converted rows of a batch."""
-        index = pa.table(call_columns(place.number, rows, stratum), schema=CALL_TABLE)
-        entries = entry_table(place.number, rows)
+        index = pa.table(call_columns(part.number, rows, stratum), schema=CALL_TABLE)
+        entries = entry_table(part.number, rows)
         with self._writing():
             new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
             self._write(new / "rows.arrow", rows)
@@ -142,7 +142,7 @@ class WorkFolder:
             if len(entries):
                 pq.write_table(entries, new / "entries.parquet", compression="lz4")
         try:
-            new.rename(self.folder / "parts" / place.name)
+            new.rename(self.folder / "parts" / part.name)
         except OSError:  # another run has been here before: what it made is the same
             shutil.rmtree(new)
 
@@ -155,25 +155,25 @@ class WorkFolder:
         unpack them would take a tenth of the time of a build."""
         return _PLAIN if shutil.disk_usage(self.folder).free > AMPLE else _LZ4
 
-    def has(self, place: PartKey) -> bool:
-        return (self.folder / "parts" / place.name).is_dir()
+    def has(self, part: PartKey) -> bool:
+        return (self.folder / "parts" / part.name).is_dir()
 
-    def places(self) -> list[PartKey]:
+    def parts(self) -> list[PartKey]:
         """The committed parts, in the order of the table."""
         return [PartKey(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").glob("*"))]
 
-    def rows(self, place: PartKey) -> pa.RecordBatch:
+    def rows(self, part: PartKey) -> pa.RecordBatch:
         """The converted rows of a part."""
-        return _mapped(self.folder / "parts" / place.name / "rows.arrow")
+        return _mapped(self.folder / "parts" / part.name / "rows.arrow")
 
-    def hand_over_finished(self, place: PartKey, rows: pa.RecordBatch) -> None:
+    def hand_over_finished(self, part: PartKey, rows: pa.RecordBatch) -> None:
         """Leave the finished rows of a part to another process, which takes them."""
         with self._writing():
-            self._write(self.folder / "finished" / f"{place.name}.arrow", rows)
+            self._write(self.folder / "finished" / f"{part.name}.arrow", rows)
 
-    def take_finished(self, place: PartKey) -> pa.RecordBatch:
+    def take_finished(self, part: PartKey) -> pa.RecordBatch:
         """What another process has left; it is gone then."""
-        path = self.folder / "finished" / f"{place.name}.arrow"
+        path = self.folder / "finished" / f"{part.name}.arrow"
         rows = _mapped(path)
         with suppress(PermissionError):  # where what is mapped cannot be removed, it goes with the folder
             path.unlink()
@@ -204,12 +204,12 @@ class WorkFolder:
 
     # results
 
-    def commit_invalid(self, place: PartKey, batch: pa.RecordBatch) -> None:
+    def commit_invalid(self, part: PartKey, batch: pa.RecordBatch) -> None:
         """What the check set aside of a part."""
-        self._commit_batches([batch], f"invalid/{place.name}.arrow")
+        self._commit_batches([batch], f"invalid/{part.name}.arrow")
 
-    def invalid(self, place: PartKey) -> list[pa.RecordBatch]:
-        path = f"invalid/{place.name}.arrow"
+    def invalid(self, part: PartKey) -> list[pa.RecordBatch]:
+        path = f"invalid/{part.name}.arrow"
         return list(self.read_rows(path)) if (self.folder / path).exists() else []
 
     def write_rows(self, batches: Iterable[pa.RecordBatch]) -> str:

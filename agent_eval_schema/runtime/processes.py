@@ -108,8 +108,8 @@ def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, 
 def _read(stream: IO[bytes]) -> WorkerMessage:
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
-        said = b"a worker process ended before its work was done: try again with one process (--jobs 1)"
-        return WorkerMessage(_FAILED, said)
+        why = b"a worker process ended before its work was done: try again with one process (--jobs 1)"
+        return WorkerMessage(_FAILED, why)
     unit, size = _HEADER.unpack(header)
     return WorkerMessage(unit, stream.read(size))
 

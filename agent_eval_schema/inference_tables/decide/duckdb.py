@@ -152,9 +152,9 @@ class Expressions:
         except _errors() as error:
             given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
             # The rest of DuckDB's text is about our own query, in which only the columns that are mentioned stand.
-            said = error_text(error).partition("\n")[0]
+            cause = error_text(error).partition("\n")[0]
             columns = names(dict.fromkeys([*(f.name for f in batch.schema if not is_hidden(f)), *self._columns]))
-            message = f"the SQL cannot be computed on this table ({given}): {said}; its columns are {columns}"
+            message = f"the SQL cannot be computed on this table ({given}): {cause}; its columns are {columns}"
             raise EvalSetError(message) from error
         finally:
             self._connection.unregister("logged")
@@ -162,8 +162,8 @@ class Expressions:
 
     def _readable(self, batch: pa.RecordBatch) -> pa.Table:
         """The columns that the expressions may mention, text as text: a cell of a JSON file is JSON."""
-        said = " ".join(sql for sql, _ in self._expressions.values()).lower()
-        kept = [i for i, n in enumerate(batch.schema.names) if n.lower() in said]
+        sql = " ".join(sql for sql, _ in self._expressions.values()).lower()
+        kept = [i for i, n in enumerate(batch.schema.names) if n.lower() in sql]
         absent = {n: pa.nulls(batch.num_rows) for n in self._columns if n not in batch.schema.names}
         if not kept:
             return pa.table({"__row__": np.arange(batch.num_rows), **absent})

@@ -67,17 +67,19 @@ def _rated(entries: pa.Array, traces: pa.Array, plan: BuildPlan) -> list[int]:
 def _labels(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
     request_id, response, trace = (columns[n][row].as_py() for n in ("request_id", "response", "trace"))
     # One row's judgements: that a record is a part of a call no longer matters.
-    said = [_feedback({**e, "request_id": request_id}) for e in batch.column("entries")[row].as_py() or ()]
+    entries = [_feedback({**e, "request_id": request_id}) for e in batch.column("entries")[row].as_py() or ()]
     read = decode_trace(trace) if trace is not None else None
     if not isinstance(read, Trace):
-        return labels_of(said, response=response)
+        return labels_of(entries, response=response)
     if plan.trace_feedback:
-        said += read_trace_feedback(bytes(read.info.assessments), request_id, _microseconds(batch["time"][row].as_py()))
+        entries += read_trace_feedback(
+            bytes(read.info.assessments), request_id, _microseconds(batch["time"][row].as_py())
+        )
     derived = derive(read)
     return labels_of(
-        said,
+        entries,
         response=derived.response if response is None else response,
-        chunks=chunks_of(read) if any(e.kind == "retrieval" for e in said) else None,
+        chunks=chunks_of(read) if any(e.kind == "retrieval" for e in entries) else None,
         expected=_expected(derived.expectations or {}),
     )
 

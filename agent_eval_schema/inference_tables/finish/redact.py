@@ -124,8 +124,8 @@ class Redactor:
         texts = dict[int, str]()
         for at in suspects.tolist():
             self._counts = self.rows[at if rows is None else int(rows[at])]
-            said = array[at].as_py()
-            if (new := self.cell(said)) != said:
+            text = array[at].as_py()
+            if (new := self.cell(text)) != text:
                 texts[at] = new
         if not texts:
             return array
@@ -149,13 +149,13 @@ class Redactor:
             literal, colon, number = found.groups()
             if number is not None:
                 return self._number(number)
-            said: str = json.loads(literal, strict=False)
+            string: str = json.loads(literal, strict=False)
             if colon is not None:
-                key = said
-                new = said if self._hook else self._text(said)
+                key = string
+                new = string if self._hook else self._text(string)
             else:
-                new = said if self._hook and key in STRUCTURAL else self.cell(said, depth + 1)
-            return found.group() if new == said else encode_basestring(new) + (colon or "")
+                new = string if self._hook and key in STRUCTURAL else self.cell(string, depth + 1)
+            return found.group() if new == string else encode_basestring(new) + (colon or "")
 
         return _TOKENS.sub(redacted, text)
 

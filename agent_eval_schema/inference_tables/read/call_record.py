@@ -57,8 +57,8 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
     if time is not None and plan.now is not None and time > plan.now + _CLOCK_DRIFT:
         record.findings.append(Finding(rules.FUTURE_CLOCK, "expected a time in the past, got one to come", "time"))
     if errors is not None and (plan.joins_traces or not any([code in errors for code in OVERSIZE])):
-        said = excerpt(errors.decode("utf-8", "replace"))
-        record.findings.append(Finding(rules.LOGGING_ERROR, f"got {said}", "logging_error_codes"))
+        codes = excerpt(errors.decode("utf-8", "replace"))
+        record.findings.append(Finding(rules.LOGGING_ERROR, f"got {codes}", "logging_error_codes"))
     record.failed = None if status is None else status >= 400
     if logged.sessions[row]:
         record.session_id = (logged.sessions[row] or b"").decode("utf-8", "replace")

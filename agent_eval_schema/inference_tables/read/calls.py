@@ -82,8 +82,8 @@ def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[
             )
     status = logged.statuses[row]
     if status is not None and status != 200 and "status" not in plan.kept:
-        said = error_in(logged.responses[row])
-        return "status", f"status {status}" + (f": {said}" if said else "")
+        error = error_in(logged.responses[row])
+        return "status", f"status {status}" + (f": {error}" if error else "")
     errors = logged.errors[row]
     if errors is not None and not plan.joins_traces and any([code in errors for code in OVERSIZE]):
         found = [code.decode() for code in OVERSIZE if code in errors]
@@ -146,8 +146,8 @@ def _trace_in_response(logged: LoggedColumns, row: int) -> bool:
 def _answer(logged: LoggedColumns, row: int, wrapped: bool) -> Answered | Broken:
     text = logged.responses[row]
     if text is None:
-        said = logged.response_texts[row]
-        return Answered(said.decode("utf-8", "replace")) if said is not None else Answered()
+        answer = logged.response_texts[row]
+        return Answered(answer.decode("utf-8", "replace")) if answer is not None else Answered()
     return read_response(text, is_payload=logged.family.payloads, wrapped=wrapped)
 
 

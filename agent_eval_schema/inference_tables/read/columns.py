@@ -103,12 +103,12 @@ def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tupl
     lines = line_texts(batch)
     if lines is None:
         return requests, {}
-    problems, said = reading_problems(batch), {}
+    problems, unreadable = reading_problems(batch), {}
     for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
         requests[row] = lines[row].as_py().encode()
         messages = [problem.message for problem in problems.get(row, ())] if plan.values else []
-        said[row] = "; ".join(["the line is no row", *messages])
-    return requests, said
+        unreadable[row] = "; ".join(["the line is no row", *messages])
+    return requests, unreadable
 
 
 def carried(batch: pa.RecordBatch, name: str) -> pa.Array:

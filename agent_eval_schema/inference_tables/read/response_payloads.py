@@ -23,7 +23,7 @@ class _Part(Struct, gc=False):
     text: str
 
 
-class _Said(Struct, gc=False):
+class _Message(Struct, gc=False):
     """A message of a chat, or an item of the Responses API."""
 
     role: str | None = None
@@ -33,7 +33,7 @@ class _Said(Struct, gc=False):
 
 
 class _Choice(Struct, gc=False):
-    message: _Said
+    message: _Message
 
 
 class _Output(Struct, gc=False):
@@ -45,8 +45,8 @@ class _Reply(Struct, gc=False):
     """The response body of a chat, agent or Responses endpoint."""
 
     choices: list[_Choice] | None = None
-    messages: list[_Said] | None = None
-    output: list[_Said] | None = None
+    messages: list[_Message] | None = None
+    output: list[_Message] | None = None
     usage: Usage | None = None
     databricks_output: _Output | None = None
 
@@ -67,16 +67,16 @@ def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False
         reply = _reply(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _other_response(text, is_payload, wrapped)
-    said = _said(reply)
+    answer = _answer_in(reply)
     output = reply.databricks_output
     trace = _trace_text(output.trace) if output else None
-    if said is None or (trace is None and _has_calls(reply)):
+    if answer is None or (trace is None and _has_calls(reply)):
         return _other_response(text, is_payload, wrapped)
     tokens = _storable(counts_of(reply.usage)) if reply.usage else None
-    return Answered(said, trace, tokens, request_id=output.databricks_request_id if output else None)
+    return Answered(answer, trace, tokens, request_id=output.databricks_request_id if output else None)
 
 
-def _said(reply: _Reply) -> str | None:
+def _answer_in(reply: _Reply) -> str | None:
     """The answer of the commonest bodies, as chat.read_answer reads it; None where that has to look."""
     if reply.choices is not None:
         content = reply.choices[0].message.content if reply.choices else None
@@ -163,12 +163,12 @@ def _error_of(value: dict[str, Any]) -> str | None:
     code, error = value.get("error_code"), value.get("error")
     if code is None and error in (None, "", {}, False):
         return None
-    said = value.get("message")
+    message = value.get("message")
     if isinstance(error, dict):
-        code, said = code or error.get("code") or error.get("type"), said or error.get("message")
+        code, message = code or error.get("code") or error.get("type"), message or error.get("message")
     elif isinstance(error, str):
-        said = said or error
-    parts = [excerpt(str(p), 200) for p in (code, said) if p not in (None, "")]
+        message = message or error
+    parts = [excerpt(str(p), 200) for p in (code, message) if p not in (None, "")]
     return ": ".join(parts) or "an error"
 
 

@@ -215,9 +215,9 @@ def _take(joined: _Joined, event: dict[str, Any]) -> None:
 
 def _error(event: dict[str, Any]) -> str:
     error = event.get("error")
-    said = error.get("message") if isinstance(error, dict) else error
-    said = said or event.get("message") or event.get("error_code")
-    return excerpt(said, 200) if isinstance(said, str) else describe(said)
+    message = error.get("message") if isinstance(error, dict) else error
+    message = message or event.get("message") or event.get("error_code")
+    return excerpt(message, 200) if isinstance(message, str) else describe(message)
 
 
 def _take_choice(joined: _Joined, choice: dict[str, Any]) -> None:
@@ -295,8 +295,8 @@ def _take_response_event(joined: _Joined, kind: str, event: dict[str, Any]) -> N
             joined.whole = {k: v for k, v in response.items() if k != "databricks_output"}
     elif kind in ("response.failed", "response.incomplete", "response.error"):
         details = response if isinstance(response, dict) else {}
-        said = details.get("error") or details.get("incomplete_details") or event.get("message")
-        joined.error = f"the stream ends with {kind}" + (f": {_error({'error': said})}" if said else "")
+        message = details.get("error") or details.get("incomplete_details") or event.get("message")
+        joined.error = f"the stream ends with {kind}" + (f": {_error({'error': message})}" if message else "")
 
 
 def _take_text_delta(joined: _Joined, event: dict[str, Any]) -> None:
