@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.atomic import replacing, require_place
@@ -35,7 +34,7 @@ def write_table(path: str, parts: Iterable[pd.DataFrame]) -> None:
 
 def _stream(parts: Iterable[pd.DataFrame]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     batches = chain.from_iterable(map(_batches, parts))
-    first = next(batches, None) or make_batch({}, {}, 0)
+    first = next(batches, None) or pa.RecordBatch.from_pylist([])
     schema = pa.schema([(f.name, pa.string() if pa.types.is_null(f.type) else f.type) for f in first.schema])
     return schema, chain([first], batches)
 

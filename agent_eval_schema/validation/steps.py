@@ -22,7 +22,7 @@ from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, deco
 from agent_eval_schema.decoding.values import Column, ListColumn
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.rules import reading
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.validation.cross_field import (
     forbid_two_truths,
     look_at_ground_truth,
@@ -62,9 +62,9 @@ def inspect_other_rows(rows: Rows) -> None:
 def read_columns(rows: Rows) -> None:
     """Decode every canonical column of the batch but the traces."""
     schema = rows.batch.schema
-    for name in COLUMNS:
+    for name in _READ:
         at = schema.get_field_index(name)
-        if at < 0 or name == "trace":
+        if at < 0:
             continue
         array = rows.batch.column(at)
         in_arrow = None if is_text(array.type) or is_json_column(schema.field(at)) else _in_arrow(name, array)
@@ -90,7 +90,9 @@ def _in_arrow(name: str, array: pa.Array) -> Column | None:
     return None if native is None else ListColumn(native)
 
 
-_CONTEXTS = ("expected_retrieved_context", "retrieved_context")
+_CONTEXTS = columns_of(Contexts, RetrievedContext)
+_READ = (*(name for name in COLUMNS if name not in ("trace", *_CONTEXTS)), *_CONTEXTS)
+"""The columns in the order in which their issues are logged: documents are judged last."""
 
 Decoded = Column | list[Any]
 
