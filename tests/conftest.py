@@ -103,6 +103,23 @@ KINDS: dict[str, Callable[[list[Row], Path], Any]] = {
 }
 
 
+SLOW_FIXTURES = frozenset({"spark", "tracking_store", "mlflow_folder"})
+SLOW_PLACES = (
+    *("integrations/mlflow", "project/test_notebooks.py", "project/test_readme.py", "render/test_page.py"),
+    *("inference_tables/test_build_file.py", "validation/test_workers.py", "evaluation/test_journal.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what needs Spark, a tracking store, a browser, a kernel or other processes, and the properties, of
+    which hypothesis tries many examples."""
+    for item in items:
+        place = item.path.relative_to(ROOT / "tests").as_posix()
+        is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        if is_property or place.startswith(SLOW_PLACES) or not SLOW_FIXTURES.isdisjoint(item.fixturenames):  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=KINDS)
 def every_input(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[Row]], Any]:
     """Turns rows into one kind of input; the test runs once for each kind."""

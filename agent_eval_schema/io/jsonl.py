@@ -38,8 +38,8 @@ def cell_batches(objects: Iterable[tuple[bytes, str, str]]) -> Iterator[pa.Recor
     for text, where, problem in objects:
         builder.add(text, where, problem)
         if builder.full:
-            yield builder.take()
-            builder = CellBuilder()
+            batch, builder = builder.take(), CellBuilder()
+            yield batch
     if builder.size:
         yield builder.take()
 

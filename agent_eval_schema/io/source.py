@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,7 +55,13 @@ class Batches:
         if not self._is_ahead():
             return self._read()
         head, self._head = self._head, _UNREAD  # which is not kept: it would stay in memory
-        return self._rest if head is None else chain([head], self._rest)
+        return self._rest if head is None else _behind(head, self._rest)
+
+
+def _behind(head: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield head
+    del head  # it would stay in memory until the last batch
+    yield from rest
 
 
 class Source(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """How far a good cell travels: the calls of our functions whose arguments hold it, while a file is validated.
 
-    python -m tests.benchmarks visits
+    python -m tests.benchmarks.visits
 
 A function is visited if one of its arguments holds the cell: its text, its bytes, a value decoded from it, or a
 container of these (an array, a batch, a column, the rows of a batch); it counts once, however often it is called.

@@ -200,7 +200,7 @@ def test_a_terminal_shows_a_bar_that_goes(
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("why", ["--quiet", "-q", "TERM=dumb", "no terminal"])
 def test_nothing_is_drawn(why: str, large: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_say_pace", lambda *_: None)
+    monkeypatch.setattr("agent_eval_schema.cli.validate.print_pace", lambda *_: None)
     with a_terminal(monkeypatch) as written:
         if why == "TERM=dumb":
             monkeypatch.setenv("TERM", "dumb")
