@@ -244,13 +244,13 @@ DERIVATIONS = (
     Derivation("request", "root span: mlflow.spanInputs", _request),
     Derivation("response", "root span: mlflow.spanOutputs", _response),
     Derivation("retrieved_context", "last outer RETRIEVER span: mlflow.spanOutputs", retrieved_context),
-    Derivation("predicted_trajectory", "TOOL spans, else tool_calls of LLM spans", _predicted_trajectory),
+    Derivation("predicted_trajectory", "TOOL spans, else tool_calls of LLM spans", _predicted_trajectory, True),
     Derivation("token_counts", "LLM spans: mlflow.chat.tokenUsage or usage, else the trace's", token_counts, True),
     Derivation("latency_seconds", "info.execution_duration_ms, else the root span's times", _latency, True),
     Derivation("failure", "info.state", _failure),
     Derivation("error", "first exception event, root first", _error),
     Derivation("expectations", "info.assessments[].expectation", _expectations),
-    Derivation("session_id", "info.trace_metadata: mlflow.trace.session", _session),
+    Derivation("session_id", "info.trace_metadata: mlflow.trace.session", _session, True),
     Derivation("request_id", "info.client_request_id, request_id, trace_id", _request_id),
 )
 
