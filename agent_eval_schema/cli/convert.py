@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import FAILING, ROWS, Commands, add_command, add_fail_on, add_quiet
+from agent_eval_schema.cli.options import FAILING, ROW_FILES, Commands, add_command, add_fail_on, add_quiet
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
     command = add_command(commands, "convert", run, "turn one format into another, and say what is lost")
-    command.add_argument("input", metavar="IN", help=ROWS)
+    command.add_argument("input", metavar="IN", help=ROW_FILES)
     command.add_argument("output", metavar="OUT", help="the same kinds; an ADK evalset is .evalset.json")
     command.add_argument("--from", dest="source", metavar="F", default="auto", help="format of IN (found by columns)")
     command.add_argument("--to", dest="target", metavar="F", help="format of OUT (databricks; see README)")

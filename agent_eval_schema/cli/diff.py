@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import ROWS, Commands, add_command, add_output, add_reading
+from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, add_output, add_reading
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
     command = add_command(commands, "diff", run, "show what changed between two versions of an evaluation set")
-    command.add_argument("old", metavar="OLD", help=ROWS)
+    command.add_argument("old", metavar="OLD", help=ROW_FILES)
     command.add_argument("new", metavar="NEW", help="the same, or another kind of file")
     add_reading(command)
     command.add_argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from agent_eval_schema.cli.options import Commands, add_command, add_no_values, add_quiet
-from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, report_text
+from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, terminal_text
 from agent_eval_schema.issues import EvalSetError
 
 
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     count = report.write_normalized(arguments.output, carry=False)
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:
-        print_text(report_text(report))
+        print_text(terminal_text(report))
     return ExitCode.CLEAN if report.ok else ExitCode.FOUND
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import ROWS, Commands, add_command, add_output, add_reading
+from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, add_output, add_reading
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
     command = add_command(commands, "metrics", run, "show which metrics the rows can support")
-    command.add_argument("file", metavar="FILE", help=ROWS)
+    command.add_argument("file", metavar="FILE", help=ROW_FILES)
     add_reading(command)
     command.add_argument("--system", help="databricks, mlflow, vertex, ces or all (that of the format)")
     add_output(command, "table")

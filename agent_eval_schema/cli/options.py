@@ -11,7 +11,7 @@ from agent_eval_schema.issues import Severity
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 
-ROWS = "JSONL, JSON, CSV or Parquet"
+ROW_FILES = "JSONL, JSON, CSV or Parquet"
 """The kinds of file that every command reads."""
 
 FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}

@@ -54,7 +54,7 @@ def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None
         print_note(pace_text(sum(report.row_count for report in reports), seconds), arguments)
 
 
-def report_text(report: Report) -> str:
+def terminal_text(report: Report) -> str:
     """The report for this terminal."""
     return report.to_text(color=in_color())
 

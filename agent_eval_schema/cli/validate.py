@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import (
     FAILING,
-    ROWS,
+    ROW_FILES,
     Commands,
     add_command,
     add_fail_on,
@@ -28,8 +28,8 @@ from agent_eval_schema.cli.output import (
     print_pace,
     print_text,
     progress_screen,
-    report_text,
     save_page,
+    terminal_text,
 )
 from agent_eval_schema.issues import EvalSetError
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def add(commands: Commands) -> None:
     """Add the command."""
     command = add_command(commands, "validate", run, "check every row of evaluation sets")
-    command.add_argument("files", metavar="FILE", nargs="+", help=ROWS)
+    command.add_argument("files", metavar="FILE", nargs="+", help=ROW_FILES)
     add_reading(command)
     add_output(command, "report", *_WHOLE_RUN)
     command.add_argument("--html", metavar="PATH", help="write the report as a page to look at")
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
             unread += 1
             continue
         if arguments.output == "text":
-            print_text(("\n" if reports else "") + report_text(report))
+            print_text(("\n" if reports else "") + terminal_text(report))
         reports.append(report)
     if arguments.output != "text" and reports:
         print_text(_WHOLE_RUN[arguments.output](reports, arguments))
@@ -166,7 +166,7 @@ def _fix(arguments: argparse.Namespace) -> int:
     outputs = fixed.plan.outputs
     report = check_source(fixed.source, format=arguments.format, outputs=outputs, select=select, ignore=ignore)
     whole_run = _WHOLE_RUN.get(arguments.output)
-    print_text(whole_run([report], arguments) if whole_run else report_text(report))
+    print_text(whole_run([report], arguments) if whole_run else terminal_text(report))
     _write(report, arguments)
     counts = fixed.write(arguments.fix)
     print_note(f"{counts} repaired, written to {arguments.fix}", arguments)

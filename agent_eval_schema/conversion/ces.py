@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agent_eval_schema.conversion.unread import ALL, Shape, unread
+from agent_eval_schema.conversion.unread import ALL, ReadKeys, unread
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.parts import objects
 from agent_eval_schema.formats.ces.rows import by_json_names
@@ -37,12 +37,12 @@ def _any_arguments(evaluation: Mapping[str, Any]) -> Iterator[str]:
                 yield f"golden.turns[{i}].steps[{j}].expectation.toolCall.args"
 
 
-_INPUT: Shape = dict.fromkeys(("text", "dtmf", "audio", "toolResponses", "image", "blob", "variables", "event"), ALL)
-_CALL: Shape = dict.fromkeys(("tool", "toolsetTool", "displayName", "args"), ALL)
-_SAID: Shape = {"chunks": dict.fromkeys(("text", "transcript"), ALL)}
-_ERROR: Shape = dict.fromkeys(("errorType", "errorMessage"), ALL)
+_INPUT: ReadKeys = dict.fromkeys(("text", "dtmf", "audio", "toolResponses", "image", "blob", "variables", "event"), ALL)
+_CALL: ReadKeys = dict.fromkeys(("tool", "toolsetTool", "displayName", "args"), ALL)
+_SAID: ReadKeys = {"chunks": dict.fromkeys(("text", "transcript"), ALL)}
+_ERROR: ReadKeys = dict.fromkeys(("errorType", "errorMessage"), ALL)
 
-_READ: Shape = {
+_READ: ReadKeys = {
     **dict.fromkeys(("displayName", "name", "description", "tags"), ALL),
     "scenario": {
         **dict.fromkeys(schema.message("Evaluation.Scenario").fields, ALL),

@@ -68,7 +68,7 @@ class Conversion(Struct, frozen=True):
     def __str__(self) -> str:
         from agent_eval_schema.render.losses import losses_text
 
-        kind = "evaluations" if self.source in ces_turns.FORMATS else "rows"
+        kind = "evaluations" if self.source in ces_turns.CES_FORMATS else "rows"
         head = f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
         return losses_text(head, [msgspec.convert(loss, Issue) for loss in self.losses.to_dict("records")])
 
@@ -132,7 +132,7 @@ def _find_writer(target: str) -> Writer:
 
 def _schema(writer: Writer, report: Report) -> pa.Schema:
     """The columns of a file of the target: its own, numbers as numbers, then those that are carried along."""
-    known = (*COLUMNS, *writer.columns) if report.format not in ces_turns.FORMATS else report.schema.names
+    known = (*COLUMNS, *writer.columns) if report.format not in ces_turns.CES_FORMATS else report.schema.names
     carried = [n for n in report.schema.names if n not in known]
     return pa.schema([(n, _NUMBERS.get(n, pa.string())) for n in (*writer.columns, *carried)])
 
@@ -157,7 +157,7 @@ class _Work:
         self._target, self._writer = target, _find_writer(target)
         self.report = check_source(open_source(data), format=source, ignore=_NOT_ASKED)
         self.losses = Losses(target)
-        of_ces = self.report.format in ces_turns.FORMATS
+        of_ces = self.report.format in ces_turns.CES_FORMATS
         self._evaluations = ces_turns.evaluations_of(self.report) if of_ces else None
         if self._evaluations is not None:
             self._counts = len(self._evaluations), sum(e.valid for e in self._evaluations)
@@ -173,7 +173,7 @@ class _Work:
 
     def made(self) -> Any:
         """All of the target in memory."""
-        if self._evaluations is not None and self._target in ces_turns.FORMATS:
+        if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
             return self._between_forms_of_ces(self._evaluations)
         if self._writer.document is None:
             rows = [row for part in self.written() for row in part]
@@ -251,5 +251,5 @@ def _names(rows: Sequence[CanonicalRow]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-_OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.EVALUATION.code)
+_OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)
 """The losses of a golden CSV that leave out an evaluation."""

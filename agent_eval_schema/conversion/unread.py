@@ -18,7 +18,7 @@ from agent_eval_schema.formats.ragas import after_question
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured
 
-Shape = EllipsisType | Mapping[str, Any]
+ReadKeys = EllipsisType | Mapping[str, Any]
 
 ALL = ...
 _CALL = {"name": ALL, "args": ALL}
@@ -26,7 +26,7 @@ _TOOL = {"name": ALL, "input_parameters": ALL}
 _CHAT = {"type": ALL, "role": ALL, "content": ALL, "tool_calls": _CALL}
 
 
-def _either(shape: Shape) -> Shape:
+def _either(shape: ReadKeys) -> ReadKeys:
     """The same keys, also as camelCase writes them: ADK takes both spellings."""
     if isinstance(shape, EllipsisType):
         return shape
@@ -40,14 +40,14 @@ def _camel(name: str) -> str:
 
 _CONTENT = {"role": ALL, "parts": {"text": ALL}}
 _EVENT = {"content": {"role": ALL, "parts": {"function_call": _CALL}}}
-_ADK: dict[str, Shape] = {
+_ADK: dict[str, ReadKeys] = {
     "final_response": _CONTENT,
     "intermediate_data": {"tool_uses": _CALL, "invocation_events": _EVENT},
     "session_input": dict.fromkeys(("app_name", "user_id", "session_id", "state"), ALL),
     "rubrics": {"rubric_id": ALL, "rubric_content": {"text_property": ALL}},
 }
 
-READ: dict[str, dict[str, Shape]] = {
+READ_KEYS: dict[str, dict[str, ReadKeys]] = {
     "ragas": {"user_input": _CHAT, "reference_tool_calls": _CALL},
     "deepeval": {"tools_called": _TOOL, "expected_tools": _TOOL},
     "openai": {"sample": {"output_text": ALL}},
@@ -59,7 +59,7 @@ READ: dict[str, dict[str, Shape]] = {
 
 def unread_parts(format: str, batch: pa.RecordBatch, rows: Sequence[int]) -> Iterator[tuple[int, str, Any]]:
     """(row, path, value) of everything in these rows that is not read."""
-    for column, shape in READ.get(format, {}).items():
+    for column, shape in READ_KEYS.get(format, {}).items():
         cells = read_cells(batch, column)
         for row in rows if cells is not None else ():
             text = cells.texts[row] if cells is not None else None
@@ -70,7 +70,7 @@ def unread_parts(format: str, batch: pa.RecordBatch, rows: Sequence[int]) -> Ite
                 yield row, path, part
 
 
-def unread(value: Any, shape: Shape, path: str = "") -> Iterator[tuple[str, Any]]:
+def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, Any]]:
     """The path and the value of everything below a value that its shape does not read."""
     if isinstance(value, list):
         for i, item in enumerate(value):

@@ -16,7 +16,7 @@ from agent_eval_schema.text import jsontext
 
 Messages = list[dict[str, Any]]
 
-DEEPEST = 8
+DEEPEST_WRAPPER = 8
 """So many wrappers are looked through: nobody wraps a request or an answer more often."""
 
 LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
@@ -57,7 +57,7 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
         return user_message(texts[0])
     given = [v for v in value.values() if v is not None]
     # A traced `def predict(request)` logs {"request": {...}}: the one argument is the request.
-    wrapped = len(given) == 1 and isinstance(given[0], dict) and depth < DEEPEST
+    wrapped = len(given) == 1 and isinstance(given[0], dict) and depth < DEEPEST_WRAPPER
     return read_messages(given[0], depth + 1) if wrapped else None
 
 
@@ -130,7 +130,7 @@ def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
     if value is None or isinstance(value, str):
         return value, True
     if isinstance(value, list):
-        alone = len(value) == 1 and depth < DEEPEST
+        alone = len(value) == 1 and depth < DEEPEST_WRAPPER
         return read_answer(value[0], depth + 1) if alone else _last_assistant(value)
     if not isinstance(value, dict):
         return None, False

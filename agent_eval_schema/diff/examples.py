@@ -18,7 +18,7 @@ from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
 from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.metrics.catalog import Metric
-from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, words
+from agent_eval_schema.metrics.support import find_metric, metrics_of, missing_needs, need_words
 from agent_eval_schema.render.diff.summary import (
     EXAMPLES_KEPT,
     CellChange,
@@ -40,7 +40,7 @@ ASKS = 80
 NAMING = ("request_id", "request", ORIGINAL_LINE)
 """What is read of a row in order to name it."""
 
-Values = dict[str, dict[int, Any]]
+CellValues = dict[str, dict[int, Any]]
 
 
 def summarize(comparison: Comparison) -> DiffSummary:
@@ -48,7 +48,7 @@ def summarize(comparison: Comparison) -> DiffSummary:
     return _Summarizer(comparison).summary()
 
 
-def asked(values: Values, row: int) -> str | None:
+def asked(values: CellValues, row: int) -> str | None:
     """What a row asks, or what stands where it should; from the columns NAMING."""
     request = values["request"][row]
     if isinstance(request, dict) and isinstance(request.get("messages"), list):
@@ -91,7 +91,7 @@ class _Summarizer:
         before, after = self._all.supported(metric)
         return np.flatnonzero(after & ~before)[:EXAMPLES_KEPT], np.flatnonzero(before & ~after)[:EXAMPLES_KEPT]
 
-    def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> Values:
+    def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
         named = np.concatenate([rows[pairs], alone])
         return snapshot.read({**{name: rows[at] for name, at in self._fields.items()}, **dict.fromkeys(NAMING, named)})
 
@@ -172,7 +172,7 @@ class _Summarizer:
 def _lacks(snapshot: Snapshot, metric: Metric, row: int) -> str:
     """What a valid row lacks for a metric; an invalid one lacks nothing, it is to be mended."""
     missing = missing_needs(metric, int(snapshot.masks[row]), snapshot.report.outputs) if snapshot.valid[row] else ()
-    return ", and ".join(words(need) for need in missing)
+    return ", and ".join(need_words(need) for need in missing)
 
 
 def _excerpt(text: str | None) -> str:

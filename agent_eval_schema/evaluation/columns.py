@@ -8,6 +8,6 @@ RUN_COLUMNS = ("response", LATENCY, FAILURE, "predicted_trajectory", "error")
 """The columns that running an agent adds; `error` is ours, the documented run loses it."""
 
 
-def column_of(metric: str) -> str:
+def score_column(metric: str) -> str:
     """The column that holds the scores of a metric."""
     return metric if metric in (LATENCY, FAILURE) else f"{metric}/score"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
@@ -23,7 +23,7 @@ from agent_eval_schema.render.result.summary import MetricComparison
 
 Numbers = np.ndarray[Any, Any]
 
-EXACT, DRAWN, DRAWS = 16, 5_000, 10_000
+EXACT_PAIRS, DRAWN, DRAWS = 16, 5_000, 10_000
 
 
 class ScoreComparison:
@@ -63,7 +63,7 @@ def compare(old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: s
         raise EvalSetError("the two results share no row")
     lines, changed = [], []
     for metric in metrics:
-        before, after = (t.loc[shared, column_of(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
+        before, after = (t.loc[shared, score_column(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
         lines.append(_line(metric, before, after))
         changed.append(_changes(metric, shared, before, after))
     rows = pd.concat(changed, ignore_index=True) if changed else pd.DataFrame()
@@ -146,7 +146,7 @@ def paired_test(differences: Numbers, *, seed: int = 0) -> float:
     )  # sums of the same numbers may differ in the last bit
     if not len(sizes):
         return 1.0
-    if len(sizes) <= EXACT:
+    if len(sizes) <= EXACT_PAIRS:
         signs = 1 - 2 * (np.arange(2 ** len(sizes))[:, None] >> np.arange(len(sizes)) & 1)
         return float((np.abs(signs @ sizes) >= found).mean())
     if len(sizes) <= DRAWN:

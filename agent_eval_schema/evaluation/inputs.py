@@ -40,7 +40,15 @@ from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.validate import check_source
 
-READ = (PREDICTED, REFERENCE, "response", "retrieved_context", "expected_retrieved_context", "prompt", "reference")
+METRIC_INPUTS = (
+    PREDICTED,
+    REFERENCE,
+    "response",
+    "retrieved_context",
+    "expected_retrieved_context",
+    "prompt",
+    "reference",
+)
 """The columns that metrics read, under the names that they have there."""
 
 _CANONICAL = {"prompt": "request", "reference": "expected_response"}
@@ -83,7 +91,7 @@ def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
     found: set[str] = set()
     for metric in metrics:
         if isinstance(metric, CustomMetric | PointwiseMetric):
-            return frozenset(READ)
+            return frozenset(METRIC_INPUTS)
         found.update(ROW_METRICS[metric].reads if isinstance(metric, str) and metric in ROW_METRICS else ())
     return frozenset(found)
 
@@ -112,7 +120,7 @@ _Part = tuple[pa.RecordBatch, dict[str, list[Any]], pa.RecordBatch, IssueLog]
 def _read(batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str | None]) -> _Part:
     checked = check_batch(batch, plan)
     rows = rows_of(checked)
-    values = {name: _cells(rows, _CANONICAL.get(name, name)) for name in READ if name in reads}
+    values = {name: _cells(rows, _CANONICAL.get(name, name)) for name in METRIC_INPUTS if name in reads}
     return batch, values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged)
 
 
@@ -141,7 +149,7 @@ def _given(frame: pd.DataFrame, values: dict[str, list[Any]], calls: pa.RecordBa
 def _joined(
     parts: list[tuple[dict[str, list[Any]], pa.RecordBatch, IssueLog]], source: Source, reads: Collection[str]
 ) -> EvalInputs:
-    log, values = IssueLog(0), {name: list[Any]() for name in READ if name in reads}
+    log, values = IssueLog(0), {name: list[Any]() for name in METRIC_INPUTS if name in reads}
     for columns, _, found in parts:
         for name, column in columns.items():
             values[name].extend(column)

@@ -22,7 +22,7 @@ from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text import jsontext
 
-VERSION = 1
+JOURNAL_VERSION = 1
 
 
 class Finished(Struct, omit_defaults=True):
@@ -102,7 +102,7 @@ def _head_of(prompts: Iterable[Any]) -> _Head:
         text = msgspec.json.encode(prompt, enc_hook=str, order="deterministic")
         found.update(b"%d:" % len(text) + text)
         rows += 1
-    return _Head(VERSION, rows, found.hexdigest()[:32])
+    return _Head(JOURNAL_VERSION, rows, found.hexdigest()[:32])
 
 
 def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
-from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.score_stats import RESAMPLES, ScoreStats
@@ -36,7 +36,7 @@ PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 WORST_ON_A_PAGE, WORST_INLINE = 20, 3
 """Rows to look at that are shown."""
 
-LISTED = 10_000
+ROWS_LISTED = 10_000
 """Rows that `to_json` lists; `to_parquet` writes them all."""
 
 
@@ -127,7 +127,7 @@ class EvalResult(Saved):
             for key, rows in part.groupby(keys.to_numpy(), sort=False):
                 tallies = groups.setdefault(str(key), {name: ScoreStats() for name in self.tallies})
                 for name, tally in tallies.items():
-                    tally.add(rows[column_of(name)].to_numpy(np.float64, na_value=np.nan))
+                    tally.add(rows[score_column(name)].to_numpy(np.float64, na_value=np.nan))
         lines = {
             key: {"row_count": max((t.rows for t in tallies.values()), default=0)}
             | {f"{n}/{what}": getattr(t, what) for n, t in tallies.items() for what in ("mean", "std")}
@@ -228,7 +228,7 @@ class EvalResult(Saved):
         from agent_eval_schema.render.result.json import result_json
 
         rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
-        return result_json(self.summary(), islice(rows, LISTED))
+        return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
     def to_html(self) -> str:
         """A standalone page: scores, distributions, the worst rows with both trajectories side by side."""
@@ -243,17 +243,17 @@ class EvalResult(Saved):
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the table, a part at a time; cells with objects are JSON text."""
-        from agent_eval_schema.evaluation.table_files import write_parquet
+        from agent_eval_schema.evaluation.table_files import write_result_parquet
 
-        write_parquet(str(path), self.iter_parts())
+        write_result_parquet(str(path), self.iter_parts())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the result by the ending of the path: a page (.html), JSON (.json), the table (.parquet, .csv, .jsonl),
         or text."""
         if Path(path).suffix.lower() in (".parquet", ".pq", ".csv", ".jsonl", ".ndjson"):
-            from agent_eval_schema.evaluation.table_files import write_table
+            from agent_eval_schema.evaluation.table_files import write_result_table
 
-            write_table(os.fspath(path), self.iter_parts())
+            write_result_table(os.fspath(path), self.iter_parts())
         else:
             super().save(path)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.evaluation.columns import RUN_COLUMNS, column_of
+from agent_eval_schema.evaluation.columns import RUN_COLUMNS, score_column
 from agent_eval_schema.evaluation.custom import CustomMetric, measure_custom
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
@@ -26,7 +26,7 @@ from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS, measure_row_metric
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.evaluation.table import Measured, Table
-from agent_eval_schema.evaluation.task_metrics import TaskMetric, name_of
+from agent_eval_schema.evaluation.task_metrics import TaskMetric, metric_name
 from agent_eval_schema.evaluation.trajectories import (
     ScoredPart,
     TrajectoryMetric,
@@ -124,7 +124,7 @@ def score_rows(
         inputs = input_parts(source, format, columns_read(metrics), trajectories=bool(options.metrics))
         return (measure(given, metrics, options, max_workers) for given in inputs)
 
-    names = tuple(map(name_of, metrics))
+    names = tuple(map(metric_name, metrics))
     scoring = Scoring(source, names, options, left_out, again=parts if alone and source.name is not None else None)
     with progress(source.read_share, screen) as so_far:
         for part in parts():
@@ -155,7 +155,7 @@ class Scoring:
     def add(self, part: ScoredPart) -> int:
         """Take in the next part; returns how many rows it has."""
         for name, stats in self._stats.items():
-            stats.add(part.columns[column_of(name)].astype(np.float64, copy=False))
+            stats.add(part.columns[score_column(name)].astype(np.float64, copy=False))
         self._findings.add(part.log, self._rows)
         self._unscored.update(part.unscored)
         self._rows += part.log.size
@@ -190,7 +190,7 @@ class Scoring:
     def _rows_and_columns(self) -> Iterator[tuple[pd.DataFrame, dict[str, Numbers]]]:
         if self._source.name is None:  # one frame, of whatever kind the data is
             frame = whole_frame(self._source, self._rows) if self._frame is None else self._frame
-            kept = self._kept or [{column_of(name): np.empty(0) for name in self._stats}]
+            kept = self._kept or [{score_column(name): np.empty(0) for name in self._stats}]
             yield frame, {name: np.concatenate([columns[name] for columns in kept]) for name in kept[0]}
         elif self._again is not None:
             yield from ((frame_of([part.batch]), part.columns) for part in self._again() if part.batch is not None)
@@ -227,9 +227,9 @@ def measure(
     scores, why = score_calls(given.trajectories, options, given.log, unread, failed) if options.metrics else ({}, {})
     unscored = Counter[tuple[str, str]]()
     for metric in metrics:
-        name = name_of(metric)
+        name = metric_name(metric)
         if name in scores:
-            columns[column_of(name)] = scores[name]
+            columns[score_column(name)] = scores[name]
             unscored.update({key: rows for key, rows in why.items() if key[0] == name})
             continue
         measured = _measured(metric, table, max_workers)
@@ -244,4 +244,4 @@ def _measured(metric: TaskMetric, table: Table, max_workers: int) -> Measured:
         return measure_custom(metric, table)
     if isinstance(metric, PointwiseMetric):
         return measure_pointwise(metric, table, max_workers)
-    return measure_row_metric(ROW_METRICS[name_of(metric)], table)
+    return measure_row_metric(ROW_METRICS[metric_name(metric)], table)

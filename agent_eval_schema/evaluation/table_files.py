@@ -17,7 +17,7 @@ from agent_eval_schema.io.records import column_name
 from agent_eval_schema.io.write import write_batches
 
 
-def write_parquet(path: str, parts: Iterable[pd.DataFrame]) -> None:
+def write_result_parquet(path: str, parts: Iterable[pd.DataFrame]) -> None:
     """Write the parts into a Parquet file of any name. A column that only holds texts and objects is text."""
     require_place(path)
     schema, batches = _stream(parts)
@@ -26,7 +26,7 @@ def write_parquet(path: str, parts: Iterable[pd.DataFrame]) -> None:
             writer.write_table(fitted(batch, schema))
 
 
-def write_table(path: str, parts: Iterable[pd.DataFrame]) -> None:
+def write_result_table(path: str, parts: Iterable[pd.DataFrame]) -> None:
     """Write the parts into a CSV, JSONL or Parquet file, by its ending. Raises EvalSetError for another one."""
     schema, batches = _stream(parts)
     write_batches(path, batches, schema)

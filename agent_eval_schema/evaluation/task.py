@@ -23,7 +23,7 @@ from agent_eval_schema.evaluation.run import run_parts
 from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.score import Scoring, measure, score_rows
 from agent_eval_schema.evaluation.table import OUTPUTS
-from agent_eval_schema.evaluation.task_metrics import TaskMetric, name_of, require_metrics, trajectory_metrics
+from agent_eval_schema.evaluation.task_metrics import TaskMetric, metric_name, require_metrics, trajectory_metrics
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import EvalSetError, Issue
@@ -134,7 +134,7 @@ class EvalTask:
             ran = _take_answers(given, answers)
             scoring.add(measure(given, self.metrics, self._options, max_workers, ran))
 
-        names = tuple(map(name_of, self.metrics))
+        names = tuple(map(metric_name, self.metrics))
         scoring = Scoring(source, names, self._options, left_out, ran=True)
         prompts = (prompt for given in parts({"prompt"}) for prompt in given.values["prompt"])
         with (

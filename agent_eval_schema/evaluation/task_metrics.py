@@ -28,7 +28,7 @@ NAMES = (*TRAJECTORY_METRICS, *ROW_METRICS)
 """Every metric that is asked for by its name."""
 
 
-def name_of(metric: TaskMetric) -> str:
+def metric_name(metric: TaskMetric) -> str:
     return metric if isinstance(metric, str) else metric.name
 
 
@@ -43,7 +43,7 @@ def require_metrics(metrics: Iterable[TaskMetric]) -> tuple[TaskMetric, ...]:
             raise EvalSetError(f"no metric {metric!r}{hint}: use {', '.join(NAMES)}, or an object")
         if not isinstance(metric, TaskMetric):
             raise EvalSetError(f"expected the name of a metric, or a metric, got a {type(metric).__name__}")
-    twice = [name for name, n in Counter(map(name_of, given)).items() if n > 1]
+    twice = [name for name, n in Counter(map(metric_name, given)).items() if n > 1]
     if twice:
         raise EvalSetError(f"several metrics are called {twice[0]!r}: give them names of their own")
     return given

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
-from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.findings import issues_of
 from agent_eval_schema.evaluation.table import FAILED_CALL
 from agent_eval_schema.formats.registry import find_format
@@ -25,7 +25,7 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
-from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE, Numbers
+from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.rules import RULES
@@ -96,7 +96,7 @@ def score_source(source: Source, format: str, options: TrajectoryOptions) -> Ite
     for batch in source.batches():
         calls, log, unread = _canonical(batch, plan)
         scores, unscored = score_calls(calls, options, log, unread)
-        yield ScoredPart({column_of(name): found for name, found in scores.items()}, log, unscored, batch)
+        yield ScoredPart({score_column(name): found for name, found in scores.items()}, log, unscored, batch)
 
 
 def score_calls(
@@ -119,7 +119,7 @@ def _mark_unreadable(pair: Pair, log: IssueLog) -> None:
     for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
         if RULES[code].severity is Severity.ERROR:
             for found in columns.get(column, ()):
-                found.states[row] = UNREADABLE
+                found.states[row] = UNREADABLE_CALLS
 
 
 def _score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]:
@@ -180,7 +180,7 @@ def _reasons(
             found = columns[column]
             for words, rows in (
                 ("the row lacks {}", found.states == ABSENT),
-                ("{} cannot be read", found.states == UNREADABLE),
+                ("{} cannot be read", found.states == UNREADABLE_CALLS),
                 ("{} is empty", found.lengths == 0),
             ):
                 counted[name, words.format(column)] += int((left & rows).sum())

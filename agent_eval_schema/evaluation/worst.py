@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.evaluation.alignment import aligned
-from agent_eval_schema.evaluation.columns import column_of
+from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.outputs import read_calls
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
@@ -38,7 +38,7 @@ def _ranked(
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
     """(mean score, row, cells) of the lowest rows of each part; -1 for those that failed."""
     for part in parts:
-        means = part[[column_of(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
+        means = part[[score_column(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
         if ran:
             means = means.mask(part[FAILURE] == 1, -1.0)
         scores = means.to_numpy(np.float64)
@@ -49,7 +49,7 @@ def _ranked(
 
 
 def _worst(metrics: list[str], row: int, cells: dict[str, Any]) -> Worst:
-    scores = [(n, _number(cells[column_of(n)])) for n in metrics]
+    scores = [(n, _number(cells[score_column(n)])) for n in metrics]
     shown = [(n, _text(cells[n])) for n in SHOWN_BESIDE if n in cells and not is_absent(cells[n])]
     calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
     lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])

@@ -36,6 +36,6 @@ def lone_key(value: dict[str, Any], right: str, known: tuple[str, ...], fits: Ca
     return keys[0] if len(keys) == 1 else None
 
 
-def renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str, Any]:
+def with_key_renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str, Any]:
     """The object with one key renamed, in its place; a null under the right name gives way."""
     return {right if k == wrong else k: v for k, v in value.items() if k != right}

@@ -24,7 +24,7 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
 from agent_eval_schema.fix.catalog import FIXABLE, FIXES, FIXES_OF
-from agent_eval_schema.fix.values import json_text
+from agent_eval_schema.fix.values import opened_json_text
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
@@ -188,12 +188,12 @@ def _read_cell(row: _Row, column: str, cells: Cells | None, nests: bool) -> None
         return
     value = jsontext.parse_exactly(text) if cells.json else text
     if not cells.json and not nests and column in _OPENED:
-        value = json_text(value)
+        value = opened_json_text(value)
     if not isinstance(value, jsontext.Malformed):
         row.read(column, value)
 
 
-_OPENED = frozenset(name for fix in FIXES if fix.apply is json_text for name in fix.columns)
+_OPENED = frozenset(name for fix in FIXES if fix.apply is opened_json_text for name in fix.columns)
 
 
 def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:

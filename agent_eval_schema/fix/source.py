@@ -58,7 +58,7 @@ class FixedSource(Struct, frozen=True):
             renamed=tuple(self.renames.items()),
         )
 
-    def batches(self) -> Batches:
+    def batches(self) -> FixedBatches:
         """The fixed batches, each with the fixes of its cells, in the order of the rows."""
         start = 0
         for given in self.given.batches():
@@ -91,7 +91,7 @@ class FixedSource(Struct, frozen=True):
         return counts
 
 
-def _edits(batches: Batches) -> Iterator[dict[str, Any]]:
+def _edits(batches: FixedBatches) -> Iterator[dict[str, Any]]:
     """For each row what its fixed cells hold now: {column: value}."""
     start = 0
     for batch, fixes in batches:
@@ -102,7 +102,7 @@ def _edits(batches: Batches) -> Iterator[dict[str, Any]]:
         start += batch.num_rows
 
 
-Batches = Iterator[tuple[pa.RecordBatch, list[CellFix]]]
+FixedBatches = Iterator[tuple[pa.RecordBatch, list[CellFix]]]
 
 
 class FixCounts:
@@ -112,7 +112,7 @@ class FixCounts:
         self.columns = columns
         self.cells = self.rows = 0
 
-    def over(self, batches: Batches) -> Batches:
+    def over(self, batches: FixedBatches) -> FixedBatches:
         for batch, fixes in batches:
             self.cells += len(fixes)
             self.rows += len({c.row for c in fixes})

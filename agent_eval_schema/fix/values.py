@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_eval_schema.decoding.chat import ROLES
-from agent_eval_schema.fix.names import lone_key, meant, plain_name, renamed
+from agent_eval_schema.fix.names import lone_key, meant, plain_name, with_key_renamed
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.spelling import ALIASES
 
@@ -55,7 +55,7 @@ def entries(fix: FixFunction) -> FixFunction:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # any cell that holds a list or an object
-def json_text(value: Any) -> Any:
+def opened_json_text(value: Any) -> Any:
     """Text that is, from end to end, the JSON of a list or an object: it says the same, in quotes."""
     if isinstance(value, str) and jsontext.is_structured(value):
         found = jsontext.parse_exactly(value)
@@ -151,7 +151,7 @@ def message_role(message: Any) -> Any:
     keys = [k for k in ALIASES["role"] if isinstance(message.get(k), str) and _role(message[k])]
     if message.get("role") is not None or len(keys) != 1:
         return message
-    return renamed({**message, keys[0]: _role(message[keys[0]])}, keys[0], "role")
+    return with_key_renamed({**message, keys[0]: _role(message[keys[0]])}, keys[0], "role")
 
 
 ROLE_ALIASES = {"human": "user", "ai": "assistant", "bot": "assistant", "model": "assistant"}
@@ -167,7 +167,7 @@ def message_content(message: Any) -> Any:
     if not isinstance(message, dict) or len(message) != 2 or "role" not in message or "content" in message:
         return message
     key = lone_key(message, "content", ("content", "role"), _is_text)
-    return renamed(message, key, "content") if key else message
+    return with_key_renamed(message, key, "content") if key else message
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def document_content(document: Any) -> Any:
     if not isinstance(document, dict) or document.get("content") is not None:
         return document
     key = lone_key(document, "content", _DOCUMENT, lambda v: isinstance(v, str))
-    return renamed(document, key, "content") if key else document
+    return with_key_renamed(document, key, "content") if key else document
 
 
 def document_uri(document: Any) -> Any:
@@ -243,7 +243,7 @@ def document_uri(document: Any) -> Any:
     if len(uris) != 1 or len(above) > 1:
         return document
     for key, uri in above.items():
-        return renamed({**document, key: uri}, key, "doc_uri")
+        return with_key_renamed({**document, key: uri}, key, "doc_uri")
     return {"doc_uri": uris.pop(), **{k: v for k, v in document.items() if k != "doc_uri"}}
 
 
@@ -289,12 +289,12 @@ def call_name(call: Any) -> Any:
     if not isinstance(call, dict) or call.get("tool_name") is not None:
         return call
     key = lone_key(call, "tool_name", _CALL, _is_text)
-    return renamed(call, key, "tool_name") if key else call
+    return with_key_renamed(call, key, "tool_name") if key else call
 
 
 def call_input(call: Any) -> Any:
     """The call's only arguments under another key (args, arguments, input, …) while `tool_input` is absent."""
     if not isinstance(call, dict) or call.get("tool_input") is not None:
         return call
-    key = lone_key(call, "tool_input", _CALL, lambda v: isinstance(json_text(v), dict))
-    return renamed(call, key, "tool_input") if key else call
+    key = lone_key(call, "tool_input", _CALL, lambda v: isinstance(opened_json_text(v), dict))
+    return with_key_renamed(call, key, "tool_input") if key else call

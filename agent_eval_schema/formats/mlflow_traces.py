@@ -16,7 +16,7 @@ def detect_traces(names: Sequence[str]) -> str | None:
     return None
 
 
-def read_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
+def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: put its columns back together into one JSON text."""
     texts = row_texts(batch)
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]

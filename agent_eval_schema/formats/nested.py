@@ -178,19 +178,19 @@ def _sessions(rows: Iterable[Mapping[str, Any]]) -> Turns:
 # CES
 def _page(rows: Iterable[Mapping[str, Any]]) -> Turns:
     for row in rows:
-        found = next((row[key] for key in LISTED if key in row), None)
+        found = next((row[key] for key in LIST_FIELDS if key in row), None)
         for item in found if isinstance(found, list) else [found]:
             yield item if isinstance(item, dict) else {"golden": item}
 
 
-LISTED = ("evaluations", "evaluationResults", "evaluation_results")
+LIST_FIELDS = ("evaluations", "evaluationResults", "evaluation_results")
 """The fields of ListEvaluationsResponse and ListEvaluationResultsResponse that hold the list."""
 
-_PAGE = frozenset({*LISTED, "nextPageToken", "next_page_token"})
+_PAGE = frozenset({*LIST_FIELDS, "nextPageToken", "next_page_token"})
 
 
 def _is_page(names: Sequence[str]) -> bool:
-    return any(key in names for key in LISTED) and set(names) <= _PAGE
+    return any(key in names for key in LIST_FIELDS) and set(names) <= _PAGE
 
 
 NESTED: tuple[Nested, ...] = (

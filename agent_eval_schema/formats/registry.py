@@ -31,7 +31,7 @@ from agent_eval_schema.formats.mlflow_traces import (
     detect_traces,
     read_beside_traces,
     read_search_traces,
-    read_traces,
+    read_trace_rows,
 )
 from agent_eval_schema.formats.openai import OPENAI, detect_openai
 from agent_eval_schema.formats.ragas import RAGAS, detect_ragas
@@ -133,7 +133,7 @@ FORMATS: tuple[Format, ...] = (
         prepare=prepare_evaluations,
         writer=EVALUATION_WRITER,
     ),
-    Format("traces", "one MLflow trace a row (info, data)", detect_traces, read_traces),
+    Format("traces", "one MLflow trace a row (info, data)", detect_traces, read_trace_rows),
     Format(
         "search_traces",
         "a frame of mlflow.search_traces()",

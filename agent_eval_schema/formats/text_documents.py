@@ -11,13 +11,13 @@ from typing import Any
 
 from agent_eval_schema.text.jsontext import structured
 
-MADE = "text:sha256-"
+MADE_URI = "text:sha256-"
 """What a `doc_uri` begins with that stands for a text."""
 
 
 def uri_of(text: str) -> str:
     """The doc_uri of a document that is only its text."""
-    return MADE + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return MADE_URI + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def read_texts(texts: Any, ids: Any = None) -> Any:

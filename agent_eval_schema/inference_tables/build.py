@@ -28,7 +28,7 @@ from agent_eval_schema.inference_tables.finish.finish import ROWS, finish_plan
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE, redacted, rows_set_aside
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
-from agent_eval_schema.inference_tables.input_tables import columns_of, inputs_of
+from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
 from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, plan_of
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.row_files import regrouped, stored_rows, write_rows
@@ -251,7 +251,7 @@ def build_set(
     require_duckdb()
     start = time.perf_counter()
     source = open_source(table)
-    plan, reason = plan_of(columns_of(source, table, options), options)
+    plan, reason = plan_of(table_columns(source, table, options), options)
     job_facts = {"plan": msgspec.to_builtins(plan), "inputs": inputs_of(source, options)}
     plan = msgspec.structs.replace(plan, now=work.start(job_facts, resume=resume))
     workers = jobs or worth_workers(source.path, source.stored_bytes)

@@ -16,7 +16,7 @@ from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.issues import EvalSetError
 
 
-def columns_of(source: Source, table: Any, options: BuildOptions) -> list[str]:
+def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str]:
     """The columns of a table: of Parquet those of all files; of a table whose rows have each their own, those of the
     first batch, or of all if these do not tell what it is, or an option may name another one."""
     if source.kind == "parquet" and source.path is not None:

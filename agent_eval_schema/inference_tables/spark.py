@@ -33,8 +33,8 @@ from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import label_plan, require_assessments
 from agent_eval_schema.inference_tables.spark_batches import (
     BUILT,
+    CALL_LINE,
     COUNTED,
-    LINE,
     OTHER_ROWS,
     STRATUM,
     WANTED,
@@ -44,7 +44,7 @@ from agent_eval_schema.inference_tables.spark_batches import (
     unpacked_batches,
 )
 from agent_eval_schema.inference_tables.summary import STRATA_KEPT, Counts, Summarized, Summary, summarized
-from agent_eval_schema.io.spark import ddl, in_python, let_go, numbered, persisted, spark_source
+from agent_eval_schema.io.spark import ddl, in_python, let_go, persisted, spark_source, with_places
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
@@ -203,9 +203,9 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
 
     wanted = expr(plan.where).cast("boolean") if plan.where else lit(True)
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
-    raw = numbered(df.select("*", wanted.alias(WANTED), stratum.alias(STRATUM)))
-    return in_python(raw, partial(convert_batches, plan, df.columns), ddl(LINE))
+    raw = with_places(df.select("*", wanted.alias(WANTED), stratum.alias(STRATUM)))
+    return in_python(raw, partial(convert_batches, plan, df.columns), ddl(CALL_LINE))
 
 
 def _traces(df: DataFrame) -> DataFrame:
-    return in_python(numbered(df), partial(trace_batches, df.columns), ddl(TRACE_TABLE))
+    return in_python(with_places(df), partial(trace_batches, df.columns), ddl(TRACE_TABLE))

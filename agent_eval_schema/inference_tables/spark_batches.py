@@ -34,14 +34,14 @@ from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import trace_pairs
 from agent_eval_schema.inference_tables.stages import convert_logged
-from agent_eval_schema.io.spark import Batches, named
+from agent_eval_schema.io.spark import Stream, named
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.checked_batch import VERDICT
 
 WANTED, STRATUM = "wanted", "stratum"
 """The columns behind those of the table: what the user's SQL says of each row."""
 
-LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.binary())])
+CALL_LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.binary())])
 """What the decisions need of a converted row, and the packed batch: `part` is the number of the first logged row in the
 batch, `place` that of the converted row in it."""
 
@@ -58,7 +58,7 @@ BUILT = pa.schema(
 COUNTED = ("kept", "joined", "reason", "labels", "redacted", "codes")
 
 
-def _numbered_batches(names: Sequence[str], batches: Batches) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
+def _numbered_batches(names: Sequence[str], batches: Stream) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
     """The batches with their real names, each with the numbers of its rows."""
     for batch in named(["__place__", *names], batches):
         yield np.asarray(batch.column(0)), _columns(batch, 1)
@@ -68,12 +68,12 @@ def _columns(batch: pa.RecordBatch, start: int, end: int | None = None) -> pa.Re
     return batch.select(list(range(batch.num_columns))[start:end])
 
 
-def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Batches) -> Batches:
+def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> Stream:
     for places, batch in _numbered_batches([*names, WANTED, STRATUM], batches):
         rows, stratum = _converted(batch, plan)
         index = call_columns(int(places[0]), rows, stratum)
         packed = pack(rows, "lz4")
-        yield _in_first(LINE, {**index, "feedback": rows.column("feedback"), PACKED: packed}, rows.num_rows)
+        yield _in_first(CALL_LINE, {**index, "feedback": rows.column("feedback"), PACKED: packed}, rows.num_rows)
 
 
 def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
@@ -91,7 +91,7 @@ def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, 
     return convert_logged(logged, plan, {name: array for name, array in computed.items() if array})
 
 
-def build_batches(plan: BuildPlan, hook: Hook | None, batches: Batches) -> Batches:
+def build_batches(plan: BuildPlan, hook: Hook | None, batches: Stream) -> Stream:
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
@@ -99,7 +99,7 @@ def build_batches(plan: BuildPlan, hook: Hook | None, batches: Batches) -> Batch
             yield _in_first(BUILT, made, rows.num_rows)
 
 
-def unpacked_batches(batches: Batches) -> Batches:
+def unpacked_batches(batches: Stream) -> Stream:
     for batch in batches:
         for cell in batch.column(0).drop_null():
             yield unpack(cell.as_buffer())
@@ -169,6 +169,6 @@ def _of(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
 
 
-def trace_batches(names: Sequence[str], batches: Batches) -> Batches:
+def trace_batches(names: Sequence[str], batches: Stream) -> Stream:
     for _, batch in _numbered_batches(names, batches):
         yield from trace_pairs(batch).to_batches()

@@ -31,7 +31,7 @@ def json_elements(path: str, position: Position | None = None) -> Iterator[tuple
     return ((part.text, part.problem) for part in json_parts(path, position) if part.text is not None)
 
 
-class Part(NamedTuple):
+class ElementPart(NamedTuple):
     """An element, what stands in the file before it, and why it is none. The last part has none, only what stands
     behind all of them: in their order the parts are the file."""
 
@@ -40,7 +40,7 @@ class Part(NamedTuple):
     problem: str = ""
 
 
-def json_parts(path: str, position: Position | None = None) -> Iterator[Part]:
+def json_parts(path: str, position: Position | None = None) -> Iterator[ElementPart]:
     """The elements of `json_elements` with what stands between them."""
     window = _Window(path, position)
     start = window.skip_blanks(0)
@@ -48,8 +48,8 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[Part]:
         before, rest = window.text(0, start), window.rest(start)
         text = rest.rstrip()
         if text:
-            yield Part(before, text)
-        yield Part(rest[len(text) :] if text else before)
+            yield ElementPart(before, text)
+        yield ElementPart(rest[len(text) :] if text else before)
         return
     end, at = 0, window.skip_blanks(start + 1)
     closed = window.byte(at) == b"]"
@@ -57,10 +57,10 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[Part]:
         before = window.text(end, at)
         if window.byte(at) in (b"", b"]"):
             said = "expected another element of the array" + ("" if window.byte(at) else ", the file ends")
-            yield Part(before, window.rest(at).strip(), said)
+            yield ElementPart(before, window.rest(at).strip(), said)
             return
         end = window.end_of_value(at)
-        yield Part(before, window.text(at, end))
+        yield ElementPart(before, window.text(at, end))
         end = window.release(end)
         at = window.skip_blanks(end)
         byte = window.byte(at)
@@ -69,14 +69,14 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[Part]:
             at = window.skip_blanks(at + 1)
         elif not closed:
             said = "expected a comma or the end of the array" + ("" if byte else ", the file ends")
-            yield Part(window.text(end, at), window.rest(at).strip(), said)
+            yield ElementPart(window.text(end, at), window.rest(at).strip(), said)
             return
     before, rest = window.text(end, at + 1), window.rest(at + 1)
     text = rest.strip()
     if text:
-        yield Part(before, text, "expected nothing after the array")
+        yield ElementPart(before, text, "expected nothing after the array")
     else:
-        yield Part(before + rest)
+        yield ElementPart(before + rest)
 
 
 class _Window:

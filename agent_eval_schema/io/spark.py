@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-Batches = Iterator[pa.RecordBatch]
+Stream = Iterator[pa.RecordBatch]
 
 
 def spark_source(df: DataFrame) -> Source:
@@ -52,7 +52,7 @@ class OnSpark:
         self._names = df.columns
         self._df = plainly_named(df)
 
-    def batches(self) -> Batches:
+    def batches(self) -> Stream:
         """The rows, streamed to the driver; first a batch without rows, which has the columns."""
         yield self._columns
         yield from self._fetched(without_marks)
@@ -61,14 +61,14 @@ class OnSpark:
         """Whether the test is true of any batch; looks no further than it must."""
         return bool(in_python(self._df, partial(_any, test, self._names), "found boolean").limit(1).collect())
 
-    def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Batches:
+    def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
         """What `work` makes of every batch on the executors, in the order of the rows; first of one without rows."""
         yield work(self._columns)
         yield from self._fetched(work)
 
     def take(self, mask: np.ndarray[Any, Any]) -> DataFrame:
         """The rows where the mask is true, as a DataFrame with the columns of this one."""
-        rows = numbered(self._df)
+        rows = with_places(self._df)
         parts = rows.selectExpr(f"CAST(shiftright(place, {PLACE_BITS}) AS int) AS part").groupBy("part").count()
         sizes: dict[int, int] = {row[0]: row[1] for row in parts.collect()}
         starts = np.zeros(max(sizes, default=0) + 2, np.int64)
@@ -85,7 +85,7 @@ class OnSpark:
             return unpack(row[0]).slice(0, 0)
         return without_marks(pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(self._names), self._names))
 
-    def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Batches:
+    def _fetched(self, work: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Stream:
         with held(in_python(self._df, partial(_messages, work, self._names), "message binary")) as messages:
             for row in messages.toLocalIterator():
                 yield unpack(row[0])
@@ -101,7 +101,7 @@ PLACE_BITS = 33
 """Where Spark's own numbers of rows have the partition: `monotonically_increasing_id` is documented so."""
 
 
-def numbered(df: DataFrame) -> DataFrame:
+def with_places(df: DataFrame) -> DataFrame:
     """The DataFrame, plainly named, with a first column that says where each row is: its partition and its place in it.
     (The number that a task has is no such thing: in a union of two DataFrames those of the second count on.)"""
     from pyspark.sql.functions import monotonically_increasing_id
@@ -110,7 +110,7 @@ def numbered(df: DataFrame) -> DataFrame:
     return plain.select(monotonically_increasing_id().alias("place"), *plain.columns)
 
 
-def in_python(df: DataFrame, work: Callable[[Batches], Batches], schema: Any) -> DataFrame:
+def in_python(df: DataFrame, work: Callable[[Stream], Stream], schema: Any) -> DataFrame:
     """What `work` makes of the rows of a plainly named DataFrame, as mapInArrow gives it, but for the time that null
     lists take."""
     return lists_filled(df).mapInArrow(partial(_with_nulls, work), schema)
@@ -164,7 +164,7 @@ def let_go(df: DataFrame) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # on the executors
-def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
+def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Stream:
     """Batches with their real names, of our size (those of Spark have 10,000 rows, however large a row is), moments in
     UTC (Spark writes those of the session's zone)."""
     for batch in batches:
@@ -175,11 +175,11 @@ def named(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Batches:
             yield without_marks(batch.slice(start, step))
 
 
-def _with_nulls(work: Callable[[Batches], Batches], batches: Batches) -> Batches:
+def _with_nulls(work: Callable[[Stream], Stream], batches: Stream) -> Stream:
     return work(_as_they_were(batches))
 
 
-def _as_they_were(batches: Batches) -> Batches:
+def _as_they_were(batches: Stream) -> Stream:
     """The rows as they were before `lists_filled`."""
     for batch in batches:
         lists = [i for i, f in enumerate(batch.schema) if pa.types.is_list(f.type) or pa.types.is_map(f.type)]
@@ -195,18 +195,18 @@ def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
     return pa.Array.from_buffers(lists.type, len(lists), [valid, lists.buffers()[1]], children=[lists.values])
 
 
-def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Batches) -> Batches:
+def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Stream) -> Stream:
     """What was made of each batch, packed into one cell."""
     for batch in named(names, batches):
         yield pa.RecordBatch.from_arrays([pa.array([pack(work(batch), "zstd")], pa.binary())], names=["message"])
 
 
-def _any(test: Callable[[pa.RecordBatch], bool], names: Sequence[str], batches: Batches) -> Batches:
+def _any(test: Callable[[pa.RecordBatch], bool], names: Sequence[str], batches: Stream) -> Stream:
     if any(map(test, named(names, batches))):
         yield pa.RecordBatch.from_arrays([pa.array([True])], names=["found"])
 
 
-def _taken(bits: np.ndarray[Any, Any], starts: np.ndarray[Any, Any], batches: Batches) -> Batches:
+def _taken(bits: np.ndarray[Any, Any], starts: np.ndarray[Any, Any], batches: Stream) -> Stream:
     mask = np.unpackbits(bits).astype(bool)
     for batch in batches:
         places = np.asarray(batch.column(0))
@@ -223,7 +223,7 @@ def ddl_of(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"array<{ddl_of(kind.value_type)}>"
     if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{quoted(f.name)}:{ddl_of(f.type)}' for f in kind)}>"
+        return f"struct<{','.join(f'{backticked(f.name)}:{ddl_of(f.type)}' for f in kind)}>"
     return _DDL[kind]
 
 
@@ -242,9 +242,9 @@ _DDL = {
 
 def ddl(schema: pa.Schema) -> str:
     """An Arrow schema as Spark's DDL writes it."""
-    return ", ".join(f"{quoted(f.name)} {ddl_of(f.type)}" for f in schema)
+    return ", ".join(f"{backticked(f.name)} {ddl_of(f.type)}" for f in schema)
 
 
-def quoted(name: str) -> str:
+def backticked(name: str) -> str:
     """A name as Spark SQL takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

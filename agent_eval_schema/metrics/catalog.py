@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-FIELDS = (
+SUPPORT_FIELDS = (
     "request",
     "response",
     "retrieved_content",
@@ -30,9 +30,9 @@ FIELDS = (
 )
 """What a row can hold that a metric reads: one bit each, in this order, in the presence mask of a checked batch."""
 
-BIT = {name: 1 << i for i, name in enumerate(FIELDS)}
+BIT = {name: 1 << i for i, name in enumerate(SUPPORT_FIELDS)}
 
-WORDS = {
+FIELD_WORDS = {
     "retrieved_content": "content in retrieved_context",
     "retrieved_uri": "doc_uri in retrieved_context",
     "expected_uri": "expected_retrieved_context",
@@ -142,16 +142,16 @@ def _vertex() -> tuple[Metric, ...]:
     )
 
 
-TOOL_CALLS: tuple[Need, ...] = (("predicted_trajectory", "trace"), "reference_trajectory")
+TOOL_CALL_NEEDS: tuple[Need, ...] = (("predicted_trajectory", "trace"), "reference_trajectory")
 """What Customer Engagement Suite compares. An agent that called nothing has failed: a trace without a call will do."""
 
 
 def _ces() -> tuple[Metric, ...]:
     """Of a turn of a golden evaluation; by the names of its result."""
     return (
-        *(Metric("ces", f"{name}Score", TOOL_CALLS) for name in ("toolInvocation", "toolOrderedInvocation")),
-        Metric("ces", "parameterCorrectnessScore", TOOL_CALLS),
-        Metric("ces", "overallToolInvocationResult", TOOL_CALLS),
+        *(Metric("ces", f"{name}Score", TOOL_CALL_NEEDS) for name in ("toolInvocation", "toolOrderedInvocation")),
+        Metric("ces", "parameterCorrectnessScore", TOOL_CALL_NEEDS),
+        Metric("ces", "overallToolInvocationResult", TOOL_CALL_NEEDS),
         Metric("ces", "semanticSimilarityResult", ("response", "expected_response"), True),
         Metric("ces", "hallucinationResult", ("request", "response"), True),
         Metric("ces", "turnLatency", ("latency",)),

@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from agent_eval_schema.metrics import response, retrieval, tool_calls
-from agent_eval_schema.metrics.catalog import FAILURE, TOOL_CALLS, Need
+from agent_eval_schema.metrics.catalog import FAILURE, TOOL_CALL_NEEDS, Need
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory, single_tool_use
 from agent_eval_schema.schema import Document
 
@@ -58,10 +58,10 @@ DEFINITIONS: dict[str, Definition] = {
     "document_precision": Definition(*_DOCUMENTS, _by_uri(retrieval.document_precision), _NO_PRECISION),
     **{name: Definition(_BOTH, _BOTH, partial(score_trajectory, name), _NO_TRAJECTORY) for name in TRAJECTORY_METRICS},
     SINGLE_TOOL_USE: Definition(_BOTH[:1], _BOTH[:1], single_tool_use, _NO_TRAJECTORY),
-    "tool_invocation": Definition(_BOTH, TOOL_CALLS, tool_calls.tool_invocation, _NO_CALL),
-    "tool_ordered_invocation": Definition(_BOTH, TOOL_CALLS, tool_calls.tool_ordered_invocation, _NO_CALL),
-    "parameter_correctness": Definition(_BOTH, TOOL_CALLS, tool_calls.parameter_correctness, _NO_CALL),
-    "tool_calls_pass": Definition(_BOTH, TOOL_CALLS, tool_calls.tool_calls_pass, _NO_CALL),
+    "tool_invocation": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_invocation, _NO_CALL),
+    "tool_ordered_invocation": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_ordered_invocation, _NO_CALL),
+    "parameter_correctness": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.parameter_correctness, _NO_CALL),
+    "tool_calls_pass": Definition(_BOTH, TOOL_CALL_NEEDS, tool_calls.tool_calls_pass, _NO_CALL),
     "input_token_count": Definition(("input_token_count",), ("input_tokens",), float),
     "output_token_count": Definition(("output_token_count",), ("output_tokens",), float),
     "total_token_count": Definition(("total_token_count",), ("total_tokens",), float),

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.catalog import BIT, MADE_BY_THE_APP, METRICS, SYSTEMS, WORDS, Metric, Need
+from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric, Need
 
 Masks = np.ndarray[Any, Any]
 
@@ -59,7 +59,7 @@ def why_supported(metric: Metric, mask: int, outputs: str) -> str:
     """Why a valid row with this mask supports the metric, or what it lacks."""
     missing = missing_needs(metric, mask, outputs)
     if missing:
-        return f"does not support {metric.name}: it lacks {', and '.join(words(n) for n in missing)}"
+        return f"does not support {metric.name}: it lacks {', and '.join(need_words(n) for n in missing)}"
     condition = _condition(metric, outputs)
     return f"supports {metric.name}" + (f", {condition}" if condition else "")
 
@@ -96,7 +96,7 @@ def support_of(metric: Metric, valid_masks: Mapping[int, int], total: int, outpu
         metric.name,
         supported,
         total,
-        ", and ".join(words(n) for n in unlock),
+        ", and ".join(need_words(n) for n in unlock),
         gained,
         _condition(metric, outputs),
         metric.judged,
@@ -110,9 +110,9 @@ def _condition(metric: Metric, outputs: str) -> str:
     return " and ".join(dict.fromkeys(c for conditions in met if all(conditions) for c in conditions))
 
 
-def words(need: Need) -> str:
+def need_words(need: Need) -> str:
     """A need as a report names it: `expected_response or expected_facts`."""
-    return " or ".join(dict.fromkeys(WORDS.get(f, f) for f in _fields(need)))
+    return " or ".join(dict.fromkeys(FIELD_WORDS.get(f, f) for f in _fields(need)))
 
 
 def _fields(need: Need) -> Iterable[str]:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from agent_eval_schema.formats.ces.review import UpdateReview, Written
+from agent_eval_schema.formats.ces.review import UpdateReview, WrittenField
 from agent_eval_schema.render.console import drawn, print_more, print_signed, sides
 from agent_eval_schema.text.visible import visible
 
@@ -35,7 +35,7 @@ def _print_review(console: Console, review: UpdateReview) -> None:
         _print_field(console, field)
 
 
-def _print_field(console: Console, field: Written) -> None:
+def _print_field(console: Console, field: WrittenField) -> None:
     if not field.edits:
         console.print(Padding(Text(visible(field.path), style="cyan").append("  the same", style="dim"), (1, 0, 0, 2)))
     for edit in field.edits:

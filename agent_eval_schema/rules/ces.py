@@ -9,15 +9,15 @@ from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
 
-Cells = dict[str, Any]
+ExampleRow = dict[str, Any]
 
 
-def _row(**cells: str) -> Cells:
+def _row(**cells: str) -> ExampleRow:
     """A row of a golden CSV: what is not given is blank."""
     return {"display_name": "", "turn_index": "", "action_type": "", **cells}
 
 
-def _input(turn: str, text: str = "Hi", **more: str) -> Cells:
+def _input(turn: str, text: str = "Hi", **more: str) -> ExampleRow:
     return _row(turn_index=turn, action_type="INPUT_TEXT", text_content=text, **more)
 
 
@@ -26,11 +26,11 @@ _NAME = _row(display_name="Refund")
 _GOOD = (_NAME, _input("1"))
 
 
-def _golden(*steps: Any) -> tuple[Cells, ...]:
+def _golden(*steps: Any) -> tuple[ExampleRow, ...]:
     return ({"displayName": "Refund", "golden": {"turns": [{"steps": list(steps)}]}},)
 
 
-def _scenario(**fields: Any) -> tuple[Cells, ...]:
+def _scenario(**fields: Any) -> tuple[ExampleRow, ...]:
     expectation = {"agentResponse": {"chunks": [{"text": "Sure."}]}}
     base = {"task": "Ask for a refund", "rubrics": ["polite"], "scenarioExpectations": [expectation]}
     return ({"displayName": "Refund", "scenario": {**base, **fields}},)
@@ -173,7 +173,7 @@ JSON_CELL = Rule(
 _PNG = "iVBORw0KGgo="
 
 
-def _image(mime_type: str, content: str) -> Cells:
+def _image(mime_type: str, content: str) -> ExampleRow:
     return _row(turn_index="1", action_type="INPUT_IMAGE", image_mime_type=mime_type, image_content=content)
 
 

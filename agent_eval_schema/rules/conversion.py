@@ -48,7 +48,7 @@ RESOURCE_NAMES = Rule(
     "packages have display names; only you know which is which.",
 )
 
-EVALUATION = Rule(
+NO_EVALUATION = Rule(
     "AE806",
     "loss-evaluation",
     Severity.WARNING,

@@ -26,7 +26,7 @@ EDITS = 5
 CONTEXT = 40
 """Characters of context on either side of a change."""
 
-LONGEST = 240
+LONGEST_TEXT = 240
 """Characters of a changed part that are shown."""
 
 _WORDS_COMPARED = 600
@@ -38,7 +38,7 @@ _PARTS = 24
 Side = Literal["both", "old", "new"]
 
 
-class Part(Struct, frozen=True):
+class TextPart(Struct, frozen=True):
     """A piece of text that stands on both sides, or on one."""
 
     side: Side
@@ -50,7 +50,7 @@ class Edit(Struct, frozen=True):
     what the parts of `both` and `old` say together, the new one those of `both` and `new`, with … for what was cut."""
 
     path: str
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
 
     def text(self, side: Side) -> str | None:
         """What one side says, or None if there is nothing."""
@@ -124,11 +124,11 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 # ---------------------------------------------------------------------------------------------------------------------
 # words
-def _parts(old: Any, new: Any) -> tuple[Part, ...]:
+def _parts(old: Any, new: Any) -> tuple[TextPart, ...]:
     if isinstance(old, str) and isinstance(new, str) and old.strip() and new.strip():
         return tuple(_cut(_in_words(old, new)))
     sides: tuple[tuple[Side, Any], ...] = (("old", old), ("new", new))
-    return tuple(_cut([Part(side, _shown(v)) for side, v in sides if v is not _NOTHING]))
+    return tuple(_cut([TextPart(side, _shown(v)) for side, v in sides if v is not _NOTHING]))
 
 
 def _shown(value: Any) -> str:
@@ -139,13 +139,13 @@ def _shown(value: Any) -> str:
 _TOKENS = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 
 
-def _in_words(old: str, new: str) -> list[Part]:
+def _in_words(old: str, new: str) -> list[TextPart]:
     a, b = _TOKENS.findall(old), _TOKENS.findall(new)
     start = _common(a, b)
     end = _common(a[start:][::-1], b[start:][::-1])
     head, tail = "".join(a[:start]), "".join(a[len(a) - end :])
     a, b = a[start : len(a) - end], b[start : len(b) - end]
-    parts = [Part("both", head), *_changed(a, b), Part("both", tail)]
+    parts = [TextPart("both", head), *_changed(a, b), TextPart("both", tail)]
     return [part for part in parts if part.text]
 
 
@@ -154,33 +154,33 @@ def _common(a: list[str], b: list[str]) -> int:
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
-def _changed(a: list[str], b: list[str]) -> Iterator[Part]:
+def _changed(a: list[str], b: list[str]) -> Iterator[TextPart]:
     """The words that changed. A word or two that happen to stay between changes belong to the change."""
     matcher = SequenceMatcher(None, a, b, autojunk=False)
     if max(len(a), len(b)) > _WORDS_COMPARED or matcher.ratio() < 0.4:
-        yield from (Part("old", "".join(a)), Part("new", "".join(b)))
+        yield from (TextPart("old", "".join(a)), TextPart("new", "".join(b)))
         return
     removed = added = ""
     for kind, a_from, a_to, b_from, b_to in matcher.get_opcodes():
         if kind == "equal" and a_to - a_from > 2:
-            yield from (Part("old", removed), Part("new", added), Part("both", "".join(a[a_from:a_to])))
+            yield from (TextPart("old", removed), TextPart("new", added), TextPart("both", "".join(a[a_from:a_to])))
             removed = added = ""
         else:
             removed += "".join(a[a_from:a_to])
             added += "".join(b[b_from:b_to])
-    yield from (Part("old", removed), Part("new", added))
+    yield from (TextPart("old", removed), TextPart("new", added))
 
 
-def _cut(parts: list[Part]) -> Iterator[Part]:
+def _cut(parts: list[TextPart]) -> Iterator[TextPart]:
     """The parts with what is long cut to what a reader needs."""
     for i, part in enumerate(parts[:_PARTS]):
         last = i + 1 == len(parts)
         if part.side != "both":
-            yield Part(part.side, _middle(part.text, LONGEST - CONTEXT, CONTEXT))
+            yield TextPart(part.side, _middle(part.text, LONGEST_TEXT - CONTEXT, CONTEXT))
         else:
-            yield Part("both", _middle(part.text, 0 if i == 0 else CONTEXT, 0 if last else CONTEXT))
+            yield TextPart("both", _middle(part.text, 0 if i == 0 else CONTEXT, 0 if last else CONTEXT))
     if len(parts) > _PARTS:
-        yield Part("both", "…")
+        yield TextPart("both", "…")
 
 
 def _middle(text: str, first: int, last: int) -> str:

@@ -162,7 +162,7 @@ class Data(Struct, gc=False):
     response: Raw = NOTHING
 
 
-class Document(Struct, gc=False):
+class TraceDocument(Struct, gc=False):
     """The whole text of a trace in any encoding."""
 
     info: Info | None = None
@@ -186,7 +186,7 @@ class Trace(Struct):
     plain: bool = False
 
 
-_document = msgspec.json.Decoder(Document).decode
+_document = msgspec.json.Decoder(TraceDocument).decode
 _attributes = msgspec.json.Decoder(Attributes).decode
 _span = msgspec.json.Decoder(Span).decode
 _info = msgspec.json.Decoder(Info).decode
@@ -196,12 +196,12 @@ _raw_text = msgspec.json.Decoder(str).decode
 def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
     """The trace that JSON text holds, or the notes that say why there is none (never an exception)."""
     try:
-        return assemble(_document(text))
+        return trace_in(_document(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _mend(text)
 
 
-def assemble(document: Document) -> Trace | list[Finding]:
+def trace_in(document: TraceDocument) -> Trace | list[Finding]:
     if document.data is not None or document.info is not None:
         data, info = document.data or Data(), document.info or Info()
         trace = Trace(info, data.spans or [], data.request, data.response)
@@ -272,7 +272,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
         return [Finding(rules.NOT_A_TRACE, f"expected an object with `info` and `data`, got {describe(value)}")]
     _mend_parts(value, notes)
     try:
-        trace = assemble(_document(jsontext.encode(value)))
+        trace = trace_in(_document(jsontext.encode(value)))
     except RecursionError:
         return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
     except msgspec.MsgspecError as error:  # a part that the mending does not know
@@ -345,7 +345,7 @@ def _nanoseconds(value: int | str | None) -> int | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # v1: steps instead of spans.
-def _from_steps(document: Document) -> Trace:
+def _from_steps(document: TraceDocument) -> Trace:
     """The steps as spans below a root that holds the last generated text. v1 does not say what was asked."""
     root = Span(name="root", span_id="root")
     root.start_time, root.end_time = _instant(document.start_timestamp), _instant(document.end_timestamp)

@@ -20,11 +20,11 @@ from agent_eval_schema.traces.decode import (
     NOTHING,
     Attributes,
     Data,
-    Document,
     Info,
     Span,
     Status,
     Trace,
+    TraceDocument,
     decode_trace,
     is_kind,
 )
@@ -79,7 +79,7 @@ class _PlainData(Data, kw_only=True, gc=False):
     spans: list[_PlainSpan]  # type: ignore[assignment]
 
 
-class _PlainDocument(Document, kw_only=True, gc=False):
+class _PlainDocument(TraceDocument, kw_only=True, gc=False):
     info: _PlainInfo
     data: _PlainData
 

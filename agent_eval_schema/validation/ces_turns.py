@@ -28,7 +28,7 @@ def report_on_rows(report: Report, outputs: Outputs = "auto") -> Report:
 
 
 CSV, JSON = "ces-csv", "ces-evaluation"
-FORMATS = (CSV, JSON)
+CES_FORMATS = (CSV, JSON)
 
 
 class CesEvaluation(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from agent_eval_schema.io.spark import Batches, ddl_of, in_python, named, plainly_named, quoted, spark_source
+from agent_eval_schema.io.spark import Stream, backticked, ddl_of, in_python, named, plainly_named, spark_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.validation.checked_batch import verdict
@@ -55,12 +55,14 @@ def spark_validate(
             raise EvalSetError(
                 f"the verdict is written to {VALID} and {ISSUES}: rename the column {name} or do not keep it"
             )
-    fields = [f"{quoted(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n]
+    fields = [
+        f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
+    ]
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
     return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, kept), schema)
 
 
-def _verdicts(plan: Plan, names: Sequence[str], kept: Sequence[str], batches: Batches) -> Batches:
+def _verdicts(plan: Plan, names: Sequence[str], kept: Sequence[str], batches: Stream) -> Stream:
     for batch in named(names, batches):
         checked = check_batch(batch, plan)
         arrays = [

@@ -22,7 +22,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.io import source
 from agent_eval_schema.io.source import rows_where
 from agent_eval_schema.render.diff.summary import EXAMPLES_KEPT
-from agent_eval_schema.text.edits import Edit, Part, edits
+from agent_eval_schema.text.edits import Edit, TextPart, edits
 from agent_eval_schema.text.jsontext import canonical_json
 from tests.conftest import KINDS, ROOT, Row, as_csv, as_jsonl, as_list
 from tests.render.report.test_text import GOLDEN, compare
@@ -629,9 +629,9 @@ def test_the_parts_of_a_short_text_are_the_text(old: str, new: str) -> None:
 
 
 def test_an_edit_has_a_text_for_each_side() -> None:
-    edit = Edit("f", (Part("both", "a "), Part("old", "b "), Part("both", "c")))
+    edit = Edit("f", (TextPart("both", "a "), TextPart("old", "b "), TextPart("both", "c")))
     assert (edit.text("old"), edit.text("new")) == ("a b c", "a c")
-    assert Edit("f", (Part("new", "x"),)).text("old") is None
+    assert Edit("f", (TextPart("new", "x"),)).text("old") is None
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
 from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.formats.registry import FORMATS
-from agent_eval_schema.metrics.catalog import BIT, FIELDS, METRICS, SYSTEMS, WORDS
+from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, METRICS, SUPPORT_FIELDS, SYSTEMS
 
 HEADER = "display_name,turn_index,action_type,text_content,response_agent,tool_name\n"
 
@@ -242,9 +242,9 @@ def test_the_numbers_of_the_table_follow_from_the_frame() -> None:
 def test_the_catalogue_is_consistent() -> None:
     assert len({(m.system, m.name) for m in METRICS}) == len(METRICS) == len({m.name for m in METRICS})
     needs = {f for m in METRICS for n in m.needs for f in ((n,) if isinstance(n, str) else n)}
-    assert needs <= set(FIELDS)
-    assert set(WORDS) <= set(FIELDS)
-    assert len(set(BIT.values())) == len(FIELDS) <= 32
+    assert needs <= set(SUPPORT_FIELDS)
+    assert set(FIELD_WORDS) <= set(SUPPORT_FIELDS)
+    assert len(set(BIT.values())) == len(SUPPORT_FIELDS) <= 32
 
 
 # ---------------------------------------------------------------------------------------------------------------------

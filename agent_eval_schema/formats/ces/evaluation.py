@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from agent_eval_schema.formats.ces import inspection, schema, shapes
-from agent_eval_schema.formats.ces.inspection import Finding
-from agent_eval_schema.formats.ces.names import Names, in_full, renamed
+from agent_eval_schema.formats.ces.inspection import Defect
+from agent_eval_schema.formats.ces.names import Names, in_full, with_names
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
@@ -107,18 +107,18 @@ def validate_evaluation(source: Input | Iterable[Mapping[str, Any]]) -> list[Iss
     return [issue for row, text in enumerate(_texts(source)) for issue in _issues(row, text)]
 
 
-def findings_of(text: str | bytes) -> list[Finding]:
+def findings_of(text: str | bytes) -> list[Defect]:
     """Every problem of an evaluation (or the result of one) as JSON text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if shapes.conforms(data):
         return []
     value = inspection.parse_keeping_repeats(data.decode("utf-8", "replace"))
     if isinstance(value, jsontext.Malformed):
-        return [Finding(value.rule, "", value.message)]
+        return [Defect(value.rule, "", value.message)]
     return _inspect(value)
 
 
-def _inspect(value: Any) -> list[Finding]:
+def _inspect(value: Any) -> list[Defect]:
     if isinstance(value, dict) and is_result(value):
         return inspection.inspect_message(schema.RESULT, value)
     return inspection.inspect_evaluation(value)
@@ -148,7 +148,7 @@ def _issues(row: int, source: Any) -> list[Issue]:
     return [issue_of(finding, row, name) for finding in findings]
 
 
-def issue_of(finding: Finding, row: int, name: str | None) -> Issue:
+def issue_of(finding: Defect, row: int, name: str | None) -> Issue:
     """A finding as an issue of the package; its column is the top-level field."""
     rule, path, message, hint = finding
     column = column_of(path)
@@ -295,4 +295,4 @@ def _named(source: Any) -> str:
 
 
 def _in_full(evaluation: Evaluation, names: Names) -> Evaluation:
-    return Evaluation(renamed(evaluation, lambda name, kind: in_full(name, kind, names) or name))
+    return Evaluation(with_names(evaluation, lambda name, kind: in_full(name, kind, names) or name))

@@ -14,9 +14,9 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import SEPARATOR
 from agent_eval_schema.formats.ces.parts import (
-    EXPECTATIONS,
+    EXPECTATIONS_KEY,
     Object,
-    json_text,
+    as_json_text,
     tool_call,
     without_none,
 )
@@ -82,7 +82,7 @@ def _input(part: Object) -> dict[str, Any]:
         return {"image": {"mimeType": image[1], "data": image[2]}}
     if kind in schema.message("SessionInput").fields and kind in part:
         return {str(kind): part[kind]}
-    return {"text": part["text"] if isinstance(part.get("text"), str) else json_text(part)}
+    return {"text": part["text"] if isinstance(part.get("text"), str) else as_json_text(part)}
 
 
 _INLINE_IMAGE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
@@ -101,11 +101,11 @@ def _expectations_of(message: Object) -> list[dict[str, Any]]:
 
 def _expected(row: Object, agent: str | None) -> Iterator[dict[str, Any]]:
     custom = row.get("custom_expected") or {}
-    others = custom.get(EXPECTATIONS) if isinstance(custom, Mapping) else None
+    others = custom.get(EXPECTATIONS_KEY) if isinstance(custom, Mapping) else None
     others = [e for e in others if isinstance(e, dict)] if isinstance(others, list) else []
-    said = {json_text(tool_call(e["toolCall"])) for e in others if isinstance(e.get("toolCall"), dict)}
+    said = {as_json_text(tool_call(e["toolCall"])) for e in others if isinstance(e.get("toolCall"), dict)}
     for call in row.get("reference_trajectory") or ():
-        if json_text(dict(call)) not in said:
+        if as_json_text(dict(call)) not in said:
             yield {"toolCall": {"tool": call["tool_name"], "args": call["tool_input"]}}
     if row.get("reference_trajectory") == []:
         yield {"noToolCalls": True}

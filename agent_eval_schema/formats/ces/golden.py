@@ -16,10 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
-Cells = dict[str, str]
+GoldenCells = dict[str, str]
 """The filled cells of a row, by column."""
 
-Step = dict[str, Any]
+GoldenStep = dict[str, Any]
 
 REQUIRED = ("display_name", "turn_index", "action_type")
 METADATA = ("evaluation_id", "description", "tags", "evaluation_groups")
@@ -44,48 +44,48 @@ class Action(Struct, frozen=True):
 
     required: tuple[str, ...]
     optional: tuple[str, ...]
-    step: Callable[[dict[str, Any]], Step]
+    step: Callable[[dict[str, Any]], GoldenStep]
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.required, *self.optional)
 
 
-def _input(value: Step) -> Step:
+def _input(value: GoldenStep) -> GoldenStep:
     return {"userInput": value}
 
 
-def _expectation(cells: dict[str, Any], condition: Step) -> Step:
+def _expectation(cells: dict[str, Any], condition: GoldenStep) -> GoldenStep:
     note = cells.get("expectation_note")
     return {"expectation": {"note": note, **condition} if note else condition}
 
 
-def _image(cells: dict[str, Any]) -> Step:
+def _image(cells: dict[str, Any]) -> GoldenStep:
     return _input({"image": {"mimeType": cells["image_mime_type"], "data": cells["image_content"]}})
 
 
-def _input_tool_response(cells: dict[str, Any]) -> Step:
+def _input_tool_response(cells: dict[str, Any]) -> GoldenStep:
     response = {"tool": cells["tool_name"], "response": cells.get("tool_response_json", {})}
     return _input({"toolResponses": {"toolResponses": [response]}})
 
 
-def _text(cells: dict[str, Any]) -> Step:
+def _text(cells: dict[str, Any]) -> GoldenStep:
     message = {"role": cells["response_agent"], "chunks": [{"text": cells["text_content"]}]}
     return _expectation(cells, {"agentResponse": message})
 
 
-def _tool_call(cells: dict[str, Any]) -> Step:
-    call: Step = {"tool": cells["tool_name"]}
+def _tool_call(cells: dict[str, Any]) -> GoldenStep:
+    call: GoldenStep = {"tool": cells["tool_name"]}
     if "tool_call_args_json" in cells:  # blank means any arguments, {} none
         call["args"] = cells["tool_call_args_json"]
     return _expectation(cells, {"toolCall": call})
 
 
-def _tool_response(cells: dict[str, Any]) -> Step:
+def _tool_response(cells: dict[str, Any]) -> GoldenStep:
     return _expectation(cells, {"toolResponse": {"tool": cells["tool_name"], "response": {}}})
 
 
-def _transfer(cells: dict[str, Any]) -> Step:
+def _transfer(cells: dict[str, Any]) -> GoldenStep:
     return _expectation(cells, {"agentTransfer": {"targetAgent": cells["agent_transfer_target"]}})
 
 
@@ -109,5 +109,5 @@ CONVERSATION = (
     *("tool_call_args_json", "tool_response_json", "updated_variables_json", "agent_transfer_target"),
     "expectation_note",
 )
-COLUMNS = (*REQUIRED, *METADATA, *CONVERSATION)
+GOLDEN_COLUMNS = (*REQUIRED, *METADATA, *CONVERSATION)
 """All columns, in the order of the vendor's template."""

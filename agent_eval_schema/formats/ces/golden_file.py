@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.golden_reader import CellFinding, GoldenReader
-from agent_eval_schema.formats.ces.names import Names, in_full, renamed
+from agent_eval_schema.formats.ces.names import Names, in_full, with_names
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.rules import columns
@@ -105,7 +105,8 @@ def _made(reader: GoldenReader, names: Names | None) -> list[Evaluation]:
         return [Evaluation(made) for made in reader.evaluations]
     given = names
     return [
-        Evaluation(renamed(made, lambda name, kind: in_full(name, kind, given) or name)) for made in reader.evaluations
+        Evaluation(with_names(made, lambda name, kind: in_full(name, kind, given) or name))
+        for made in reader.evaluations
     ]
 
 

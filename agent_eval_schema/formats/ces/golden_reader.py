@@ -14,16 +14,16 @@ import msgspec
 from agent_eval_schema.formats.ces import inspection, shapes
 from agent_eval_schema.formats.ces.golden import (
     ACTIONS,
-    COLUMNS,
     CONVERSATION,
+    GOLDEN_COLUMNS,
     IMAGE_TYPES,
     JSON_COLUMNS,
     METADATA,
     REQUIRED,
     SEPARATOR,
     Action,
-    Cells,
-    Step,
+    GoldenCells,
+    GoldenStep,
 )
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import ces, reading
@@ -102,8 +102,8 @@ class GoldenReader:
     # the header
 
     def _look_at_header(self) -> bool:
-        unknown = [n for n in self.header if n not in COLUMNS]
-        absent = [n for n in COLUMNS if n not in self.header]
+        unknown = [n for n in self.header if n not in GOLDEN_COLUMNS]
+        absent = [n for n in GOLDEN_COLUMNS if n not in self.header]
         meant = match_names(unknown, absent)
         missing = [n for n in REQUIRED if n in absent]
         for name in missing:
@@ -120,7 +120,7 @@ class GoldenReader:
 
     # evaluation rows
 
-    def _named_row(self, row: int, name: str, cells: Cells) -> None:
+    def _named_row(self, row: int, name: str, cells: GoldenCells) -> None:
         acts = "turn_index" in cells or "action_type" in cells
         if acts and self._current is not None and name == self._current.name:
             message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
@@ -137,7 +137,7 @@ class GoldenReader:
             if column in CONVERSATION:
                 self._say(row, column, ces.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored")
 
-    def _open(self, row: int, name: str, cells: Cells) -> None:
+    def _open(self, row: int, name: str, cells: GoldenCells) -> None:
         self._current = conversation = _Conversation(row, name)
         made = conversation.evaluation
         made["displayName"] = name
@@ -177,7 +177,7 @@ class GoldenReader:
 
     # conversation rows
 
-    def _conversation(self, row: int, cells: Cells) -> None:
+    def _conversation(self, row: int, cells: GoldenCells) -> None:
         conversation = self._current
         if conversation is None:
             message = "expected an evaluation row first, got a row of a conversation"
@@ -218,7 +218,7 @@ class GoldenReader:
             message = f"turn {conversation.turn} has no input" if may_quote() else "a turn that ends here has no input"
             self._say(self._row, "action_type", ces.TURN_WITHOUT_INPUT, message)
 
-    def _step(self, row: int, cells: Cells, conversation: _Conversation) -> Step | None:
+    def _step(self, row: int, cells: GoldenCells, conversation: _Conversation) -> GoldenStep | None:
         name = cells.get("action_type", "").strip()
         action = ACTIONS.get(name)
         if action is None:
@@ -247,7 +247,7 @@ class GoldenReader:
         hint = f"did you mean {close[name].upper()}?" if close else f"use one of {names(ACTIONS)}"
         self._say(row, "action_type", ces.ACTION, f"expected an action, got {_got(name)}", hint)
 
-    def _look_at_unused(self, row: int, cells: Cells, action: Action, name: str) -> None:
+    def _look_at_unused(self, row: int, cells: GoldenCells, action: Action, name: str) -> None:
         for column in cells:
             if column in METADATA:
                 message = f"`{column}` belongs on the evaluation row, it is ignored here"
@@ -255,7 +255,7 @@ class GoldenReader:
             elif column in CONVERSATION and column not in action.columns:
                 self._say(row, column, ces.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
-    def _look_at_characters(self, row: int, cells: Cells) -> None:
+    def _look_at_characters(self, row: int, cells: GoldenCells) -> None:
         for column, text in cells.items():
             if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
                 self._say(row, column, ces.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
@@ -264,7 +264,7 @@ class GoldenReader:
 
     # cells that are more than text
 
-    def _read_cell(self, row: int, column: str, cells: Cells) -> Any:
+    def _read_cell(self, row: int, column: str, cells: GoldenCells) -> Any:
         if column == "image_content":
             return self._image(row, cells)
         if column == "image_mime_type":
@@ -303,7 +303,7 @@ class GoldenReader:
         self._say(row, "image_mime_type", ces.IMAGE, message, hint)
         return _UNREADABLE
 
-    def _image(self, row: int, cells: Cells) -> Any:
+    def _image(self, row: int, cells: GoldenCells) -> Any:
         text = cells["image_content"].strip()
         data: bytes | None
         try:
@@ -346,7 +346,7 @@ class _Conversation:
         self.row, self.name = row, name
         self.evaluation: dict[str, Any] = {}
         self.turns: list[dict[str, Any]] = []
-        self.steps: list[Step] = []
+        self.steps: list[GoldenStep] = []
         self.rows = self.turn = 0
         self.turn_text = ""
         self.turn_has_input = False

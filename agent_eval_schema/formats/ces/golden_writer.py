@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import column_of, is_result
-from agent_eval_schema.formats.ces.golden import COLUMNS, IMAGE_TYPES, SEPARATOR, Cells
+from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, IMAGE_TYPES, SEPARATOR, GoldenCells
 from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
@@ -55,7 +55,7 @@ def golden_csv_text(
     """The text that `write_golden_csv` writes (RFC 4180, so lines end in CR LF), and the losses."""
     writer = _Writer(groups or {}, names or {})
     buffer = io.StringIO()
-    out = csv.DictWriter(buffer, COLUMNS, restval="", lineterminator="\r\n")
+    out = csv.DictWriter(buffer, GOLDEN_COLUMNS, restval="", lineterminator="\r\n")
     out.writeheader()
     for number, evaluation in enumerate(evaluations):
         out.writerows(writer.rows(number, evaluation))
@@ -107,13 +107,13 @@ class _Writer:
         self._name: str | None = None
         self._kept: dict[str, str] = {}
 
-    def rows(self, number: int, evaluation: Mapping[str, Any]) -> list[Cells]:
+    def rows(self, number: int, evaluation: Mapping[str, Any]) -> list[GoldenCells]:
         """The rows of an evaluation; none if it cannot be said at all, which is a loss."""
         self._number, self._kept = number, {}
         fields = _fields(schema.EVALUATION, dict(evaluation), "")
         self._name = name = fields.take("displayName")
         if is_result(evaluation):
-            self._lose(conversion.EVALUATION, "", "a result is left out: a golden CSV holds evaluations only")
+            self._lose(conversion.NO_EVALUATION, "", "a result is left out: a golden CSV holds evaluations only")
             return []
         if "scenario" in fields.fields:
             self._lose(conversion.SCENARIO, "scenario", "a scenario cannot be said in a golden CSV")
@@ -121,11 +121,11 @@ class _Writer:
         golden = _fields("Evaluation.Golden", fields.take("golden"), "golden")
         reason = self._why_not(name, golden)
         if reason:
-            self._lose(conversion.EVALUATION, "displayName", f"the evaluation is left out: {reason}")
+            self._lose(conversion.NO_EVALUATION, "displayName", f"the evaluation is left out: {reason}")
             return []
         rows = list(self._conversation(golden))
         if not rows:
-            self._lose(conversion.EVALUATION, "golden", "the evaluation is left out: none of its steps can be said")
+            self._lose(conversion.NO_EVALUATION, "golden", "the evaluation is left out: none of its steps can be said")
             return []
         self._written.add(name)
         head = self._head(name, fields)
@@ -159,7 +159,7 @@ class _Writer:
 
     # the evaluation row
 
-    def _head(self, name: str, fields: _Taken) -> Cells:
+    def _head(self, name: str, fields: _Taken) -> GoldenCells:
         resource = self._words(fields, "name")
         parent, _, own = resource.rpartition("/")
         if parent:
@@ -202,7 +202,7 @@ class _Writer:
 
     # the conversation
 
-    def _conversation(self, golden: _Taken) -> Iterator[Cells]:
+    def _conversation(self, golden: _Taken) -> Iterator[GoldenCells]:
         number = 0
         for i, turn in enumerate(golden.take("turns")):
             path = f"golden.turns[{i}]"
@@ -216,7 +216,7 @@ class _Writer:
                 self._lose(conversion.STEP, path, "the turn has no step that the CSV can say: it is left out")
         self._leftover(golden)
 
-    def _step(self, step: Any, turn: str, at: int) -> list[Cells]:
+    def _step(self, step: Any, turn: str, at: int) -> list[GoldenCells]:
         fields = _fields("Evaluation.Step", step, f"{turn}.steps[{at}]")
         before = len(self.losses)
         try:
@@ -228,7 +228,7 @@ class _Writer:
         self._leftover(fields)
         return rows
 
-    def _rows_of(self, step: _Taken) -> list[Cells]:
+    def _rows_of(self, step: _Taken) -> list[GoldenCells]:
         if "userInput" in step.fields:
             return self._one_of(_fields("SessionInput", step.take("userInput"), step.at("userInput")), _INPUTS)
         if "expectation" in step.fields:
@@ -237,7 +237,9 @@ class _Writer:
             return self._one_of(fields, _EXPECTATIONS)
         raise _Unsayable(f"no action for {', '.join(step.fields) or 'nothing'}")
 
-    def _one_of(self, fields: _Taken, makers: dict[str, Callable[[_Writer, Any, str], list[Cells]]]) -> list[Cells]:
+    def _one_of(
+        self, fields: _Taken, makers: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]]
+    ) -> list[GoldenCells]:
         (group,) = schema.message(fields.message).oneofs.values()
         given = [name for name in group if name in fields.fields]
         if len(given) != 1 or given[0] not in makers:
@@ -277,10 +279,10 @@ class _Writer:
 
     # inputs
 
-    def _input_text(self, value: Any, _: str) -> list[Cells]:
+    def _input_text(self, value: Any, _: str) -> list[GoldenCells]:
         return [{"action_type": "INPUT_TEXT", "text_content": self._text(value, "the text")}]
 
-    def _input_image(self, value: Any, path: str) -> list[Cells]:
+    def _input_image(self, value: Any, path: str) -> list[GoldenCells]:
         fields = _fields("Image", value, path)
         kind, data = fields.take("mimeType"), fields.take("data")
         plain = inspection.decode_base64(data) if isinstance(data, str) else None
@@ -290,7 +292,7 @@ class _Writer:
         content = base64.b64encode(plain).decode()
         return [{"action_type": "INPUT_IMAGE", "image_mime_type": kind, "image_content": content}]
 
-    def _input_responses(self, value: Any, path: str) -> list[Cells]:
+    def _input_responses(self, value: Any, path: str) -> list[GoldenCells]:
         outer = _fields("ToolResponses", value, path)
         responses = self._items(outer, "toolResponses")
         if not responses:
@@ -301,7 +303,7 @@ class _Writer:
         self._leftover(outer)
         return [self._input_response(r, f"{outer.at('toolResponses')}[{i}]") for i, r in enumerate(responses)]
 
-    def _input_response(self, value: Any, path: str) -> Cells:
+    def _input_response(self, value: Any, path: str) -> GoldenCells:
         fields = _fields("ToolResponse", value, path)
         row = {"action_type": "INPUT_TOOL_RESPONSE", "tool_name": self._tool(fields)}
         row["tool_response_json"] = self._response(fields)
@@ -314,13 +316,13 @@ class _Writer:
             self._lose(conversion.FIELD, fields.at("response"), "no response comes back as an empty object")
         return self._json({} if response is None else response, "`response`")
 
-    def _input_variables(self, value: Any, _: str) -> list[Cells]:
+    def _input_variables(self, value: Any, _: str) -> list[GoldenCells]:
         variables = self._json(value, "`variables`")
         return [{"action_type": "INPUT_UPDATED_VARIABLES", "updated_variables_json": variables}]
 
     # expectations
 
-    def _expected_text(self, value: Any, path: str) -> list[Cells]:
+    def _expected_text(self, value: Any, path: str) -> list[GoldenCells]:
         fields = _fields("Message", value, path)
         role = self._agent(fields)
         chunks = [
@@ -345,7 +347,7 @@ class _Writer:
         self._lose(conversion.FIELD, fields.at("role"), said)
         return UNNAMED
 
-    def _expected_call(self, value: Any, path: str) -> list[Cells]:
+    def _expected_call(self, value: Any, path: str) -> list[GoldenCells]:
         fields = _fields("ToolCall", value, path)
         row = {"action_type": "EXPECTATION_TOOL_CALL", "tool_name": self._tool(fields)}
         if "args" in fields.fields:
@@ -353,7 +355,7 @@ class _Writer:
         self._leftover(fields)
         return [row]
 
-    def _expected_response(self, value: Any, path: str) -> list[Cells]:
+    def _expected_response(self, value: Any, path: str) -> list[GoldenCells]:
         fields = _fields("ToolResponse", value, path)
         row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
         response = fields.take("response")
@@ -363,20 +365,20 @@ class _Writer:
         self._leftover(fields)
         return [row]
 
-    def _expected_transfer(self, value: Any, path: str) -> list[Cells]:
+    def _expected_transfer(self, value: Any, path: str) -> list[GoldenCells]:
         fields = _fields("AgentTransfer", value, path)
         target = self._named(fields, "targetAgent", "agents")
         self._leftover(fields)
         return [{"action_type": "EXPECTATION_AGENT_TRANSFER", "agent_transfer_target": target}]
 
 
-_INPUTS: dict[str, Callable[[_Writer, Any, str], list[Cells]]] = {
+_INPUTS: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]] = {
     "text": _Writer._input_text,
     "image": _Writer._input_image,
     "toolResponses": _Writer._input_responses,
     "variables": _Writer._input_variables,
 }
-_EXPECTATIONS: dict[str, Callable[[_Writer, Any, str], list[Cells]]] = {
+_EXPECTATIONS: dict[str, Callable[[_Writer, Any, str], list[GoldenCells]]] = {
     "agentResponse": _Writer._expected_text,
     "toolCall": _Writer._expected_call,
     "toolResponse": _Writer._expected_response,

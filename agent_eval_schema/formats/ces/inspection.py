@@ -33,7 +33,7 @@ DEEPEST = 40
 _FLOAT_MAX = 3.4028234663852886e38
 
 
-class Finding(NamedTuple):
+class Defect(NamedTuple):
     """What is wrong at a path; an empty hint is the rule's own."""
 
     rule: Rule
@@ -69,17 +69,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
-def inspect_evaluation(value: Any) -> list[Finding]:
+def inspect_evaluation(value: Any) -> list[Defect]:
     """Every problem of an evaluation as Python data, in reading order."""
     return list(_Walk(_is_stored(value)).message(schema.EVALUATION, value, ""))
 
 
-def inspect_message(name: str, value: Any) -> list[Finding]:
+def inspect_message(name: str, value: Any) -> list[Defect]:
     """Every problem of a message of that name, as the server gives it."""
     return list(_Walk(True).message(name, value, ""))
 
 
-def inspect_object(value: Any, path: str) -> list[Finding]:
+def inspect_object(value: Any, path: str) -> list[Defect]:
     """Every problem of an object of free content (arguments, variables, a response)."""
     return list(_free_object(value, path, 1))
 
@@ -94,7 +94,7 @@ class _Walk:
     def __init__(self, stored: bool) -> None:
         self._stored = stored
 
-    def message(self, name: str, value: Any, path: str) -> Iterator[Finding]:
+    def message(self, name: str, value: Any, path: str) -> Iterator[Defect]:
         if not isinstance(value, dict):
             yield _wrong_type("an object", value, path)
             return
@@ -112,9 +112,9 @@ class _Walk:
         yield from _missing(name, message, value, set(meant.values()), path)
         yield from _oneofs(message, value, set(meant.values()), path)
 
-    def _field(self, message: str, name: str, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
+    def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
         if field.output_only and not self._stored:
-            yield Finding(ces.OUTPUT_ONLY, path, f"`{name}` is set by the server only, what is sent there is ignored")
+            yield Defect(ces.OUTPUT_ONLY, path, f"`{name}` is set by the server only, what is sent there is ignored")
             return
         if field.type == "map":
             yield from self._map(field, value, path)
@@ -125,26 +125,26 @@ class _Walk:
             most = _as_int(value) if name == "maxTurns" and _is_int32(value) else None
             if most is not None and not 0 <= most <= MAX_TURNS:
                 hint = f"give {MAX_TURNS} or less"
-                yield Finding(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
+                yield Defect(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
 
-    def _list(self, message: str, name: str, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
+    def _list(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
         if not isinstance(value, list):
             yield _wrong_type("a list", value, path)
             return
         for i, item in enumerate(value):
             yield from self._single(field, item, f"{path}[{i}]")
         if (message, name) == ("Evaluation.Golden", "turns") and len(value) > MAX_TURNS:
-            yield Finding(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
+            yield Defect(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
 
-    def _map(self, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
+    def _map(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
         if not isinstance(value, dict):
             yield _wrong_type("an object", value, path)
             return
-        of = schema.Field(proto_name="", type=field.map_value)
+        of = schema.FieldType(proto_name="", type=field.map_value)
         for key, item in value.items():
             yield from self._single(of, item, _join(path, key_name(str(key))))
 
-    def _single(self, field: schema.Field, value: Any, path: str) -> Iterator[Finding]:
+    def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
         if field.message:
             yield from self.message(field.message, value, path)
         elif field.enum:
@@ -165,13 +165,13 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _wrong_type(expected: str, value: Any, path: str) -> Finding:
-    return Finding(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
+def _wrong_type(expected: str, value: Any, path: str) -> Defect:
+    return Defect(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
 
 
-def _unknown(key: str, meant: str | None, path: str) -> Finding:
+def _unknown(key: str, meant: str | None, path: str) -> Defect:
     name = key_name(key)
-    return Finding(
+    return Defect(
         ces.UNKNOWN_FIELD,
         _join(path, name),
         f"unknown field `{name}` is kept as it is",
@@ -179,52 +179,52 @@ def _unknown(key: str, meant: str | None, path: str) -> Finding:
     )
 
 
-def _is_given(value: dict[Any, Any], name: str, field: schema.Field) -> bool:
+def _is_given(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
     """Whether a field is set, under either of its names; null is unset."""
     return value.get(name) is not None or value.get(field.proto_name) is not None
 
 
-def _repeats(value: dict[Any, Any], message: schema.Message | None, path: str) -> Iterator[Finding]:
+def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: str) -> Iterator[Defect]:
     for key in getattr(value, "repeated", ()):
         name = key if message is not None and message.json_name(key) else key_name(key)
-        yield Finding(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` stands twice")
+        yield Defect(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` stands twice")
     for name, field in message.fields.items() if message is not None else ():
         if name != field.proto_name and name in value and field.proto_name in value:
             said = f"`{name}` and `{field.proto_name}` are the same field"
-            yield Finding(ces.REPEATED_KEY, _join(path, name), said)
+            yield Defect(ces.REPEATED_KEY, _join(path, name), said)
 
 
 def _missing(
-    name: str, message: schema.Message, value: dict[Any, Any], meant: set[str], path: str
-) -> Iterator[Finding]:
+    name: str, message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str
+) -> Iterator[Defect]:
     for json_name, field in message.fields.items():
         if not field.required or json_name in meant or _is_filled(value, json_name, field):
             continue
         refused = json_name in REFUSED.get(name, ())
         rule = ces.MISSING_FIELD if refused else ces.MISSING_DETAIL
-        yield Finding(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
+        yield Defect(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
 
 
-def _is_filled(value: dict[Any, Any], name: str, field: schema.Field) -> bool:
+def _is_filled(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
     """Whether a required field says something: an empty text or list is the same as none in the API."""
     given = value.get(name) if value.get(name) is not None else value.get(field.proto_name)
     return given is not None and given not in ("", [])
 
 
-def _oneofs(message: schema.Message, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Finding]:
+def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Defect]:
     for group in message.oneofs.values():
         fields = [message.fields[n] for n in group]
         given = [n for n, field in zip(group, fields, strict=True) if _is_given(value, n, field)]
         if len(given) > 1:
             message_ = f"expected one of {names(group)}, got {len(given)}: {names(given)}"
-            yield Finding(ces.ONEOF, path, message_)
+            yield Defect(ces.ONEOF, path, message_)
         elif not given and len(group) > 1 and not meant & set(group) and not any(f.output_only for f in fields):
-            yield Finding(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
+            yield Defect(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # single values
-def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
+def _enum(name: str, value: Any, path: str) -> Iterator[Defect]:
     values = schema.enum_values(name)
     number = _as_int(value)
     if number in values.values() or (isinstance(value, str) and value in values):
@@ -232,19 +232,19 @@ def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     is_guessed = isinstance(value, str) and may_quote()  # a guess says something of the value
     close = match_names([value], [known.lower() for known in values], cutoff=0.8) if is_guessed else {}
     hint = f"did you mean {close[value].upper()}?" if close else f"use one of {names(values)}"
-    yield Finding(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
+    yield Defect(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
 
 
-def _free_object(value: Any, path: str, depth: int) -> Iterator[Finding]:
+def _free_object(value: Any, path: str, depth: int) -> Iterator[Defect]:
     if not isinstance(value, dict):
         yield _wrong_type("an object", value, path)
         return
     yield from _free_value(value, path, depth)
 
 
-def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
+def _free_value(value: Any, path: str, depth: int) -> Iterator[Defect]:
     if depth > DEEPEST:
-        yield Finding(reading.TOO_DEEP, path, f"expected at most {DEEPEST} levels, got more")
+        yield Defect(reading.TOO_DEEP, path, f"expected at most {DEEPEST} levels, got more")
     elif isinstance(value, dict):
         yield from _repeats(value, None, path)
         for key, item in value.items():
@@ -262,25 +262,25 @@ def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
         yield from _number(value, path)
 
 
-def _number(value: Any, path: str) -> Iterator[Finding]:
+def _number(value: Any, path: str) -> Iterator[Defect]:
     if isinstance(value, int) and value.bit_length() < 1024:
         if abs(value) > PRECISE and int(float(value)) != value:
             message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
-            yield Finding(ces.PRECISION, path, message)
+            yield Defect(ces.PRECISION, path, message)
     elif not isinstance(value, float) or not math.isfinite(value):
         yield _wrong_type("a number of the size of a double", value, path)
 
 
-def _text(field: schema.Field, value: str, path: str) -> Iterator[Finding]:
+def _text(field: schema.FieldType, value: str, path: str) -> Iterator[Defect]:
     yield from _whole_text(value, path)
     if field.resource_format and not re.search(resource_pattern(field), value):
         message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
-        yield Finding(ces.RESOURCE_NAME, path, message)
+        yield Defect(ces.RESOURCE_NAME, path, message)
 
 
-def _whole_text(value: str, path: str) -> Iterator[Finding]:
+def _whole_text(value: str, path: str) -> Iterator[Defect]:
     if any("\ud800" <= c <= "\udfff" for c in value):
-        yield Finding(reading.LONE_SURROGATE, path, "expected text, got half of a character (a lone surrogate)")
+        yield Defect(reading.LONE_SURROGATE, path, "expected text, got half of a character (a lone surrogate)")
 
 
 def _as_int(value: Any) -> int | None:

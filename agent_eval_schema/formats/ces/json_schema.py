@@ -69,15 +69,15 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
         made["allOf"] = rules
 
 
-def _is_checked(message: schema.Message, group: tuple[str, ...]) -> bool:
+def _is_checked(message: schema.MessageType, group: tuple[str, ...]) -> bool:
     return len(group) > 1 and not any(message.fields[n].output_only for n in group)
 
 
-def _exactly_one(message: schema.Message, group: tuple[str, ...]) -> dict[str, Any]:
+def _exactly_one(message: schema.MessageType, group: tuple[str, ...]) -> dict[str, Any]:
     return {"oneOf": [_given(message, name) for name in group]}
 
 
-def _given(message: schema.Message, name: str, *, filled: bool = False) -> dict[str, Any]:
+def _given(message: schema.MessageType, name: str, *, filled: bool = False) -> dict[str, Any]:
     """The field is there under one of its names, and not null (and not empty)."""
     empty: list[Any] = [None, "", []] if filled else [None]
     spellings = dict.fromkeys((name, message.fields[name].proto_name))
@@ -85,7 +85,7 @@ def _given(message: schema.Message, name: str, *, filled: bool = False) -> dict[
     return given[0] if len(given) == 1 else {"anyOf": given}
 
 
-def _field(message: str, name: str, field: schema.Field, definitions: dict[str, Any]) -> dict[str, Any]:
+def _field(message: str, name: str, field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:
     made = _single(field, definitions)
     if field.type == "map":
         made = {"type": "object", "additionalProperties": made}
@@ -98,7 +98,7 @@ def _field(message: str, name: str, field: schema.Field, definitions: dict[str, 
     return {"anyOf": [made, {"type": "null"}], **said, **({"deprecated": True} if field.deprecated else {})}
 
 
-def _single(field: schema.Field, definitions: dict[str, Any]) -> dict[str, Any]:
+def _single(field: schema.FieldType, definitions: dict[str, Any]) -> dict[str, Any]:
     if field.enum:
         values = schema.enum_values(field.enum)
         return {"enum": [*values, *values.values()]}

@@ -15,7 +15,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agent_eval_schema.formats.ces.schema import EVALUATION, Field, Message, enum_values, field_at, message, messages
+from agent_eval_schema.formats.ces.schema import (
+    EVALUATION,
+    FieldType,
+    MessageType,
+    enum_values,
+    field_at,
+    message,
+    messages,
+)
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.jsontext import value_key
 from agent_eval_schema.text.spelling import match_names
@@ -44,7 +52,7 @@ def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
     return found
 
 
-def _each(value: Any, field: Field, rewrite: Any) -> Any:
+def _each(value: Any, field: FieldType, rewrite: Any) -> Any:
     """The value of a field with `rewrite` applied to its messages."""
     if field.repeated and isinstance(value, list):
         return [rewrite(v, field.message) for v in value]
@@ -61,19 +69,19 @@ def stated(value: Any, kind: str = EVALUATION) -> Any:
     return {k: v for k, v in told.items() if k not in fields or _is_told(v, fields[k])}
 
 
-def _stated_field(value: Any, field: Field) -> Any:
+def _stated_field(value: Any, field: FieldType) -> Any:
     if field.repeated and isinstance(value, list):
         return [_stated_one(v, field) for v in value]
     return _stated_one(value, field)
 
 
-def _stated_one(value: Any, field: Field) -> Any:
+def _stated_one(value: Any, field: FieldType) -> Any:
     if field.enum and isinstance(value, int) and not isinstance(value, bool):
         return next((name for name, number in enum_values(field.enum).items() if number == value), value)
     return stated(value, field.message)
 
 
-def _is_told(value: Any, field: Field) -> bool:
+def _is_told(value: Any, field: FieldType) -> bool:
     if field.repeated:
         return bool(value != [])
     if field.explicit_presence or field.oneof or isinstance(value, Mapping):
@@ -112,11 +120,11 @@ def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str
             yield path
 
 
-def _is_written(field: Field) -> bool:
+def _is_written(field: FieldType) -> bool:
     return not field.output_only and field.behavior != "IDENTIFIER"
 
 
-def _is_open(field: Field) -> bool:
+def _is_open(field: FieldType) -> bool:
     """Whether a path may lead through the field."""
     return bool(field.message) and not field.repeated
 
@@ -164,7 +172,7 @@ def _why_it_ends(walked: list[str]) -> str:
     return "a list, which is written whole" if field.repeated else "which has no fields of its own"
 
 
-def _refuse_name(path: str, name: str, table: Message) -> Field:
+def _refuse_name(path: str, name: str, table: MessageType) -> FieldType:
     """Say what may have been meant by a name that the message does not have."""
     meant = table.json_name(name) or match_names([name], table.fields).get(name) or _by_case(name, table)
     hint = f"did you mean {_quoted(meant)}?" if meant else f"known: {', '.join(table.fields)}"
@@ -174,7 +182,7 @@ def _refuse_name(path: str, name: str, table: Message) -> Field:
     raise EvalSetError(f"{_quoted(path)} in a mask: {what}: {hint}")
 
 
-def _by_case(name: str, table: Message) -> str | None:
+def _by_case(name: str, table: MessageType) -> str | None:
     plain = re.sub(r"[\W_]", "", name).lower()
     return next((known for known in table.fields if known.lower() == plain), None)
 
@@ -187,7 +195,7 @@ _ELSEWHERE = {
 """Why a field is not for a mask, where there is more to say than that the server sets it."""
 
 
-def _check_field(field: Field, path: str, walked: str) -> None:
+def _check_field(field: FieldType, path: str, walked: str) -> None:
     if not _is_written(field):
         why = _ELSEWHERE.get(walked, "only the server sets it")
         raise EvalSetError(f"{_quoted(path)} in a mask: {why}")

@@ -41,7 +41,7 @@ def display(name: str, kind: str, names: Names) -> str | None:
     return found[0] if found and kind_of(name) in ("", kind) else None
 
 
-def renamed(value: Any, change: Callable[[str, str], str], root: str = schema.EVALUATION) -> Any:
+def with_names(value: Any, change: Callable[[str, str], str], root: str = schema.EVALUATION) -> Any:
     """A copy of an evaluation in which each name that points to something is `change(name, kind)`; its own `name` and
     what the table does not know stay."""
     if not isinstance(value, dict):
@@ -50,7 +50,7 @@ def renamed(value: Any, change: Callable[[str, str], str], root: str = schema.EV
     return {key: _renamed(message, key, item, change) for key, item in value.items()}
 
 
-def _renamed(message: schema.Message, key: str, value: Any, change: Callable[[str, str], str]) -> Any:
+def _renamed(message: schema.MessageType, key: str, value: Any, change: Callable[[str, str], str]) -> Any:
     json_name = message.json_name(key)
     field = message.fields[json_name] if json_name else None
     if field is None or field.behavior == "IDENTIFIER":
@@ -59,4 +59,4 @@ def _renamed(message: schema.Message, key: str, value: Any, change: Callable[[st
         return [_renamed(message, key, item, change) for item in value]
     if field.resource_format and isinstance(value, str):
         return change(value, kind_of(field.resource_format[0]))
-    return renamed(value, change, field.message) if field.message else value
+    return with_names(value, change, field.message) if field.message else value

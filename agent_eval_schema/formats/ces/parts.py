@@ -10,7 +10,7 @@ from agent_eval_schema.text import jsontext
 Object = Mapping[str, Any]
 Row = dict[str, Any]
 
-EXPECTATIONS = "expectations"
+EXPECTATIONS_KEY = "expectations"
 """The key of custom_expected under which the expectations stand that no column says, as the API writes them."""
 
 
@@ -24,7 +24,7 @@ def without_none(value: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in value.items() if v is not None}
 
 
-def json_text(value: Any) -> str:
+def as_json_text(value: Any) -> str:
     return jsontext.encode(value).decode()
 
 
@@ -40,7 +40,7 @@ def tool_call(call: Object) -> Row:
     return {"tool_name": tool_name(call), "tool_input": call.get("args") if isinstance(call.get("args"), dict) else {}}
 
 
-def text_of(message: Object) -> str | None:
+def message_text(message: Object) -> str | None:
     """The text of a Message {role, chunks}."""
     chunks = objects(message.get("chunks"))
     texts = [t for c in chunks for t in (c.get("text"), c.get("transcript")) if isinstance(t, str)]
@@ -50,7 +50,7 @@ def text_of(message: Object) -> str | None:
 def expected_texts(expected: Sequence[Object]) -> tuple[list[str], list[str]]:
     """The texts that the agents are to say, and who says them."""
     responses = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
-    texts = [text for r in responses if (text := text_of(r)) is not None]
+    texts = [text for r in responses if (text := message_text(r)) is not None]
     return texts, [r["role"] for r in responses if isinstance(r.get("role"), str)]
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces.parts import (
-    EXPECTATIONS,
+    EXPECTATIONS_KEY,
     Object,
     Row,
     expected_calls,
     expected_texts,
     has_column,
+    message_text,
     objects,
-    text_of,
     tool_call,
     without_none,
 )
@@ -32,10 +32,10 @@ def replayed_rows(result: Object) -> Iterator[Row]:
         texts, _ = expected_texts(expected)
         made = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
         said = [o["observedAgentResponse"] for o in outcomes if isinstance(o.get("observedAgentResponse"), dict)]
-        answers = [text for s in said if (text := text_of(s)) is not None]
+        answers = [text for s in said if (text := message_text(s)) is not None]
         wanted = expected_calls(expected)
         others = [e for e in expected if not has_column(e)]
-        custom = {"scores": _scores(turn, outcomes), EXPECTATIONS: others}
+        custom = {"scores": _scores(turn, outcomes), EXPECTATIONS_KEY: others}
         yield without_none(
             {
                 "request_id": f"{_tested(result)}#{number}",
@@ -93,7 +93,7 @@ def scenario_result_row(result: Object) -> Row:
     observed = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
     said = [o["observedAgentResponse"] for o in outcomes if isinstance(o.get("observedAgentResponse"), dict)]
     made = [tool_call(o["toolCall"]) for o in observed if isinstance(o.get("toolCall"), dict)]
-    answers = [text for s in said if (text := text_of(s)) is not None]
+    answers = [text for s in said if (text := message_text(s)) is not None]
     named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
     scores = {name: found[name] for name in named if name in found}
     for name in ("taskCompletionResult", "userGoalSatisfactionResult"):

@@ -13,7 +13,7 @@ from agent_eval_schema.formats.ces.update import Update
 from agent_eval_schema.text.edits import Edit, edits
 
 
-class Written(Struct, frozen=True):
+class WrittenField(Struct, frozen=True):
     """A field that an update writes: the first edits, and how many there are beyond these."""
 
     path: str
@@ -28,7 +28,7 @@ class UpdateReview(Struct, frozen=True):
     name: str
     mask: str
     compared: bool
-    fields: tuple[Written, ...]
+    fields: tuple[WrittenField, ...]
 
 
 def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview:
@@ -50,10 +50,10 @@ def _shown(update: Update, stored: Mapping[str, Any] | None) -> tuple[str, ...]:
 _IDENTITY = ("name", "etag")
 
 
-def _written(path: str, stored: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Written:
+def _written(path: str, stored: Mapping[str, Any] | None, new: Mapping[str, Any]) -> WrittenField:
     before, after = _at(path, stored or {}), _at(path, new)
     found, more = ((), 0) if before == after else edits(path, before, after)
-    return Written(path, found, more)
+    return WrittenField(path, found, more)
 
 
 def _at(path: str, value: Any) -> Any:

@@ -26,15 +26,15 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.golden import SEPARATOR
 from agent_eval_schema.formats.ces.parts import (
-    EXPECTATIONS,
+    EXPECTATIONS_KEY,
     Object,
     Row,
+    as_json_text,
     expected_calls,
     expected_texts,
     has_column,
-    json_text,
+    message_text,
     objects,
-    text_of,
     tool_call,
     tool_name,
     without_none,
@@ -106,7 +106,7 @@ def _row_of_turn(
             "request": {"messages": messages},
             "expected_response": "\n".join(texts) if texts else None,
             "reference_trajectory": expected_calls(expected),
-            "custom_expected": {EXPECTATIONS: others} if others else None,
+            "custom_expected": {EXPECTATIONS_KEY: others} if others else None,
             "tags": {**tags, "response_agent": agents[-1]} if agents else tags or None,
         }
     )
@@ -121,7 +121,7 @@ def _asked(given: Any) -> Iterator[dict[str, Any]]:
             yield {"role": "user", "content": value}
         elif kind == "toolResponses" and isinstance(value, dict):
             for response in objects(value.get("toolResponses")):
-                content = json_text(response.get("response") or {})
+                content = as_json_text(response.get("response") or {})
                 yield {"role": "tool", "name": tool_name(response), "content": content}
         elif kind == "image" and isinstance(value, dict):  # as the OpenAI schema says it
             url = f"data:{value.get('mimeType')};base64,{value.get('data')}"
@@ -139,14 +139,14 @@ def _told(expected: Sequence[Object]) -> Iterator[dict[str, Any]]:
         if isinstance(call, dict):
             made = tool_call(call)
             called[made["tool_name"]] = identity_ = str(call.get("id") or f"call_{i}")
-            function = {"name": made["tool_name"], "arguments": json_text(made.get("tool_input") or {})}
+            function = {"name": made["tool_name"], "arguments": as_json_text(made.get("tool_input") or {})}
             entry = {"id": identity_, "type": "function", "function": function}
             yield {"role": "assistant", "content": None, "tool_calls": [entry]}
         elif isinstance(response, dict):
             name = tool_name(response)
-            told = {"role": "tool", "name": name, "content": json_text(response.get("response") or {})}
+            told = {"role": "tool", "name": name, "content": as_json_text(response.get("response") or {})}
             yield {**told, "tool_call_id": called.get(name, f"call_{i}")}
-        elif isinstance(said, dict) and (text := text_of(said)) is not None:
+        elif isinstance(said, dict) and (text := message_text(said)) is not None:
             yield without_none({"role": "assistant", "content": text, "name": said.get("role")})
 
 
@@ -178,7 +178,7 @@ def _scenario_row(evaluation: Object, groups: Sequence[str]) -> Row:
     tools = [e["toolExpectation"] for e in expected if isinstance(e.get("toolExpectation"), dict)]
     calls = [tool_call(t["expectedToolCall"]) for t in tools if isinstance(t.get("expectedToolCall"), dict)]
     said = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
-    facts = [text for s in said if (text := text_of(s)) is not None]
+    facts = [text for s in said if (text := message_text(s)) is not None]
     rubrics = [r for r in scenario.get("rubrics") or () if isinstance(r, str) and r.strip()]
     known = ("task", "rubrics", "scenarioExpectations")
     rest = {k: v for k, v in scenario.items() if k not in known}

@@ -24,7 +24,7 @@ STRUCT, STATUS = "google.protobuf.Struct", "google.rpc.Status"
 EVALUATION, RESULT = "Evaluation", "EvaluationResult"
 
 
-class Field(Struct, frozen=True, rename="camel"):
+class FieldType(Struct, frozen=True, rename="camel"):
     """One field of a message. `type` is a scalar, a well-known type, the name of a message, `enum:NAME` or `map`
     (from text to `map_value`); `behavior` is REQUIRED, OPTIONAL, OUTPUT_ONLY, IDENTIFIER or empty."""
 
@@ -58,10 +58,10 @@ class Field(Struct, frozen=True, rename="camel"):
         return self.type if self.type in messages() else ""
 
 
-class Message(Struct, frozen=True):
+class MessageType(Struct, frozen=True):
     """One message: its fields by their JSON names, and its oneofs (of the fields of one, at most one is set)."""
 
-    fields: dict[str, Field]
+    fields: dict[str, FieldType]
     oneofs: dict[str, tuple[str, ...]] = {}
 
     def json_name(self, name: str) -> str | None:
@@ -73,7 +73,7 @@ class Message(Struct, frozen=True):
 
 class _Table(Struct, frozen=True):
     source: str
-    messages: dict[str, Message]
+    messages: dict[str, MessageType]
     enums: dict[str, dict[str, int]]
 
 
@@ -88,12 +88,12 @@ def source() -> str:
     return _table().source
 
 
-def messages() -> Mapping[str, Message]:
+def messages() -> Mapping[str, MessageType]:
     """Every message, by its name below the package (`Evaluation.GoldenTurn`)."""
     return _table().messages
 
 
-def message(name: str) -> Message:
+def message(name: str) -> MessageType:
     """The message of that name; KeyError if there is none."""
     return _table().messages[name]
 
@@ -103,12 +103,12 @@ def enum_values(name: str) -> Mapping[str, int]:
     return _table().enums[name]
 
 
-def field_at(path: str, root: str = EVALUATION) -> tuple[Field, ...]:
+def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
     """The fields along a dotted path of JSON names (`golden.turns`), the last one last.
 
     Empty if the path leads nowhere: no such field, or a step into something that is no message.
     """
-    found: list[Field] = []
+    found: list[FieldType] = []
     at = root
     for name in path.split("."):
         field = message(at).fields.get(name) if at else None

@@ -130,7 +130,7 @@ def _struct(name: str, stored: bool) -> type[Struct]:
     )
 
 
-def _kept(name: str, stored: bool) -> dict[str, schema.Field]:
+def _kept(name: str, stored: bool) -> dict[str, schema.FieldType]:
     return {n: f for n, f in schema.message(name).fields.items() if stored or not f.output_only}
 
 
@@ -168,7 +168,7 @@ class _Source:
                 lines.append(self._name(field, value))
         return [f" {line}" for line in lines]
 
-    def _choice(self, name: str, chosen: dict[str, schema.Field], value: str) -> list[str]:
+    def _choice(self, name: str, chosen: dict[str, schema.FieldType], value: str) -> list[str]:
         """A chain of jumps: a sum of truth values takes three times as long."""
         fields, lines = list(chosen.values()), list[str]()
         for i, field in enumerate(fields):
@@ -178,7 +178,7 @@ class _Source:
             lines += [f" {line}" for line in ([f"if {others}: {_NOT_ONE}"] if others else ["pass"]) + below]
         return [*lines, f"else: {_NOT_ONE}"]
 
-    def _below(self, name: str, field: schema.Field, value: str) -> list[str]:
+    def _below(self, name: str, field: schema.FieldType, value: str) -> list[str]:
         """The lines for what is in a field of the message."""
         kind = field.map_value or field.type
         if kind not in schema.messages() or _is_left_out(name, field):
@@ -192,7 +192,7 @@ class _Source:
             return [f"for {inner} in ({value}.{field.proto_name} or {{}}){values}:", *lines]
         return [f"{inner} = {value}.{field.proto_name}", f"if {inner} is not None:", *lines]
 
-    def _name(self, field: schema.Field, value: str) -> str:
+    def _name(self, field: schema.FieldType, value: str) -> str:
         """A file has few names, each of them often: the good ones are kept."""
         number = self._numbers.setdefault(field.resource_format, len(self._numbers))
         good: set[str | None] = self.given.setdefault(f"good{number}", {None})
@@ -200,7 +200,7 @@ class _Source:
         return f"if {value}.{field.proto_name} not in good{number}: check{number}({value}.{field.proto_name})"
 
 
-def _chosen(name: str, stored: bool) -> dict[str, schema.Field]:
+def _chosen(name: str, stored: bool) -> dict[str, schema.FieldType]:
     """The fields of the message's oneof if one of them must be set, which can't be told if the server sets another."""
     message = schema.message(name)
     group = next(iter(message.oneofs.values()), ())
@@ -211,7 +211,7 @@ def _chosen(name: str, stored: bool) -> dict[str, schema.Field]:
 _NOT_ONE = "raise ValueError('not exactly one is set')"
 
 
-def _keeper(field: schema.Field, good: set[str | None]) -> Callable[[str], None]:
+def _keeper(field: schema.FieldType, good: set[str | None]) -> Callable[[str], None]:
     is_name = re.compile(resource_pattern(field)).match
 
     def check(name: str) -> None:
@@ -226,17 +226,17 @@ def _keeper(field: schema.Field, good: set[str | None]) -> Callable[[str], None]
 _NAMES_KEPT = 10_000
 
 
-def _field(message: str, name: str, field: schema.Field, stored: bool) -> Any:
+def _field(message: str, name: str, field: schema.FieldType, stored: bool) -> Any:
     kind: Any = _type(message, name, field, stored)
     return (field.proto_name, kind) if field.required else (field.proto_name, kind and kind | None, None)
 
 
-def _is_left_out(message: str, field: schema.Field) -> bool:
+def _is_left_out(message: str, field: schema.FieldType) -> bool:
     """A Span in a Span; an error: seldom, so it is left to the second look."""
     return field.message == message or field.type == schema.STATUS
 
 
-def _type(message: str, name: str, field: schema.Field, stored: bool) -> Any:
+def _type(message: str, name: str, field: schema.FieldType, stored: bool) -> Any:
     if _is_left_out(message, field):
         return None
     kind: Any = _single(field, stored)
@@ -251,7 +251,7 @@ def _type(message: str, name: str, field: schema.Field, stored: bool) -> Any:
     return _TEXT if field.required and kind is str else kind
 
 
-def _single(field: schema.Field, stored: bool) -> Any:
+def _single(field: schema.FieldType, stored: bool) -> Any:
     """The type of one value of the field."""
     if field.enum:
         return Literal[tuple(schema.enum_values(field.enum))]
@@ -269,6 +269,6 @@ def _pattern(forms: tuple[str, ...]) -> str:
     return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: it is told by its first letters
 
 
-def resource_pattern(field: schema.Field) -> str:
+def resource_pattern(field: schema.FieldType) -> str:
     """What a name must look like: bare (as app packages write it), or in full."""
     return _pattern(field.resource_format)

@@ -28,7 +28,7 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import key_name
 
-EVALUATION = "evaluation"
+EVALUATION_COLUMN = "evaluation"
 """The column with the whole text of each evaluation."""
 
 Fields = Sequence[str] | None
@@ -36,7 +36,7 @@ Fields = Sequence[str] | None
 
 
 def detect_golden(names: Sequence[str]) -> str | None:
-    foreign = [n for n in names if n in COLUMNS and n not in golden.COLUMNS]
+    foreign = [n for n in names if n in COLUMNS and n not in golden.GOLDEN_COLUMNS]
     found = set(golden.REQUIRED) <= set(names) and not foreign
     return f"the columns {', '.join(golden.REQUIRED)}" if found else None
 
@@ -59,7 +59,7 @@ def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The texts of the evaluations in one column."""
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
     arrays = [pa.array(evaluation_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
-    fields = [pa.field(EVALUATION, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
+    fields = [pa.field(EVALUATION_COLUMN, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -67,7 +67,7 @@ def inspect_evaluations(
     batch: pa.RecordBatch, unread: Container[int]
 ) -> Iterator[tuple[int, str | None, list[Finding]]]:
     """Of each evaluation that was read its row, its name and every problem."""
-    cells = read_cells(batch, EVALUATION)
+    cells = read_cells(batch, EVALUATION_COLUMN)
     for row, text in enumerate(cells.texts if cells is not None else ()):
         if row not in unread:
             found = findings_of(text or "{}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 TOOL = "update_evaluation"
-VERSION = "v1beta"
+API_VERSION = "v1beta"
 """The version of the REST API that has evaluations."""
 
 Conflict = Literal["OVERWRITE", "SKIP", "DUPLICATE"]
@@ -231,7 +231,7 @@ class RestRequest(NamedTuple):
 def rest_request(request: Mapping[str, Any]) -> RestRequest:
     """The REST twin of an `update_request`: `PATCH /v1beta/{evaluation.name}?updateMask=…`."""
     evaluation, mask = arguments_of(request)
-    return RestRequest("PATCH", f"/{VERSION}/{evaluation['name']}", {"updateMask": mask}, evaluation)
+    return RestRequest("PATCH", f"/{API_VERSION}/{evaluation['name']}", {"updateMask": mask}, evaluation)
 
 
 def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:

@@ -48,7 +48,7 @@ LARGEST_ANSWER = 64 * 2**20
 NOTHING_CHANGED = "nothing was changed"
 UNSURE = "the update may have been made or not: read the evaluation before you try again"
 
-STATUS = {
+STATUS_NAMES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -177,7 +177,7 @@ class Courier:
             return f"{where} points to {target}, where the token must not go: {NOTHING_CHANGED}"
         words = words_of(answer.text)
         reason = f": {self.quoted(words)}" if words else ""
-        named = f"{words} {STATUS.get(answer.status_code, '')}" if answer.status_code < 500 else ""
+        named = f"{words} {STATUS_NAMES.get(answer.status_code, '')}" if answer.status_code < 500 else ""
         return f"{where} answered {answer.status_code}{reason}: {advice(named, self.outcome)}"
 
     def quoted(self, words: object) -> str:

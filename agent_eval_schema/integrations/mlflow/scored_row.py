@@ -26,7 +26,7 @@ from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.mlflow import as_trajectory
 from agent_eval_schema.io.records import encode_cells, is_absent
 from agent_eval_schema.metrics.catalog import Need
-from agent_eval_schema.metrics.support import words
+from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
@@ -80,7 +80,7 @@ class ScoredRow:
 
     def lacks(self, needs: Iterable[Need]) -> list[str]:
         """The needs of a metric that the row does not meet, in words."""
-        return [words(n) for n in needs if not any(HOLDS[f](self) for f in ((n,) if isinstance(n, str) else n))]
+        return [need_words(n) for n in needs if not any(HOLDS[f](self) for f in ((n,) if isinstance(n, str) else n))]
 
 
 _DERIVED: dict[str, Callable[[Derived], Any]] = {

@@ -21,7 +21,7 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
-from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE, Numbers, decode_input, or_none
+from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers, decode_input, or_none
 from agent_eval_schema.rules.reading import NOT_UTF8
 from agent_eval_schema.text import jsontext
 
@@ -33,7 +33,7 @@ class Texts(Struct):
     json: bool
 
 
-class Calls(Struct):
+class CallBatch(Struct):
     """Trajectories, and their calls: the number of each call's text (`ids`), the texts (bytes of JSON), the number that
     a `Tools` has for the tool of each text (-1: it is no call); where the calls of each trajectory begin, how many it
     has, and what there is of it. Those of which no more was wanted than their number are not here."""
@@ -58,7 +58,7 @@ class Tools(dict[str, int]):
         return self[name]
 
 
-def joined(parts: Sequence[Calls]) -> Calls:
+def joined(parts: Sequence[CallBatch]) -> CallBatch:
     """All of them, one after the other."""
     if len(parts) == 1:
         return parts[0]
@@ -66,7 +66,7 @@ def joined(parts: Sequence[Calls]) -> Calls:
     ids, tools = np.asarray(encoded.indices), np.full(len(encoded.dictionary), -1)
     tools[ids] = np.concatenate([part.tools[part.ids] for part in parts])
     before = bounds([len(part.ids) for part in parts])
-    return Calls(
+    return CallBatch(
         ids,
         encoded.dictionary,
         tools,
@@ -76,7 +76,7 @@ def joined(parts: Sequence[Calls]) -> Calls:
     )
 
 
-def opened(batch: pa.RecordBatch, name: str, tools: Tools, log: IssueLog) -> Texts | Calls | None:
+def trajectory_column(batch: pa.RecordBatch, name: str, tools: Tools, log: IssueLog) -> Texts | CallBatch | None:
     """The column as JSON texts, or as calls if it has that type; None if the batch does not have it."""
     at = batch.schema.get_field_index(name)
     if at < 0:
@@ -104,7 +104,7 @@ def _is_unreadable(texts: pa.Array) -> bool:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # texts
-def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> Calls:
+def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> CallBatch:
     """The trajectories of cells that failed: the rules say what is wrong; what only earns a warning has its calls."""
     apart = IssueLog(len(rows))
     values = decode_column(name, Cells(cells.json, cells.texts.take(pa.array(rows)).to_pylist()), apart)
@@ -122,16 +122,16 @@ def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: I
         texts,
         np.array([tools[call.tool_name] for call in calls], np.int64),
         np.fromiter(map(len, found), np.int64, len(found)),
-        np.array([UNREADABLE if value is FAILED else GIVEN for value in values]),
+        np.array([UNREADABLE_CALLS if value is FAILED else GIVEN for value in values]),
     )
 
 
-def _calls(texts: pa.Array, tools: Numbers, lengths: Numbers, states: Numbers) -> Calls:
+def _calls(texts: pa.Array, tools: Numbers, lengths: Numbers, states: Numbers) -> CallBatch:
     """Trajectories that have these calls, one after the other."""
     encoded = texts.dictionary_encode()
     ids, called = np.asarray(encoded.indices), np.full(len(encoded.dictionary), -1)
     called[ids] = tools
-    return Calls(ids, encoded.dictionary, called, np.cumsum(lengths) - lengths, lengths, states)
+    return CallBatch(ids, encoded.dictionary, called, np.cumsum(lengths) - lengths, lengths, states)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _is_of_calls(kind: pa.DataType) -> bool:
     return names == {"tool_name", "tool_input"} and all(is_text(f.type) for f in call)
 
 
-def _of_structs(array: pa.Array, tools: Tools) -> Calls:
+def _of_structs(array: pa.Array, tools: Tools) -> CallBatch:
     calls = array.flatten()
     names, inputs = (
         pc.struct_field(calls, field).cast(pa.large_string()).fill_null("").dictionary_encode()
@@ -156,7 +156,7 @@ def _of_structs(array: pa.Array, tools: Tools) -> Calls:
     bad = (called < 0) | _at(inputs, np.array([text is None for text in read], bool))
     lengths = np.asarray(pc.list_value_length(array).fill_null(0)).astype(np.int64)
     states = np.where(np.asarray(array.is_null()).astype(bool), ABSENT, GIVEN)
-    states[np.repeat(np.arange(len(array)), lengths)[bad]] = UNREADABLE
+    states[np.repeat(np.arange(len(array)), lengths)[bad]] = UNREADABLE_CALLS
     texts = _call_texts(
         _bytes([jsontext.encode(name) for name in names.dictionary.to_pylist()]).take(names.indices),
         _bytes([text or b"{}" for text in read]).take(inputs.indices),

@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.metrics.batch.cells import Calls, Texts, Tools, joined, looked_at_again, opened
+from agent_eval_schema.metrics.batch.cells import CallBatch, Texts, Tools, joined, looked_at_again, trajectory_column
 from agent_eval_schema.metrics.batch.numbers import (
     ABSENT,
     GIVEN,
-    UNREADABLE,
+    UNREADABLE_CALLS,
     Numbers,
     Trajectories,
     alike,
@@ -59,7 +59,7 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
     empty, is logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted.
     """
     tools = Tools()
-    columns = {name: opened(batch, name, tools, log) for name in (PREDICTED, REFERENCE)}
+    columns = {name: trajectory_column(batch, name, tools, log) for name in (PREDICTED, REFERENCE)}
     texts = {name: column for name, column in columns.items() if isinstance(column, Texts)}
     coded, to_read = _coded([column.texts for column in texts.values()])
     at = {name: np.full(batch.num_rows, -1) for name in columns} | dict(zip(texts, coded, strict=True))
@@ -68,7 +68,7 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
     for places in coded:
         wanted[places[~same | names]] = True
     parts = [of_texts(to_read, wanted[:-1], tools)]
-    unreadable = np.append(parts[0].states == UNREADABLE, False)
+    unreadable = np.append(parts[0].states == UNREADABLE_CALLS, False)
     for name, column in columns.items():
         rows = np.flatnonzero(unreadable[at[name]]) if isinstance(column, Texts) else np.arange(batch.num_rows)
         if column is None or not len(rows):
@@ -86,7 +86,7 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
     return Pair(predicted, reference, same, calls.tools, list(tools))
 
 
-def _placed(calls: Calls, at: Numbers) -> Trajectories:
+def _placed(calls: CallBatch, at: Numbers) -> Trajectories:
     """The trajectories of the rows, which are those at these places (-1: none)."""
     if not calls.size:
         none = np.zeros(len(at), np.int64)

@@ -26,7 +26,7 @@ from agent_eval_schema.text.jsontext import encode_sorted
 
 Numbers = np.ndarray[Any, Any]
 
-GIVEN, ABSENT, UNREADABLE = 0, 1, 2
+GIVEN, ABSENT, UNREADABLE_CALLS = 0, 1, 2
 """What there is of a trajectory."""
 
 

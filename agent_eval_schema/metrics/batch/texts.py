@@ -21,8 +21,16 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Raw, Struct, defstruct
 
-from agent_eval_schema.metrics.batch.cells import Calls, Tools
-from agent_eval_schema.metrics.batch.numbers import GIVEN, UNREADABLE, Numbers, decode_inputs, listed, offsets, or_none
+from agent_eval_schema.metrics.batch.cells import CallBatch, Tools
+from agent_eval_schema.metrics.batch.numbers import (
+    GIVEN,
+    UNREADABLE_CALLS,
+    Numbers,
+    decode_inputs,
+    listed,
+    offsets,
+    or_none,
+)
 
 
 class _Object(Struct, gc=False):
@@ -79,7 +87,7 @@ FEW, MANY = 256, 2048
 """
 
 
-def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
+def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> CallBatch:
     """The trajectories that columns of JSON texts hold, one column after the other; the calls are only here of those
     that are wanted."""
     lengths, pieces, order = np.zeros(len(wanted), np.int64), [pa.array([], pa.large_binary())], [NONE]
@@ -97,11 +105,11 @@ def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> Calls:
     ids, names = np.asarray(encoded.indices), _Names()
     called = _tools_of(encoded.dictionary, tools, names)
     lengths[~wanted] = np.concatenate([NONE, *(_counted(cells, names) for cells in to_count)])
-    states = np.where(lengths < 0, UNREADABLE, GIVEN)
+    states = np.where(lengths < 0, UNREADABLE_CALLS, GIVEN)
     lengths, starts, read = np.maximum(lengths, 0), np.zeros_like(lengths), np.concatenate(order)
     starts[read] = np.cumsum(lengths[read]) - lengths[read]
-    states[np.repeat(read, lengths[read])[called[ids] < 0]] = UNREADABLE
-    return Calls(ids, encoded.dictionary, called, starts, lengths, states)
+    states[np.repeat(read, lengths[read])[called[ids] < 0]] = UNREADABLE_CALLS
+    return CallBatch(ids, encoded.dictionary, called, starts, lengths, states)
 
 
 def _slices(array: pa.Array, size: int) -> Iterator[pa.Array]:
@@ -168,7 +176,7 @@ def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
     ends = np.append(starts[1:] - 2 + (before[1:] == COMMA), 0)[: len(starts)]
     ends[last] = at[1:][filled] - 1
     opened, closed = (before == COMMA) | (before == SPACE), data[ends] == COMMA
-    opened[head] = (before[head] == OPENING) & (starts[head] == at[:-1][filled] + 1)
+    opened[head] = (before[head] == CALLS_OPENING) & (starts[head] == at[:-1][filled] + 1)
     closed[last] = data[ends[last]] == CLOSING
     good = _is_head(data, starts) & (data[ends - 1] == BRACE_CLOSING) & opened & closed
     odd = ~filled
@@ -177,7 +185,7 @@ def _cut(cells: pa.Array) -> tuple[pa.Array, Numbers, Numbers]:
     return _texts(data, starts), lengths, odd
 
 
-COMMA, SPACE, QUOTE, OPENING, BACKSLASH, CLOSING, BRACE, BRACE_CLOSING = map(np.uint8, b', "[\\]{}')
+COMMA, SPACE, QUOTE, CALLS_OPENING, BACKSLASH, CLOSING, BRACE, BRACE_CLOSING = map(np.uint8, b', "[\\]{}')
 
 
 def _starts(data: Numbers) -> Numbers:
@@ -185,7 +193,9 @@ def _starts(data: Numbers) -> Numbers:
     odd), unless their first key is none of a call's."""
     found = np.flatnonzero(data == BRACE)
     second, before, key, one, two = (data.take(found + i, mode="wrap") for i in (-2, -1, 1, 2, 3))
-    is_item = (before == OPENING) | (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
+    is_item = (
+        (before == CALLS_OPENING) | (before == COMMA) | (before <= SPACE) & ((second == COMMA) | (second <= SPACE))
+    )
     is_other = (key == QUOTE) & ((one != ord("t")) | (two != ord("o"))) & (one != BACKSLASH) & (two != BACKSLASH)
     return np.asarray(found[is_item & ~is_other])
 

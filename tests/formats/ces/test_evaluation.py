@@ -598,7 +598,7 @@ def canonical(name: str, value: Any) -> Any:
         if field.repeated:
             made: Any = [_canonical_value(field, x) for x in item]
         elif field.type == "map":
-            made = {k: _canonical_value(schema.Field("", field.map_value), v) for k, v in item.items()}
+            made = {k: _canonical_value(schema.FieldType("", field.map_value), v) for k, v in item.items()}
         else:
             made = _canonical_value(field, item)
         is_object = (field.message or field.type == schema.STRUCT) and not field.repeated
@@ -607,7 +607,7 @@ def canonical(name: str, value: Any) -> Any:
     return found
 
 
-def _canonical_value(field: schema.Field, value: Any) -> Any:
+def _canonical_value(field: schema.FieldType, value: Any) -> Any:
     if field.message:
         return canonical(field.message, value)
     if field.enum:
@@ -699,7 +699,7 @@ def messages(draw: st.DrawFn, name: str, depth: int = 0) -> dict[str, Any]:
     return dict(draw(st.permutations(list(made.items()))))
 
 
-def values(name: str, field: schema.Field, depth: int) -> Any:
+def values(name: str, field: schema.FieldType, depth: int) -> Any:
     if field.message:
         one: Any = messages(field.message, depth + 1)
     elif field.enum:

@@ -12,7 +12,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, Issue, ces, json_schema, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.formats.ces.golden import ACTIONS, COLUMNS, REQUIRED
+from agent_eval_schema.formats.ces.golden import ACTIONS, GOLDEN_COLUMNS, REQUIRED
 from tests.conftest import DATA as TEST_DATA
 
 DATA = TEST_DATA / "ces"
@@ -25,7 +25,7 @@ NAMES = {
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
 
 
-def golden(*rows: dict[str, str], columns: tuple[str, ...] = COLUMNS, **options: Any) -> ces.GoldenFile:
+def golden(*rows: dict[str, str], columns: tuple[str, ...] = GOLDEN_COLUMNS, **options: Any) -> ces.GoldenFile:
     """The file of these rows, read."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, columns, restval="")
@@ -183,7 +183,7 @@ def test_a_blank_id_stays_blank() -> None:
 
 @pytest.mark.parametrize("column", REQUIRED)
 def test_a_required_column_must_be_in_the_header(column: str) -> None:
-    columns = tuple(c for c in COLUMNS if c != column)
+    columns = tuple(c for c in GOLDEN_COLUMNS if c != column)
     file = golden({"text_content": "Hi"}, columns=columns)
     assert said(file)[0] == ("AE120", None, column)
     assert not file.ok

@@ -19,7 +19,7 @@ from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.metrics.batch import columns, numbers
 from agent_eval_schema.metrics.batch import texts as cells
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
-from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE
+from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, score_trajectory
 from agent_eval_schema.schema import ToolCall
 
@@ -222,7 +222,7 @@ def test_a_number_out_of_range_costs_the_row(number: str, nested: str) -> None:
     cell = f'[{{"tool_name": "a", "tool_input": {nested % number}}}]'
     batch = pa.record_batch({PREDICTED: [cell, cell], REFERENCE: [cell, '[{"tool_name": "a"}]']})
     pair = read_pair(batch, IssueLog(2))
-    assert pair.predicted.states.tolist() == [UNREADABLE, UNREADABLE]
+    assert pair.predicted.states.tolist() == [UNREADABLE_CALLS, UNREADABLE_CALLS]
 
 
 huge = st.one_of(
@@ -285,7 +285,7 @@ def test_what_is_not_looked_into_is_as_good_as_what_is(texts: list[str], same: b
 def assert_read_as_decoded(pair: Pair, texts: list[str], *, names: bool = False) -> None:
     """Each prediction is there if its text can be decoded, and has as many calls; of the same tools, if asked for."""
     values = decode_column(PREDICTED, Cells(False, texts), IssueLog(len(texts)))
-    assert pair.predicted.states.tolist() == [UNREADABLE if value is FAILED else GIVEN for value in values]
+    assert pair.predicted.states.tolist() == [UNREADABLE_CALLS if value is FAILED else GIVEN for value in values]
     assert pair.predicted.lengths.tolist() == [0 if value is FAILED else len(value) for value in values]
     if names:
         assert names_of(pair) == [[] if value is FAILED else [call.tool_name for call in value] for value in values]
@@ -350,7 +350,7 @@ def test_calls_are_those_of_their_cell_also_beside_one_that_is_cut_wrongly() -> 
     texts = ['[{"tool_name": "a"}, 1]', '[{"tool_name": "a"}]', "[[]]", '[{"tool_name": "a"}, {"tool_name": "b"}]']
     batch = pa.record_batch({PREDICTED: texts, REFERENCE: ['[{"tool_name": "b"}]'] * 4})
     pair = read_pair(batch, IssueLog(4), names=True)
-    assert pair.predicted.states.tolist() == [UNREADABLE, GIVEN, UNREADABLE, GIVEN]
+    assert pair.predicted.states.tolist() == [UNREADABLE_CALLS, GIVEN, UNREADABLE_CALLS, GIVEN]
     assert names_of(pair) == [[], ["a"], [], ["a", "b"]]
 
 
@@ -385,7 +385,7 @@ def test_a_cell_that_cannot_be_read_says_why(cell: str, code: str, path: str, re
     batch = pa.record_batch({PREDICTED: [good, cell], REFERENCE: [good, cell if reference else good]})
     log = IssueLog(2)
     pair = read_pair(batch, log)
-    assert pair.predicted.states.tolist() == [GIVEN, UNREADABLE]
+    assert pair.predicted.states.tolist() == [GIVEN, UNREADABLE_CALLS]
     found = [(row, note) for row, note in zip(log.rows, log.notes, strict=True) if note[1] == PREDICTED]
     assert [(row, note[0], note[2]) for row, note in found] == [(1, code, path)]
     scores = score_pair(pair, one_to_one=False, define_empty=True)
