@@ -18,8 +18,6 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
-from agent_eval_schema.fix.catalog import FIXABLE
-from agent_eval_schema.fix.fix import fix_source
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
@@ -28,7 +26,6 @@ from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.render.rule import rule_text
 from agent_eval_schema.rules import RULES, words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
@@ -113,6 +110,8 @@ def normalize_eval_set(
         raise EvalSetError(f"on_invalid must be raise, keep or drop, got {on_invalid!r}")
     source = open_source(data)
     if fix:
+        from agent_eval_schema.fix.fix import fix_source
+
         source = fix_source(source, format=format, outputs=outputs).source
     report = check_source(source, format=format, outputs=outputs)
     if on_invalid == "raise" and not report.ok:
@@ -167,6 +166,9 @@ def explain(code: str) -> str:
     rule = next((r for r in RULES.values() if code.upper() == r.code or code == r.name), None)
     if rule is None:
         raise EvalSetError(f"no rule {code!r}: `agent-eval-schema rules` lists them all")
+    from agent_eval_schema.fix.catalog import FIXABLE
+    from agent_eval_schema.render.rule import rule_text
+
     return rule_text(rule, FIXABLE.get(rule.code, ()))
 
 

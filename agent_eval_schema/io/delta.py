@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 import pyarrow as pa
 
@@ -104,6 +103,8 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
 
 
 def _name(table: DeltaTable) -> str:
+    from urllib.request import url2pathname  # which imports an HTTP client
+
     return f"{url2pathname(urlsplit(table.table_uri).path)}@v{table.version()}"
 
 

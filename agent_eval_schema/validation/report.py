@@ -31,10 +31,7 @@ from agent_eval_schema.metrics.support import (
     why_supported,
 )
 from agent_eval_schema.render.figures import Distribution, Presence, presence
-from agent_eval_schema.render.report.html import report_inline, report_page
-from agent_eval_schema.render.report.json import report_json
 from agent_eval_schema.render.report.summary import Excerpt, Location, ReportSummary
-from agent_eval_schema.render.report.text import report_text
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -323,17 +320,25 @@ class Report(Saved):
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
         """The report as it is printed in a terminal."""
+        from agent_eval_schema.render.report.text import report_text
+
         return report_text(self.summary, color=color, width=width, system=system or self.system)
 
     def to_json(self) -> str:
         """The report as versioned JSON (see render/report/json.py)."""
+        from agent_eval_schema.render.report.json import report_json
+
         return report_json(self.summary, self.listed_issues())
 
     def to_html(self) -> str:
         """The report as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
+        from agent_eval_schema.render.report.html import report_page
+
         return report_page(self.summary, self.excerpts)
 
     def _repr_html_(self) -> str:
+        from agent_eval_schema.render.report.html import report_inline
+
         return report_inline(self.summary, self.excerpts)
 
     def write_normalized(self, path: str | Path, *, carry: bool = True) -> int:
