@@ -81,11 +81,10 @@ JsonObject = dict[str, Any]
 Tags = dict[str, str]
 
 
+# This is where a canonical column is declared: every table of columns follows from the names and types here. (It is no
+# part of the docstring, which JSON Schema shows.)
 class EvalRow(Struct, kw_only=True):
-    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value.
-
-    This is where a canonical column is declared: every table of columns follows from the names and types here.
-    """
+    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value."""
 
     request_id: str | None = None
     request: ChatRequest
