@@ -91,7 +91,8 @@ def visits(column: str) -> Counter[str]:
             resumed[id(frame)] = frame
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if any(holds(frame.f_locals.get(name)) for name in names):
-            found[f"{module.removeprefix(PACKAGE + '.')}.{code.co_qualname}"] += 1
+            name = getattr(code, "co_qualname", code.co_name)  # Python 3.10 has the short one only
+            found[f"{module.removeprefix(PACKAGE + '.')}.{name}"] += 1
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "one.jsonl"
