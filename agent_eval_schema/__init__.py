@@ -1,6 +1,12 @@
-"""Validate, normalise and derive evaluation sets for agents, and see which metrics each row can support.
+"""Validate, normalize, convert and score evaluation datasets for AI agents, and report the metrics of each row.
 
-The public names are loaded on first use: see runtime/lazy.py.
+The public names are loaded on first use.
+
+Examples
+--------
+>>> from agent_eval_schema import validate_eval_set
+>>> validate_eval_set([{"request": "What is Delta Lake?", "response": "A table format."}])
+<Report: 1 of 1 rows valid, 0 errors, 0 warnings>
 """
 
 from typing import TYPE_CHECKING
@@ -9,75 +15,119 @@ from agent_eval_schema.runtime.lazy import load_on_use
 from agent_eval_schema.runtime.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from agent_eval_schema import ces as ces
+    from agent_eval_schema import scorers as scorers
+    from agent_eval_schema.api import UnreadableTraceWarning as UnreadableTraceWarning
     from agent_eval_schema.api import eval_set_from_traces as eval_set_from_traces
     from agent_eval_schema.api import explain as explain
     from agent_eval_schema.api import metric_support as metric_support
     from agent_eval_schema.api import normalize_eval_set as normalize_eval_set
     from agent_eval_schema.api import validate_eval_set as validate_eval_set
     from agent_eval_schema.api import write_eval_set as write_eval_set
-    from agent_eval_schema.conversion.convert import Conversion as Conversion
+    from agent_eval_schema.conversion.conversion import Conversion as Conversion
     from agent_eval_schema.conversion.convert import convert_eval_set as convert_eval_set
     from agent_eval_schema.diff.diff import Diff as Diff
     from agent_eval_schema.diff.diff import diff_eval_sets as diff_eval_sets
+    from agent_eval_schema.evaluation.comparison import ScoreComparison as ScoreComparison
     from agent_eval_schema.evaluation.custom import CustomMetric as CustomMetric
     from agent_eval_schema.evaluation.judges import PointwiseMetric as PointwiseMetric
     from agent_eval_schema.evaluation.result import EvalResult as EvalResult
     from agent_eval_schema.evaluation.score import score_trajectories as score_trajectories
     from agent_eval_schema.evaluation.task import EvalTask as EvalTask
+    from agent_eval_schema.evaluation.task_metrics import MetricName as MetricName
     from agent_eval_schema.evaluation.trajectories import TrajectorySingleToolUse as TrajectorySingleToolUse
     from agent_eval_schema.formats.json_schema import json_schema as json_schema
+    from agent_eval_schema.formats.opening import EvalSetLike as EvalSetLike
+    from agent_eval_schema.formats.registry import FormatName as FormatName
+    from agent_eval_schema.formats.values_as_text import ValuesAsTextWarning as ValuesAsTextWarning
     from agent_eval_schema.inference_tables.build import EvalSetBuild as EvalSetBuild
     from agent_eval_schema.inference_tables.build import eval_set_from_inference_table as eval_set_from_inference_table
+    from agent_eval_schema.inference_tables.spark import SparkBuild as SparkBuild
     from agent_eval_schema.inference_tables.spark import spark_from_inference_table as spark_from_inference_table
+    from agent_eval_schema.inference_tables.summary import BuildSummary as BuildSummary
+    from agent_eval_schema.integrations.mlflow.datasets import UnreadableRecordWarning as UnreadableRecordWarning
+    from agent_eval_schema.integrations.mlflow.datasets import WrittenDataset as WrittenDataset
     from agent_eval_schema.integrations.mlflow.datasets import from_mlflow_dataset as from_mlflow_dataset
     from agent_eval_schema.integrations.mlflow.datasets import to_mlflow_dataset as to_mlflow_dataset
     from agent_eval_schema.integrations.mlflow.evaluate import evaluate_eval_set as evaluate_eval_set
+    from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult as EvaluationResult
     from agent_eval_schema.integrations.mlflow.metrics import mlflow_metrics as mlflow_metrics
+    from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning as InvalidRowsWarning
     from agent_eval_schema.integrations.mlflow.prepare import prepare_for_evaluate as prepare_for_evaluate
+    from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning as ReducedInputsWarning
+    from agent_eval_schema.integrations.mlflow.supported import SupportedScorers as SupportedScorers
     from agent_eval_schema.integrations.mlflow.supported import supported_scorers as supported_scorers
     from agent_eval_schema.integrations.mlflow.tracking import traces_from_store as traces_from_store
+    from agent_eval_schema.io.source import Source as Source
     from agent_eval_schema.issues import EvalSetError as EvalSetError
+    from agent_eval_schema.issues import EvalSetNotFoundError as EvalSetNotFoundError
     from agent_eval_schema.issues import Issue as Issue
+    from agent_eval_schema.issues import MissingExtraError as MissingExtraError
     from agent_eval_schema.issues import Severity as Severity
-    from agent_eval_schema.validation.report import InvalidEvalSet as InvalidEvalSet
+    from agent_eval_schema.profile.profile import Profile as Profile
+    from agent_eval_schema.profile.profile import profile_eval_set as profile_eval_set
+    from agent_eval_schema.validation.assertion import assert_valid as assert_valid
+    from agent_eval_schema.validation.report import InvalidEvalSetError as InvalidEvalSetError
     from agent_eval_schema.validation.report import Report as Report
     from agent_eval_schema.validation.spark import spark_validate as spark_validate
+else:
+    _HOMES = {
+        "validate_eval_set": "api",
+        "normalize_eval_set": "api",
+        "assert_valid": "validation.assertion",
+        "metric_support": "api",
+        "profile_eval_set": "profile.profile",
+        "eval_set_from_traces": "api",
+        "traces_from_store": "integrations.mlflow.tracking",
+        "eval_set_from_inference_table": "inference_tables.build",
+        "EvalSetBuild": "inference_tables.build",
+        "SparkBuild": "inference_tables.spark",
+        "BuildSummary": "inference_tables.summary",
+        "spark_validate": "validation.spark",
+        "spark_from_inference_table": "inference_tables.spark",
+        "prepare_for_evaluate": "integrations.mlflow.prepare",
+        "write_eval_set": "api",
+        "diff_eval_sets": "diff.diff",
+        "convert_eval_set": "conversion.convert",
+        "supported_scorers": "integrations.mlflow.supported",
+        "SupportedScorers": "integrations.mlflow.supported",
+        "evaluate_eval_set": "integrations.mlflow.evaluate",
+        "EvaluationResult": "integrations.mlflow.evaluation_result",
+        "mlflow_metrics": "integrations.mlflow.metrics",
+        "to_mlflow_dataset": "integrations.mlflow.datasets",
+        "WrittenDataset": "integrations.mlflow.datasets",
+        "from_mlflow_dataset": "integrations.mlflow.datasets",
+        "score_trajectories": "evaluation.score",
+        "EvalTask": "evaluation.task",
+        "EvalResult": "evaluation.result",
+        "ScoreComparison": "evaluation.comparison",
+        "TrajectorySingleToolUse": "evaluation.trajectories",
+        "CustomMetric": "evaluation.custom",
+        "PointwiseMetric": "evaluation.judges",
+        "json_schema": "formats.json_schema",
+        "explain": "api",
+        "Report": "validation.report",
+        "Profile": "profile.profile",
+        "Diff": "diff.diff",
+        "Conversion": "conversion.conversion",
+        "Issue": "issues",
+        "Severity": "issues",
+        "EvalSetError": "issues",
+        "InvalidEvalSetError": "validation.report",
+        "EvalSetNotFoundError": "issues",
+        "MissingExtraError": "issues",
+        "InvalidRowsWarning": "integrations.mlflow.prepare",
+        "ReducedInputsWarning": "integrations.mlflow.reduced_inputs",
+        "UnreadableRecordWarning": "integrations.mlflow.datasets",
+        "UnreadableTraceWarning": "api",
+        "ValuesAsTextWarning": "formats.values_as_text",
+        "Source": "io.source",
+        "EvalSetLike": "formats.opening",
+        "FormatName": "formats.registry",
+        "MetricName": "evaluation.task_metrics",
+        "ces": "ces",
+        "scorers": "scorers",
+    }
+    """In the order of a reader's interest; type checkers do not see it, as any name would be one of `__getattr__`."""
 
-_HOMES = {
-    "validate_eval_set": "api",
-    "normalize_eval_set": "api",
-    "metric_support": "api",
-    "eval_set_from_traces": "api",
-    "traces_from_store": "integrations.mlflow.tracking",
-    "eval_set_from_inference_table": "inference_tables.build",
-    "EvalSetBuild": "inference_tables.build",
-    "spark_validate": "validation.spark",
-    "spark_from_inference_table": "inference_tables.spark",
-    "prepare_for_evaluate": "integrations.mlflow.prepare",
-    "write_eval_set": "api",
-    "diff_eval_sets": "diff.diff",
-    "convert_eval_set": "conversion.convert",
-    "supported_scorers": "integrations.mlflow.supported",
-    "evaluate_eval_set": "integrations.mlflow.evaluate",
-    "mlflow_metrics": "integrations.mlflow.metrics",
-    "to_mlflow_dataset": "integrations.mlflow.datasets",
-    "from_mlflow_dataset": "integrations.mlflow.datasets",
-    "score_trajectories": "evaluation.score",
-    "EvalTask": "evaluation.task",
-    "EvalResult": "evaluation.result",
-    "TrajectorySingleToolUse": "evaluation.trajectories",
-    "CustomMetric": "evaluation.custom",
-    "PointwiseMetric": "evaluation.judges",
-    "json_schema": "formats.json_schema",
-    "explain": "api",
-    "Report": "validation.report",
-    "Diff": "diff.diff",
-    "Conversion": "conversion.convert",
-    "Issue": "issues",
-    "Severity": "issues",
-    "EvalSetError": "issues",
-    "InvalidEvalSet": "validation.report",
-}
-"""In the order of a reader's interest."""
-
-__getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)
+    __getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)

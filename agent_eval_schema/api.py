@@ -9,105 +9,230 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
+from agent_eval_schema.formats.column_names import with_names
 from agent_eval_schema.formats.inference_tables import payload_table
-from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
+from agent_eval_schema.formats.registry import InputFormat
+from agent_eval_schema.formats.values_as_text import TextCounts, ValuesAsTextWarning
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.io.tables import like
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.rules import RULES, words
+from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.support import System, metrics_of
+from agent_eval_schema.rules import words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.choices import path_of, require_bool, require_choice
 from agent_eval_schema.validation.ces_turns import report_on_rows
-from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import InvalidEvalSet, Report
+from agent_eval_schema.validation.chosen_rules import find_rule
+from agent_eval_schema.validation.plan import OnInvalid, Outputs
+from agent_eval_schema.validation.report import InvalidEvalSetError, Report
 from agent_eval_schema.validation.unreadable import UNREADABLE
 from agent_eval_schema.validation.validate import check_source
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 def validate_eval_set(
-    data: Any,
+    data: EvalSetLike,
     *,
-    format: str = "auto",
+    format: InputFormat = "auto",
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
-    values: bool = True,
+    columns: Mapping[str, str] | None = None,
+    show_values: bool = True,
 ) -> Report:
-    """Check every row of an evaluation set; say what is wrong, where, how to mend it, and what can be measured.
+    """Validate every row of an evaluation dataset.
 
     Parameters
     ----------
-    data
-        A pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of a JSONL, JSON, CSV or Parquet
-        file or of a Delta folder (`"folder@v12"`: its version 12), a Spark DataFrame. It is not changed.
-    format
-        The form that the data has: `"ces-csv"`, `"ces-evaluation"`, `"traces"`, `"search_traces"`, `"adk"`,
-        `"adk-legacy"`, `"langsmith"`, `"ragas"`, `"deepeval"`, `"openai"`, `"vertex"`, `"mlflow"` or `"databricks"`;
-        `"auto"` looks at the columns.
-    outputs
-        `"provided"`: response or trace is required on every row. `"generated"`: the app will be run on the requests.
-        `"auto"`: provided if any row has a response or a trace.
-    select, ignore
-        Codes (`"AE206"`), prefixes (`"AE2"`) or names of the rules to apply, or not to.
-    values
-        Without, nothing that stands in a cell is said in any message, hint or path, nor are request ids: for private
-        data. The names of columns and the numbers of rows are told; `report.rows`, `valid` and `invalid` are the data.
+    data : EvalSetLike
+        A pandas DataFrame; an object with `__arrow_c_stream__` (Arrow, Polars, DuckDB); a list of dicts; a Hugging Face
+        Dataset; an MLflow EvaluationDataset; the path or URL of a JSON Lines, JSON, CSV or Parquet file; a Delta folder
+        (`"folder@v12"` is its version 12); `"-"` for standard input; the name of a Unity Catalog table; or a Spark
+        DataFrame. The data is not changed.
+    format : FormatName or "auto", default "auto"
+        The format of the data: `"databricks"`, `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
+        `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-csv"`, `"ces-evaluation"`, `"traces"` or `"search_traces"`.
+        `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data. `"provided"`: every row must have a response or a trace.
+        `"generated"`: the agent will be called with the requests. `"auto"`: `"provided"` if any row has a response or a
+        trace.
+    select : iterable of str, default ()
+        Rules to apply: codes (`"AE206"`), prefixes of codes (`"AE2"`) or names (`"message-role"`). Empty means all
+        rules.
+    ignore : iterable of str, default ()
+        Rules to disable, in the same notation.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, such as `{"question": "request"}`. A path leads into objects:
+        `{"item.ticket_text": "request"}`. None uses the names of the data.
+    show_values : bool, default True
+        If False, omit cell values and request IDs from messages, hints and paths. Column names and row numbers are
+        still reported; `report.rows`, `report.valid` and `report.invalid` contain the data.
 
     Returns
     -------
     Report
-        The verdict; it never raises for what a row holds.
+        The issues, the normalized rows, and the metrics that each row supports. Invalid data never raises.
 
     Raises
     ------
+    EvalSetNotFoundError
+        The file does not exist.
     EvalSetError
-        The check could not run: no such file, not a table, an unknown option.
+        The data cannot be read as a table, or an option is not one of the allowed values.
+
+    See Also
+    --------
+    normalize_eval_set : Return the normalized rows.
+    metric_support : Return the metrics that each row supports.
+    explain : Return the documentation of a rule.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import validate_eval_set
+    >>> report = validate_eval_set([
+    ...     {"request_id": "q1", "request": "What is Delta Lake?", "response": "A table format."},
+    ...     {"request_id": "q2", "request": {"messages": [{"role": "usr", "content": "Hi"}]}, "response": "Hello!"},
+    ... ])
+    >>> report
+    <Report: 1 of 2 rows valid, 1 errors, 0 warnings>
+    >>> report.issues[["row", "path", "code", "name"]]
+       row                      path   code          name
+    0    1  request.messages[0].role  AE206  message-role
+
+    Files take the same options:
+
+    >>> validate_eval_set("sample_data/broken.jsonl", select=["message-role"]).counts
+    {'AE206': 1}
     """
-    return check_source(
-        open_source(data),
+    from agent_eval_schema.fix.preview import with_preview
+
+    require_bool("show_values", show_values)
+    source = open_source(data)
+    source = source if columns is None else with_names(source, columns)
+    report = check_source(
+        source,
         format=format,
         outputs=outputs,
         select=words(select),
         ignore=words(ignore),
-        values=values,
+        values=show_values,
         screen=notebook(),
     )
+    return with_preview(report, source)
 
 
+@overload
 def normalize_eval_set(
-    data: Any,
+    data: pd.DataFrame | Mapping[str, Any] | str | os.PathLike[str] | SparkFrame,
     *,
-    format: str = "auto",
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    on_invalid: OnInvalid = ...,
+    fix: bool = ...,
+) -> pd.DataFrame: ...
+@overload
+def normalize_eval_set(
+    data: Sequence[Mapping[str, Any]],
+    *,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    on_invalid: OnInvalid = ...,
+    fix: bool = ...,
+) -> list[dict[str, Any]]: ...
+@overload
+def normalize_eval_set(
+    data: ArrowStream | ArrowArray,
+    *,
+    format: InputFormat = ...,
+    outputs: Outputs = ...,
+    on_invalid: OnInvalid = ...,
+    fix: bool = ...,
+) -> Any: ...
+def normalize_eval_set(
+    data: EvalSetLike,
+    *,
+    format: InputFormat = "auto",
     outputs: Outputs = "auto",
-    on_invalid: Literal["raise", "keep", "drop"] = "raise",
+    on_invalid: OnInvalid = "raise",
     fix: bool = False,
 ) -> Any:
-    """The canonical rows of an evaluation set, in the same kind of container (a frame for a path).
+    """Return the canonical rows of an evaluation dataset.
 
-    Requests become `{"messages": [...]}`, what a trace says fills absent cells, unknown columns are carried along.
-    Invalid rows raise InvalidEvalSet (its `report` says why), are kept with what could be read, or dropped; say
-    `"drop"` only if you look at the report as well. A cell that could not be read is None where rows are kept: its
-    column has one type. What it holds stands in a column `unreadable`, as JSON text by column: `{"request": {"q":
-    "Hi"}}`, or, of a line that is no row, the line's text. Without such cells there is no such column.
+    A request becomes `{"messages": [...]}`, values from the trace fill empty cells, and unknown columns are passed
+    through. `json_schema("canonical")` is the schema of a row.
 
-    `fix` applies the safe fixes first: another spelling of a key, role or column, a single document for a list, JSON
-    text for an object. What cannot be fixed safely stays as it is; `data` is never changed.
+    Parameters
+    ----------
+    data : EvalSetLike
+        Any input of `validate_eval_set`. The data is not changed.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data, as in `validate_eval_set`.
+    on_invalid : {"raise", "drop", "keep"}, default "raise"
+        What to do with invalid rows. `"raise"` raises InvalidEvalSetError. `"drop"` excludes them. `"keep"` keeps them:
+        a cell that cannot be read is None, and a column `unreadable` holds the original cells of the row as the JSON
+        text of an object (of a line that is not a row: the text of the line).
+    fix : bool, default False
+        If True, apply the safe fixes first: misspelled keys, roles and columns, a single document in place of a list,
+        JSON text in place of an object. A value without exactly one valid interpretation is not changed.
+
+    Returns
+    -------
+    pandas.DataFrame, list of dict, pyarrow.Table, pyarrow.RecordBatch or pyarrow.RecordBatchReader
+        The same kind of container as the data (also of Polars, DuckDB and Hugging Face); a DataFrame for a path. A
+        DataFrame has the index of the data (a RangeIndex for other data), the canonical columns and the columns that
+        were passed through. Cells of dtype object hold str, list or dict, or None where the value is absent; token
+        counts are Int64, `latency_seconds` is float64, `failure` is boolean.
+
+    Raises
+    ------
+    InvalidEvalSetError
+        There are invalid rows and `on_invalid="raise"`. Its `report` lists the issues.
+    EvalSetError
+        The data cannot be read as a table, or an option is not one of the allowed values.
+
+    See Also
+    --------
+    validate_eval_set : Report the issues of each row.
+    prepare_for_evaluate : Return the rows in the form that an evaluator reads.
+    write_eval_set : Write rows to a file.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from agent_eval_schema import normalize_eval_set
+    >>> data = pd.DataFrame({"request": ["What is Delta Lake?"], "response": ["A table format."], "team": ["docs"]})
+    >>> rows = normalize_eval_set(data)
+    >>> rows["request"][0]
+    {'messages': [{'role': 'user', 'content': 'What is Delta Lake?'}]}
+    >>> rows[["response", "team"]]
+              response  team
+    0  A table format.  docs
+
+    A misspelled role has one valid interpretation, so it can be fixed:
+
+    >>> chat = [{"request": {"messages": [{"role": "usr", "content": "Hi"}]}, "response": "Hello!"}]
+    >>> normalize_eval_set(chat, fix=True)[0]["request"]
+    {'messages': [{'role': 'user', 'content': 'Hi'}]}
     """
-    if on_invalid not in ("raise", "keep", "drop"):
-        raise EvalSetError(f"on_invalid must be raise, keep or drop, got {on_invalid!r}")
+    require_choice("on_invalid", on_invalid, get_args(OnInvalid))
+    require_bool("fix", fix)
     source = open_source(data)
     if fix:
         from agent_eval_schema.fix.fix import fix_source
@@ -115,25 +240,23 @@ def normalize_eval_set(
         source = fix_source(source, format=format, outputs=outputs).source
     report = check_source(source, format=format, outputs=outputs)
     if on_invalid == "raise" and not report.ok:
-        raise InvalidEvalSet(report)
+        raise InvalidEvalSetError(report)
     unread = report.unreadable() if on_invalid == "keep" else {}
     return _same_kind(report, data, report.valid_mask if on_invalid == "drop" else None, unread)
 
 
 def _same_kind(report: Report, data: Any, mask: np.ndarray[Any, Any] | None, unread: dict[int, str]) -> Any:
+    import pandas as pd
+
     beside = [unread.get(row) for row in range(report.row_count)] if unread else []
-    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+    if (back := like(data)) is not None:
         table = report.to_arrow()
         table = table if mask is None else table.filter(pa.array(mask))
         table = table.append_column(free(UNREADABLE, table.column_names), pa.array(beside)) if beside else table
-        if isinstance(data, pa.RecordBatchReader):
-            return table.to_reader()
-        return one_batch(table) if isinstance(data, pa.RecordBatch) else table
+        return back(table)
     frame = report.rows
     if beside:
-        frame[free(UNREADABLE, frame.columns)] = pd.Series(beside, dtype="object")
-    if isinstance(data, pd.DataFrame):
-        frame.index = data.index
+        frame[free(UNREADABLE, frame.columns)] = pd.Series(beside, frame.index, dtype="object")
     frame = frame if mask is None else frame[mask]
     return _as_dicts(frame) if isinstance(data, list | tuple) else frame
 
@@ -145,67 +268,164 @@ def _as_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def metric_support(
-    data: Any, *, system: str = "databricks", format: str = "auto", outputs: Outputs = "auto"
+    data: EvalSetLike, *, system: System = "auto", format: InputFormat = "auto", outputs: Outputs = "auto"
 ) -> pd.DataFrame:
-    """Which metric each row can support: a bool frame with one line a row and one column a metric.
+    """Return the metrics that each row of an evaluation dataset supports.
 
-    `system` is `"databricks"`, `"mlflow"`, `"vertex"`, `"ces"` or `"all"`. `data`, `format` and `outputs` are as in
-    `validate_eval_set`. An invalid row supports nothing. Of files of CES the lines are the rows that
-    `convert_eval_set(data, target="databricks")` makes, one a turn.
+    Parameters
+    ----------
+    data : EvalSetLike
+        Any input of `validate_eval_set`.
+    system : {"auto", "databricks", "mlflow", "vertex", "ces", "all"}, default "auto"
+        The system whose metrics are the columns. `"auto"` is the system of the data's format.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data, as in `validate_eval_set`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per row of the data and one column per metric, dtype bool. The index is that of the data if it is a
+        DataFrame, otherwise a RangeIndex. An invalid row supports no metric. For files of Google Customer Engagement
+        Suite there is one row per turn.
+
+    Raises
+    ------
+    EvalSetError
+        The data cannot be read as a table, or an option is not one of the allowed values.
+
+    See Also
+    --------
+    Report.metrics : Count the supported rows per metric.
+    Report.why : Explain the support of one row.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import metric_support
+    >>> support = metric_support([
+    ...     {"request": "What is Delta Lake?", "response": "A table format.", "expected_response": "A format."},
+    ...     {"request": "Who made it?", "response": "Databricks."},
+    ... ])
+    >>> support["response/llm_judged/correctness/rating"].tolist()
+    [True, False]
     """
-    wanted = [m.name for m in metrics_of(system)]
+    require_choice("system", system, (*SYSTEMS, "all", "auto"))
     report = validate_eval_set(data, format=format, outputs=outputs)
+    wanted = [m.name for m in metrics_of(report.system if system == "auto" else system)]
     return report_on_rows(report, outputs).metric_support[wanted]
 
 
 def explain(code: str) -> str:
-    """What a code means, why it matters, how to mend it, with an example.
+    """Return the documentation of a rule.
 
-    `code` is a code (`"AE206"`) or a name (`"message-role"`). Raises EvalSetError if there is no such rule.
+    Parameters
+    ----------
+    code : str
+        The code of the rule (`"AE206"`) or its name (`"message-role"`).
+
+    Returns
+    -------
+    str
+        What the rule requires, why, how to fix an issue, and an example.
+
+    Raises
+    ------
+    EvalSetError
+        There is no such rule.
+
+    See Also
+    --------
+    validate_eval_set : Report the issues of each row.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import explain
+    >>> print(explain("AE206"))
+    AE206 message-role (error)
+    ...
     """
-    rule = next((r for r in RULES.values() if code.upper() == r.code or code == r.name), None)
-    if rule is None:
-        raise EvalSetError(f"no rule {code!r}: `agent-eval-schema rules` lists them all")
     from agent_eval_schema.fix.catalog import FIXABLE
     from agent_eval_schema.render.rule import rule_text
 
+    rule = find_rule(code)
     return rule_text(rule, FIXABLE.get(rule.code, ()))
 
 
 UNREADABLE_TRACES = (MALFORMED_TRACE.code, NOT_A_TRACE.code)
 
 
-class UnreadableTrace(UserWarning):
-    """Some traces could not be read; their rows hold the trace and nothing else."""
+class UnreadableTraceWarning(UserWarning):
+    """Some traces could not be read; their rows contain the trace only.
+
+    See Also
+    --------
+    eval_set_from_traces : The function that emits the warning.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import UnreadableTraceWarning, eval_set_from_traces
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     rows = eval_set_from_traces(['{"info": {'])
+    >>> [w.category is UnreadableTraceWarning for w in caught]
+    [True]
+    """
 
 
 def eval_set_from_traces(traces: Any) -> pd.DataFrame:
-    """The canonical rows of MLflow traces: request, response, retrieved_context, trajectory, tokens, expectations …
+    """Return the canonical rows of MLflow traces.
+
+    Request, response, retrieved context, trajectory, token counts, latency and expectations are derived from each
+    trace.
 
     Parameters
     ----------
-    traces
-        A list of `mlflow.entities.Trace`, of dicts or of JSON texts; one of these alone; a frame of
-        `mlflow.search_traces()` or any frame with a `trace` column; the path of a file of either; or what
-        `traces_from_store("my experiment", filter_string=...)` fetched from a tracking store.
+    traces : list, pandas.DataFrame, str, os.PathLike, mlflow.entities.Trace or Source
+        A list of `mlflow.entities.Trace`, of dicts or of JSON strings; one trace; a DataFrame of
+        `mlflow.search_traces()` or with a column `trace`; the path of a file of traces; or the result of
+        `traces_from_store`.
 
     Returns
     -------
     pandas.DataFrame
-        One row a trace, in order, with the canonical columns (DERIVATIONS in traces/derive.py says what comes from
-        where). A trace that cannot be read gives a row that holds only the trace, and an UnreadableTrace warning.
+        One row per trace, in input order, with the canonical columns. The index is that of the input if it is a
+        DataFrame, otherwise a RangeIndex. The columns have the dtypes that `normalize_eval_set` returns.
 
     Raises
     ------
     EvalSetError
-        There are no traces in it: no `trace` column, no such file.
+        The input contains no traces: no column `trace`, or no such file.
+
+    Warns
+    -----
+    UnreadableTraceWarning
+        A trace cannot be read. Its row contains the trace only.
+
+    See Also
+    --------
+    traces_from_store : Read traces from an MLflow tracking store.
+    eval_set_from_inference_table : Build an evaluation dataset from a request log.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import eval_set_from_traces
+    >>> rows = eval_set_from_traces("sample_data/search_traces.jsonl")
+    >>> rows[["total_token_count", "latency_seconds"]].head(3)
+       total_token_count  latency_seconds
+    0                491            0.836
+    1               <NA>            0.232
+    2                392            0.506
+    >>> rows["predicted_trajectory"][0][0]["tool_name"]
+    'get_leave_balance'
     """
     report = validate_traces(traces, screen=notebook())
     failed = {i.row: i for i in report.iter_issues() if i.code in UNREADABLE_TRACES and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
         message = f"{len(failed)} of {report.row_count} traces could not be read; row {row}: {issue.message}"
-        warnings.warn(message, UnreadableTrace, stacklevel=2)
+        warnings.warn(message, UnreadableTraceWarning, stacklevel=2)
     return report.rows[list(COLUMNS)]
 
 
@@ -213,7 +433,7 @@ def validate_traces(traces: Any, *, values: bool = True, screen: ProgressDisplay
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
     source = _open_traces(traces)
     report = check_source(source, outputs="provided", values=values, screen=screen)
-    has_no_traces = report.format == "databricks" or not find_format(report.format).is_rows
+    has_no_traces = report.format == "databricks" or not report.has_metrics
     if report.row_count and "trace" not in report.source_schema.names and has_no_traces:
         raise EvalSetError(
             f"no traces found: expected a `trace` column, or one trace (info, data) a row{_advice(report)}"
@@ -227,6 +447,8 @@ def _advice(report: Report) -> str:
 
 
 def _open_traces(traces: Any) -> Source:
+    import pandas as pd
+
     if isinstance(traces, pd.DataFrame | os.PathLike):
         return open_source(traces)
     if isinstance(traces, pd.Series | np.ndarray):
@@ -237,44 +459,69 @@ def _open_traces(traces: Any) -> Source:
         return open_source([{"trace": traces}])
     if isinstance(traces, list | tuple):
         return open_source([t if _is_row(t) else {"trace": t} for t in traces])
-    return open_source(traces)
+    return open_source(traces, "traces")
 
 
 def _is_row(item: Any) -> bool:
     return isinstance(item, Mapping) and "trace" in item and "info" not in item
 
 
-def write_eval_set(data: Any, path: str | os.PathLike[str]) -> int:
-    """Write rows into a file: `.parquet`, `.jsonl`, `.json`, `.csv`, or a new Delta folder `….delta`.
+def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
+    """Write the rows of an evaluation dataset to a file.
+
+    The file is written completely or not at all.
 
     Parameters
     ----------
-    data
-        A pandas frame, an Arrow table or a list of dicts, such as what `prepare_for_evaluate` and
-        `normalize_eval_set` give. In Parquet and CSV a column of Python objects (every column of a list) that holds
-        anything but text is JSON text. The index of a frame is not written: `frame.reset_index()` makes a column of it.
-    path
-        Where to. The file is there whole, or not at all.
+    data : EvalSetLike
+        A pandas DataFrame, an Arrow table or a list of dicts, such as the result of `normalize_eval_set` or
+        `prepare_for_evaluate`. The index of a DataFrame is not written; `frame.reset_index()` makes a column of it.
+    path : str or os.PathLike
+        The path of the file. The file extension selects the kind: `.parquet`, `.jsonl`, `.json`, `.csv`, or `.delta`
+        for a new Delta folder. In Parquet and CSV, columns that hold lists or objects are written as JSON text.
 
     Returns
     -------
     int
-        How many rows were written. What takes an evaluation set takes the file: `prepare_for_evaluate(path)` makes of a
-        written frame the same cells again.
+        The number of rows that were written.
 
     Raises
     ------
     EvalSetError
-        The kind of file is not known, it cannot be written, two columns have one name, or a cell is no data.
+        The file extension is not supported, the file cannot be written, two columns have the same name, or a cell
+        cannot be written as data.
+
+    Warns
+    -----
+    ValuesAsTextWarning
+        Values that are not text are read back as text from a file of this kind.
+
+    See Also
+    --------
+    Report.write : Stream the normalized rows of a large file.
+    normalize_eval_set : Return the canonical rows.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import validate_eval_set, write_eval_set
+    >>> write_eval_set([{"request": "What is Delta Lake?", "response": "A table format."}], "rows.parquet")
+    1
+    >>> validate_eval_set("rows.parquet").ok
+    True
     """
-    out = os.fspath(path)
+    out = path_of(path)
     require_writable(out)
     source = open_source(data)
     if source.remote is not None:
-        raise EvalSetError("a Spark DataFrame is not here: write it with its own df.write")
+        raise EvalSetError("write_eval_set does not accept Spark DataFrames; use df.write")
     if source.repeated_columns:
         raise EvalSetError(f"two columns are called {source.repeated_columns[0]!r}: only one could be written")
-    return write_batches(out, _whole(source), schema_of(source.kind, source.batches()))
+    schema = schema_of(source)
+    counts = TextCounts(schema, out)
+    written = write_batches(out, counts.of(_whole(source)), schema, source.state)
+    if counts:
+        warnings.warn(counts.message, ValuesAsTextWarning, stacklevel=2)
+    return written
 
 
 def _whole(source: Source) -> Iterator[pa.RecordBatch]:

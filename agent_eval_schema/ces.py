@@ -1,16 +1,16 @@
 """Google Customer Engagement Suite (CX Agent Studio): golden CSV and Evaluation JSON.
 
-    from agent_eval_schema import ces
+The names are loaded on first use, as those of the package. `update_evaluation` requires the extra `ces`, and a token.
 
-    file = ces.read_golden_csv("golden.csv")             file.evaluations, file.groups, file.issues
-    losses = ces.write_golden_csv(file.evaluations, "copy.csv", groups=file.groups)
-    evaluation = ces.read_evaluation("evaluation.json")  a dict that remembers its text
-    issues = ces.validate_evaluation(evaluation)
-    text = ces.write_evaluation(evaluation)
-    request = ces.update_request(new, old=stored)        what differs, as a call of the MCP tool update_evaluation
-    stored = ces.update_evaluation(request)              needs the extra `ces`, and a token
-
-The names are loaded on first use, as those of the package.
+Examples
+--------
+>>> from agent_eval_schema import ces
+>>> file = ces.read_golden_csv("sample_data/golden.csv")
+>>> ces.write_golden_csv(file.evaluations, "copy.csv", groups=file.groups)
+[]
+>>> evaluation = ces.read_evaluation('{"displayName": "Refund"}')
+>>> issues = ces.validate_evaluation(evaluation)
+>>> text = ces.write_evaluation(evaluation)
 """
 
 from typing import TYPE_CHECKING
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
     from agent_eval_schema.formats.ces.update import import_request as import_request
     from agent_eval_schema.formats.ces.update import update_request as update_request
     from agent_eval_schema.integrations.ces.client import update_evaluation as update_evaluation
+else:
+    _HOMES = {
+        "read_golden_csv": "formats.ces.golden_file",
+        "write_golden_csv": "formats.ces.golden_writer",
+        "golden_csv_text": "formats.ces.golden_writer",
+        "golden_template": "formats.ces.golden_template",
+        "read_evaluation": "formats.ces.evaluation",
+        "read_evaluations": "formats.ces.evaluation",
+        "write_evaluation": "formats.ces.evaluation",
+        "write_evaluations": "formats.ces.evaluation",
+        "validate_evaluation": "formats.ces.evaluation",
+        "update_request": "formats.ces.update",
+        "update_evaluation": "integrations.ces.client",
+        "import_request": "formats.ces.update",
+        "Evaluation": "formats.ces.evaluation",
+        "GoldenFile": "formats.ces.golden_file",
+    }
+    """In the order of a reader's interest."""
 
-_HOMES = {
-    "read_golden_csv": "formats.ces.golden_file",
-    "write_golden_csv": "formats.ces.golden_writer",
-    "golden_csv_text": "formats.ces.golden_writer",
-    "golden_template": "formats.ces.golden_template",
-    "read_evaluation": "formats.ces.evaluation",
-    "read_evaluations": "formats.ces.evaluation",
-    "write_evaluation": "formats.ces.evaluation",
-    "write_evaluations": "formats.ces.evaluation",
-    "validate_evaluation": "formats.ces.evaluation",
-    "update_request": "formats.ces.update",
-    "update_evaluation": "integrations.ces.client",
-    "import_request": "formats.ces.update",
-    "Evaluation": "formats.ces.evaluation",
-    "GoldenFile": "formats.ces.golden_file",
-}
-"""In the order of a reader's interest."""
-
-__getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)
+    __getattr__, __dir__, __all__ = load_on_use(__name__, _HOMES)

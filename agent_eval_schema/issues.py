@@ -1,4 +1,4 @@
-"""What is wrong with a cell: severities, rules, issues, and the log that a batch of rows writes them to."""
+"""Issues: severities, rules, findings, and the log that a batch of rows writes them to."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ from typing import Any
 from msgspec import Struct
 
 
-class Severity(str, Enum):
-    """error: the platform refuses the row or would score something that was not meant. warning: accepted, but a
-    field is ignored or a metric weakened. info: derived, guessed, repaired or carried along."""
+class Severity(str, Enum):  # numpydoc ignore=PR01
+    """The severity of an issue.
+
+    `ERROR`: the platform rejects the row or would score something that was not intended. `WARNING`: the row is
+    accepted, but a field is ignored or a metric is weakened. `INFO`: a value was derived, detected, fixed or passed
+    through. A severity is also a str.
+
+    See Also
+    --------
+    Report.count : Count the issues of a severity.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import Severity
+    >>> Severity.ERROR == "error"
+    True
+    >>> [str(severity) for severity in Severity]
+    ['error', 'warning', 'info']
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,28 +36,99 @@ class Severity(str, Enum):
         return self.value
 
 
-class EvalSetError(Exception):
-    """The check could not run: no such file, not a table, an unknown option. Never raised for what a row holds."""
+FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
+"""The severities that fail a run, by the lowest of them."""
+
+
+class EvalSetError(ValueError):
+    """An operation cannot run: the data cannot be read or an option is not valid.
+
+    It is never raised for the content of a row.
+
+    See Also
+    --------
+    InvalidEvalSetError : Validation found errors and the caller requested an exception.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalSetError, explain
+    >>> try:
+    ...     explain("AE000")
+    ... except EvalSetError as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """
+
+
+class EvalSetNotFoundError(EvalSetError, FileNotFoundError):
+    """A file does not exist.
+
+    See Also
+    --------
+    EvalSetError : The base class of all errors of this package.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import validate_eval_set
+    >>> try:
+    ...     validate_eval_set("missing.jsonl")
+    ... except FileNotFoundError as error:
+    ...     print(type(error).__name__)
+    EvalSetNotFoundError
+    """
+
+
+def cannot_read(path: object, error: OSError) -> EvalSetError:
+    """What to raise for a file that cannot be read."""
+    kind = EvalSetNotFoundError if isinstance(error, FileNotFoundError) else EvalSetError
+    return kind(f"{path}: cannot be read: {error.strerror}")
+
+
+class MissingExtraError(EvalSetError, ImportError):
+    """A package that an optional feature requires is missing or too old.
+
+    The message contains the command that installs it.
+
+    See Also
+    --------
+    EvalSetError : The base class of all errors of this package.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalSetError, MissingExtraError
+    >>> issubclass(MissingExtraError, ImportError) and issubclass(MissingExtraError, EvalSetError)
+    True
+    """
 
 
 class Rule(Struct, frozen=True):
-    """One thing that can be wrong, with the words that explain it.
+    """One kind of issue and its documentation: what is wrong, why it matters, what to do, and the page of the vendor.
 
     `bad` and `good` are examples: lists of rows as an engineer would write them. The tests check that the bad rows
-    raise exactly this code and the good ones do not, so the documentation cannot drift from the behaviour.
+    raise exactly this code and the good ones do not, so the documentation cannot drift from the behavior. A rule that
+    rows cannot show states the reason in `no_example`. A rule about this package itself has no `url`.
     """
 
     code: str
     name: str
     severity: Severity
+    summary: str
+    why: str
     hint: str
-    doc: str
+    url: str = ""
     bad: tuple[dict[str, Any], ...] = ()
     good: tuple[dict[str, Any], ...] = ()
+    no_example: str = ""
+
+    def issue(
+        self, row: int | None, request_id: str | None, column: str | None, path: str | None, message: str, hint: str
+    ) -> Issue:
+        """An issue of this rule: of a row, or of the dataset as a whole."""
+        return Issue(row, request_id, column, path, self.code, self.name, self.severity, message, hint, self.url)
 
 
 class Finding(Struct, frozen=True):
-    """One thing that is wrong: the rule that it breaks, what is the matter, and where. A log adds the row.
+    """One problem: its rule, its message, and its place. A log adds the row.
 
     Without a `column` it concerns the whole row; without a `hint` that of the rule holds.
     """
@@ -52,9 +139,50 @@ class Finding(Struct, frozen=True):
     path: str | None = None
     hint: str = ""
 
+    def issue(self, row: int | None = None, request_id: str | None = None) -> Issue:
+        """The finding as an issue of a row, or of the dataset as a whole."""
+        path, hint = self.path or self.column, self.hint or self.rule.hint
+        return self.rule.issue(row, request_id, self.column, path, self.message, hint)
 
-class Issue(Struct, frozen=True):
-    """One finding. `row` is the 0-based position in the input, or None when it concerns the whole data set."""
+
+class Issue(Struct, frozen=True):  # numpydoc ignore=PR01
+    """One issue of a row, or of the data as a whole.
+
+    Attributes
+    ----------
+    row : int or None
+        The 0-based position of the row in the data; None for the data as a whole.
+    request_id : str or None
+        The ID of the row; None if the row has none.
+    column : str or None
+        The column; None if the issue concerns the whole row.
+    path : str or None
+        The location in the cell, such as `request.messages[0].role`; None if the issue concerns the whole row.
+    code : str
+        The code of the rule, such as `"AE206"`.
+    name : str
+        The name of the rule, such as `"message-role"`.
+    severity : Severity
+        The severity of the rule.
+    message : str
+        The expected and the actual value.
+    hint : str
+        How to fix the issue.
+    url : str
+        The page of the vendor that documents the requirement; empty for a rule about this package itself.
+
+    See Also
+    --------
+    Report.issues : All issues as a DataFrame.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import validate_eval_set
+    >>> report = validate_eval_set([{"request_id": "q1", "request": " ", "response": "Hello!"}])
+    >>> issue = next(report.iter_issues())
+    >>> issue.row, issue.request_id, issue.path, str(issue.severity)
+    (0, 'q1', 'request', 'error')
+    """
 
     row: int | None
     request_id: str | None
@@ -65,3 +193,4 @@ class Issue(Struct, frozen=True):
     severity: Severity
     message: str
     hint: str
+    url: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ class ContentPart(Struct):
 
 
 class FunctionCall(Struct):
-    """The function that an assistant message asks to be called; `arguments` is JSON text (an object is accepted)."""
+    """The function that an assistant message calls; `arguments` is JSON text (an object is accepted)."""
 
     name: NonBlank
     arguments: str | dict[str, Any] | None = None
@@ -54,11 +55,17 @@ class RequestObject(Struct):
     history: list[Message] | None = None
 
 
+OTHER_KEYS = "other_keys"
+"""The field of a document or call that holds its unknown keys in Arrow, as the JSON text of an object. In Python and
+JSON they are among its own keys, where the source has them."""
+
+
 class Document(Struct, forbid_unknown_fields=True, gc=False):
     """One retrieved chunk: `doc_uri` identifies the parent document, `content` is its text in any format."""
 
     doc_uri: NonBlank
     content: str | None = None
+    other_keys: str | None = None
 
 
 class ToolCall(Struct, forbid_unknown_fields=True, gc=False):
@@ -66,6 +73,7 @@ class ToolCall(Struct, forbid_unknown_fields=True, gc=False):
 
     tool_name: NonBlank
     tool_input: dict[str, Any] | None = None
+    other_keys: str | None = None
 
 
 Contexts = list[Document]
@@ -78,13 +86,18 @@ ChatRequest = dict[Literal["messages"], list[Message]]
 NamedGuidelines = dict[str, list[NonBlank]]
 RetrievedContext = list[dict[Literal["doc_uri", "content"], str | None]]
 JsonObject = dict[str, Any]
+JsonValue = Annotated[Any, Meta(description="any JSON value")]
 Tags = dict[str, str]
 
 
 # This is where a canonical column is declared: every table of columns follows from the names and types here. (It is no
 # part of the docstring, which JSON Schema shows.)
 class EvalRow(Struct, kw_only=True):
-    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value."""
+    """A canonical row as JSON: what `normalize_eval_set` gives. Absent is null; an empty list is a value.
+
+    `inputs`, `outputs` and `expectations` hold the source's own values where request, response and the expected_*
+    columns, which metrics read, contain less; else they are null.
+    """
 
     request_id: str | None = None
     request: ChatRequest
@@ -106,15 +119,19 @@ class EvalRow(Struct, kw_only=True):
     session_id: str | None = None
     custom_expected: JsonObject | None = None
     tags: Tags | None = None
+    inputs: JsonValue | None = None
+    outputs: JsonValue | None = None
+    expectations: JsonValue | None = None
 
 
-DOCUMENT = pa.struct([("doc_uri", pa.string()), ("content", pa.string())])
-TOOL_CALL = pa.struct([("tool_name", pa.string()), ("tool_input", pa.string())])
+DOCUMENT = pa.struct([("doc_uri", pa.string()), ("content", pa.string()), (OTHER_KEYS, pa.string())])
+TOOL_CALL = pa.struct([("tool_name", pa.string()), ("tool_input", pa.string()), (OTHER_KEYS, pa.string())])
 
 _ARROW_TYPES = (
     (str, pa.string()),
     (ChatRequest, pa.string()),
     (JsonObject, pa.string()),
+    (JsonValue, pa.string()),
     (Facts, pa.list_(pa.string())),
     (NamedGuidelines, pa.map_(pa.string(), pa.list_(pa.string()))),
     (Contexts, pa.list_(DOCUMENT)),
@@ -142,10 +159,55 @@ COLUMN_TYPES: dict[str, Any] = {
 
 COLUMNS: tuple[str, ...] = tuple(COLUMN_TYPES)
 
+COLUMN_DESCRIPTIONS: dict[str, str] = {
+    "request_id": "The unique ID of the row.",
+    "request": 'The chat up to the question: `{"messages": [...]}` after the OpenAI chat schema.',
+    "response": "The answer of the agent.",
+    "expected_response": "The ground truth as a string: the minimal facts of a correct answer.",
+    "expected_facts": "The ground truth as a list of facts, instead of `expected_response`.",
+    "guidelines": "Named lists of guidelines that the answer must follow.",
+    "expected_retrieved_context": 'The documents that the agent must retrieve: a list of `{"doc_uri", "content"}`.',
+    "retrieved_context": 'The documents that the agent retrieved: a list of `{"doc_uri", "content"}`.',
+    "trace": "The MLflow trace of the call, as a JSON string.",
+    "predicted_trajectory": 'The tool calls of the agent, in order: a list of `{"tool_name", "tool_input"}`.',
+    "reference_trajectory": 'The expected tool calls, in order: a list of `{"tool_name", "tool_input"}`.',
+    "input_token_count": "The number of tokens that the models read.",
+    "output_token_count": "The number of tokens that the models generated.",
+    "total_token_count": "The number of tokens that the models read and generated.",
+    "latency_seconds": "The duration of the call in seconds.",
+    "failure": "Whether the call failed.",
+    "error": "The error message of a failed call.",
+    "session_id": "The ID of the conversation that the row belongs to.",
+    "custom_expected": "Ground truth for custom metrics: an object with any keys.",
+    "tags": "Labels of the row: an object whose values are strings.",
+    "inputs": "The request as the source contains it, where `request` contains less; else null.",
+    "outputs": "The response as the source contains it, where `response` contains less; else null.",
+    "expectations": "The ground truth as the source contains it, where the expected columns contain less; else null.",
+}
+"""What each column contains."""
+
+CANONICAL = {b"agent_eval_schema": b'{"rows": "canonical", "version": 1}'}
+"""The metadata of an Arrow or Parquet schema whose rows are canonical."""
+
 ROW_SCHEMA = pa.schema(
-    [(name, arrow) for name in COLUMNS for kind, arrow in _ARROW_TYPES if kind is COLUMN_TYPES[name]]
+    [(name, arrow) for name in COLUMNS for kind, arrow in _ARROW_TYPES if kind is COLUMN_TYPES[name]],
+    metadata=CANONICAL,
 )
-"""The normalised columns in Arrow and Parquet."""
+"""The normalized columns in Arrow and Parquet."""
+
+_OURS = frozenset(
+    {
+        *("request", "response", "trace", "expected_retrieved_context", "custom_expected", "latency_seconds"),
+        *("predicted_trajectory", "reference_trajectory", "failure", "error"),
+    }
+)
+
+
+def are_canonical(names: Collection[str], metadata: Mapping[bytes, bytes] | None = None) -> bool:
+    """Whether rows with these columns were normalized before, whatever their other columns are: if the schema is marked
+    so and there still is a request or a trace, or if they have columns that no other rows have all of."""
+    said = CANONICAL.items() <= (metadata or {}).items()
+    return _OURS.issubset(names) or (said and not {"request", "trace"}.isdisjoint(names))
 
 
 def columns_of(*kinds: Any) -> tuple[str, ...]:

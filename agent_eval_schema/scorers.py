@@ -1,10 +1,14 @@
-"""Deterministic metrics as MLflow scorers: document recall and precision, trajectories, tool calls, counts of a trace.
+"""Deterministic metrics as MLflow scorers: documents, trajectories, tool calls, tokens and latency.
 
-    from agent_eval_schema import scorers
+The names are loaded on first use, which requires the extra `mlflow`. Pass instances to `mlflow.genai.evaluate` or
+`evaluate_eval_set`.
 
-    mlflow.genai.evaluate(data, scorers=[scorers.DocumentRecall(), scorers.TrajectoryRecall(duplicates="one_to_one")])
-
-The names are loaded on first use, which needs the extra `mlflow`.
+Examples
+--------
+>>> from agent_eval_schema import scorers
+>>> chosen = [scorers.DocumentRecall(), scorers.TrajectoryRecall(duplicates="one_to_one")]
+>>> [scorer.name for scorer in chosen]
+['document_recall', 'trajectory_recall']
 """
 
 from typing import TYPE_CHECKING
@@ -13,27 +17,27 @@ from agent_eval_schema.runtime.lazy import load_on_use
 
 if TYPE_CHECKING:
     from agent_eval_schema.integrations.scorers import *  # noqa: F403 -- which lists what it exports
+else:
+    _NAMES = (
+        "DocumentRecall",
+        "DocumentPrecision",
+        "TrajectoryExactMatch",
+        "TrajectoryInOrderMatch",
+        "TrajectoryAnyOrderMatch",
+        "TrajectoryPrecision",
+        "TrajectoryRecall",
+        "TrajectorySingleToolUse",
+        "ToolInvocation",
+        "ToolOrderedInvocation",
+        "ParameterCorrectness",
+        "ToolCallsPass",
+        "InputTokenCount",
+        "OutputTokenCount",
+        "TotalTokenCount",
+        "LatencySeconds",
+        "RunFailure",
+        "SCORERS",
+        "RowScorer",
+    )
 
-_NAMES = (
-    "DocumentRecall",
-    "DocumentPrecision",
-    "TrajectoryExactMatch",
-    "TrajectoryInOrderMatch",
-    "TrajectoryAnyOrderMatch",
-    "TrajectoryPrecision",
-    "TrajectoryRecall",
-    "TrajectorySingleToolUse",
-    "ToolInvocation",
-    "ToolOrderedInvocation",
-    "ParameterCorrectness",
-    "ToolCallsPass",
-    "InputTokenCount",
-    "OutputTokenCount",
-    "TotalTokenCount",
-    "LatencySeconds",
-    "RunFailure",
-    "SCORERS",
-    "RowScorer",
-)
-
-__getattr__, __dir__, __all__ = load_on_use(__name__, dict.fromkeys(_NAMES, "integrations.scorers"))
+    __getattr__, __dir__, __all__ = load_on_use(__name__, dict.fromkeys(_NAMES, "integrations.scorers"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import shutil
@@ -15,8 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
+from xdist.scheduler import WorkStealingScheduling
 
 from tests.helpers.spark_session import start_spark
+
+pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "sample_data"
@@ -105,22 +109,52 @@ KINDS: dict[str, Callable[[list[Row], Path], Any]] = {
 
 SLOW_FIXTURES = frozenset({"spark", "tracking_store", "mlflow_folder"})
 SLOW_PLACES = (
-    *("integrations/mlflow", "project/test_notebooks.py", "project/test_readme.py", "render/test_page.py"),
+    *("integrations", "project/test_notebooks.py", "render/test_page.py"),
     *("inference_tables/test_build_file.py", "validation/test_workers.py", "evaluation/test_journal.py"),
+    "evaluation/test_judges.py",
 )
 
 
+def _is_slow_place(path: Path) -> bool:
+    return path.relative_to(ROOT / "tests").as_posix().startswith(SLOW_PLACES)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where all is slow, and is not to run, not even what it imports is loaded."""
+    return (config.option.markexpr == "not slow" and _is_slow_place(collection_path)) or None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling | None:
+    """Without slow tests there are no groups, and no need for their scheduler, whose work grows with the square of the
+    number of tests."""
+    return WorkStealingScheduling(config, log) if config.option.markexpr == "not slow" else None
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what needs Spark, a tracking store, a browser, a kernel or other processes, and the properties, of
-    which hypothesis tries many examples."""
+    """Mark as slow what needs Spark, a tracking store, a browser, a kernel, a server or other processes, and the
+    properties, of which hypothesis tries many examples."""
     for item in items:
-        place = item.path.relative_to(ROOT / "tests").as_posix()
         is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if is_property or place.startswith(SLOW_PLACES) or not SLOW_FIXTURES.isdisjoint(item.fixturenames):  # type: ignore[attr-defined]
+        if is_property or _is_slow_place(item.path) or not SLOW_FIXTURES.isdisjoint(item.fixturenames):  # type: ignore[attr-defined]
             item.add_marker(pytest.mark.slow)
 
 
-@pytest.fixture(params=KINDS)
+FAST_KINDS = ("list", "jsonl", "csv", "parquet")
+"""Python values, JSON texts, plain text and typed columns: the kinds of input that the fast run reads."""
+
+
+@pytest.fixture(params=[pytest.param(k, marks=() if k in FAST_KINDS else pytest.mark.slow) for k in KINDS])
 def every_input(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[list[Row]], Any]:
     """Turns rows into one kind of input; the test runs once for each kind."""
     return lambda rows: KINDS[request.param](rows, tmp_path)

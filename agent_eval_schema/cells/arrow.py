@@ -11,7 +11,7 @@ import pyarrow as pa
 
 
 def is_valid_text(array: pa.Array) -> bool:
-    """Whether it is a column of texts that are all UTF-8: Arrow does not check what it is given."""
+    """Whether it is a column of texts that are all UTF-8, which Arrow does not check."""
     if not is_text(array.type):
         return False
     try:
@@ -36,14 +36,17 @@ def text_array(cells: Sequence[str | bytes | None]) -> pa.Array:
     several times, into a buffer that grows. Raises ArrowInvalid for bytes that are not UTF-8."""
     pieces = [b"" if c is None else c if c.__class__ is bytes else c.encode() for c in cells]  # type: ignore[union-attr]
     offsets = bounds(np.fromiter(map(len, pieces), np.int64, len(pieces)))
-    if offsets[-1] > np.iinfo(np.int32).max:
-        return pa.array(cells, pa.string())
+    kind, width = (pa.large_string(), np.int64) if offsets[-1] > LARGEST_OFFSET else (pa.string(), np.int32)
     given = np.array([c is not None for c in cells], bool)
     bits = None if given.all() else pa.py_buffer(np.packbits(given, bitorder="little"))
     data = pa.py_buffer(b"".join(pieces))
-    array = pa.Array.from_buffers(pa.string(), len(pieces), [bits, pa.py_buffer(offsets.astype(np.int32)), data])
+    array = pa.Array.from_buffers(kind, len(pieces), [bits, pa.py_buffer(offsets.astype(width)), data])
     array.validate(full=True)
     return array
+
+
+LARGEST_OFFSET = (1 << 31) - 1
+"""Texts of more bytes than this need offsets of 64 bits: a column of type large_string."""
 
 
 def bounds(lengths: Sequence[int] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -61,36 +64,71 @@ def list_array(
     return pa.ListArray.from_arrays(pa.array(bounds(lengths), pa.int32()), values, mask=mask)
 
 
-def one_batch(rows: pa.Table | Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of a table, or of at least one batch, in one batch."""
-    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+def strings(values: Iterable[str | bytes | None]) -> pa.Array:
+    """Python values that are texts, or absent as pandas has it, as an array. Raises an ArrowException if they are
+    not."""
+    array = pa.array(values, pa.string(), from_pandas=True)
+    if isinstance(array, pa.ChunkedArray):  # more bytes than offsets of 32 bits reach
+        array = pa.array(values, pa.large_string(), from_pandas=True)
+    return array
 
 
 def _offsets(array: pa.Array) -> np.ndarray[Any, Any]:
+    """Where each text begins, and the last one ends. Raises ValueError if that is not in the array's data: Arrow does
+    not check offsets, and would read beyond the data."""
     wide = pa.types.is_large_string(array.type)
-    offsets = array.buffers()[1]
+    _, offsets, data = array.buffers()
     if offsets is None or not len(array):
         return np.zeros(len(array) + 1, np.int64)
-    return np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
+    found = np.frombuffer(offsets, np.int64 if wide else np.int32, len(array) + 1, array.offset * (8 if wide else 4))
+    if found[0] < 0 or found[-1] > (0 if data is None else data.size) or np.diff(found).min() < 0:
+        raise ValueError("the offsets of a string column are not in order or exceed its data")
+    return found
 
 
 def simplified(array: pa.Array) -> pa.Array:
-    """The array without encodings that only concern storage: dictionaries, views, extensions, bytes that are text."""
+    """The array without encodings that only concern storage: dictionaries, runs, views, extensions, bytes that are
+    text."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return simplified(array.storage)
-    if pa.types.is_dictionary(kind):
-        return simplified(array.dictionary_decode())
+    if (stored := _stored_once(array)) is not None:
+        values, places = simplified(stored[0]), stored[1]
+        # A text that is stored once may be repeated any number of times: offsets of 32 bits overflow without an error.
+        return (values.cast(pa.large_string()) if pa.types.is_string(values.type) else values).take(places)
     if _is_view(kind, "string"):
         return array.cast(pa.large_string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or _is_view(kind, "binary"):
         wide = array.cast(pa.large_binary())
         return pa.Array.from_buffers(pa.large_string(), len(wide), wide.buffers(), wide.null_count, wide.offset)
     if pa.types.is_fixed_size_binary(kind):
-        return simplified(array.cast(pa.binary()))
+        return simplified(array.cast(pa.large_binary()))
     return array
+
+
+def _stored_once(array: pa.Array) -> tuple[pa.Array, pa.Array] | None:
+    """The values of a dictionary or of runs, and for each cell the place of its value; None of other arrays."""
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary, array.indices
+    if str(array.type).startswith("run_end_encoded"):
+        cells = np.arange(array.offset, array.offset + len(array))
+        return array.values, pa.array(np.searchsorted(np.asarray(array.run_ends), cells, "right"))
+    return None
+
+
+def per_cell(array: pa.Array, of_values: Callable[[pa.Array], np.ndarray[Any, Any]]) -> np.ndarray[Any, Any] | None:
+    """What holds of the cells of a dictionary or of runs, found once per value; None of other arrays."""
+    if (stored := _stored_once(array)) is None:
+        return None
+    found, places = of_values(stored[0]), stored[1]
+    at = np.asarray(places.cast(pa.int64()).fill_null(len(found)))
+    return np.append(found, found.dtype.type(0)).take(at, mode="clip")
+
+
+def present(array: pa.Array) -> np.ndarray[Any, Any]:
+    """Which cells have a value. Arrow's own mask does not contain the nulls in a dictionary or in runs."""
+    found = per_cell(array, present)
+    return np.asarray(array.is_valid()).astype(bool) if found is None else found
 
 
 def _is_view(kind: pa.DataType, of: str) -> bool:
@@ -194,7 +232,7 @@ def without_view(kind: pa.DataType) -> pa.DataType:
 
 
 def in_utc(kind: pa.DataType) -> pa.DataType:
-    """Moments as moments, whatever zone somebody wants to see them in."""
+    """Moments as moments, in whatever time zone they are displayed."""
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
 
 

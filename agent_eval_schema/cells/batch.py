@@ -3,17 +3,17 @@
 Readers (io/) mark a column of JSON texts in its field's metadata; everything else follows from the Arrow type.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.notes import Notes, is_hidden, with_line_texts, with_notes, without_notes
+from agent_eval_schema.cells.notes import Notes, with_line_texts, with_notes, without_notes
 
 JSON_CELLS = {b"cells": b"json"}
 """Metadata of a column whose cells are JSON texts of native values."""
 
 CANONICAL_CELLS = {b"cells": b"canonical"}
-"""Metadata of a normalised column whose Arrow form differs from its Python form (tool_input is JSON text in a "
+"""Metadata of a normalized column whose Arrow form differs from its Python form (tool_input is JSON text in a "
 "struct)."""
 
 
@@ -32,7 +32,7 @@ def without_marks(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def repeated(names: Sequence[str]) -> tuple[str, ...]:
-    """The column names that stand more than once."""
+    """The column names that occur more than once."""
     return tuple(dict.fromkeys(n for i, n in enumerate(names) if n in names[:i]))
 
 
@@ -40,24 +40,10 @@ def make_batch(
     columns: Mapping[str, tuple[pa.Array, bool]], notes: Notes, size: int, lines: Mapping[int, str] | None = None
 ) -> pa.RecordBatch:
     """A record batch of cells: per column an array and whether it holds JSON texts; the reader's notes; and the
-    original text of the rows that are none."""
+    original text of the lines that are not rows."""
     arrays = [array for array, _ in columns.values()]
     fields = [pa.field(n, a.type, metadata=JSON_CELLS if j else None) for n, (a, j) in columns.items()]
     # Arrow forgets the number of rows of a batch without columns
     batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)) if columns else without_notes(size)
     batch = with_line_texts(batch, lines) if lines else batch
     return with_notes(batch, notes) if notes else batch
-
-
-def with_columns(
-    batch: pa.RecordBatch, made: Mapping[str, Sequence[str | None]], taken: Container[str]
-) -> pa.RecordBatch:
-    """The batch with new columns of JSON texts, then its own but for those that are `taken` or made anew."""
-    arrays = [pa.array(texts, pa.string()) for texts in made.values()]
-    fields = [pa.field(name, pa.string(), metadata=JSON_CELLS) for name in made]
-    kept = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in taken and f.name not in made)]
-    arrays += [batch.column(i) for i in kept]
-    fields += [batch.schema.field(i) for i in kept]
-    if not arrays:
-        return without_notes(batch.num_rows)
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -7,7 +7,7 @@ json   the JSON text of a native value: a Python object, a JSON file's value, an
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ from agent_eval_schema.cells.arrow import (
     to_values,
 )
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.notes import column_names
+from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
 
@@ -35,7 +35,7 @@ from agent_eval_schema.text.privacy import byte_name
 class Cells(Struct, eq=False):
     """The cells of one column: texts, or JSON texts. A cell is None where it is absent.
 
-    `nul` says that some text holds a NUL character, `unreadable` which cells are there but are not UTF-8 and why.
+    `nul` is true if some text contains a NUL character; `unreadable` has the cells that are not UTF-8, with the reason.
     `array` is there if every cell is text that can be read.
     """
 
@@ -96,8 +96,8 @@ def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:
 
 
 def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
-    """The texts, and what is wrong with those that are not UTF-8: Arrow does not check what it is given. Where all is
-    well there are no texts yet."""
+    """The texts, and the problems of those that are not UTF-8, which Arrow does not check. Where all are valid there
+    are no texts yet."""
     if is_valid_text(array):
         return None, {}
     texts: list[str | None] = []
@@ -113,7 +113,8 @@ def _decoded(array: pa.Array) -> tuple[list[str | None] | None, dict[int, str]]:
 
 
 def _has_nul(array: pa.Array) -> bool:
-    """Whether any of the strings holds a NUL character: the least of all bytes tells, without a copy of them."""
+    """Whether any of the strings contains a NUL character: the minimum of all bytes shows that, without a copy of
+    them."""
     bounds, data = _offsets(array), array.buffers()[2]
     start, size = int(bounds[0]), int(bounds[-1] - bounds[0])
     return data is not None and size > 0 and int(np.frombuffer(data, np.uint8, size, start).min()) == 0
@@ -126,13 +127,13 @@ def _as_json(array: pa.Array) -> list[str | None]:
 
 def _json_text(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return "Infinity"  # which is no JSON, and is told as such
+        return "Infinity"  # which is not JSON, and is reported
     return infinite_told(value, _encode(_whole(value)), str).decode()
 
 
 def infinite_told(value: Any, text: bytes, hook: Callable[[Any], Any]) -> bytes:
     """The JSON text of a value, with the infinite numbers in it as Python writes them: JSON does not have them, and
-    they are told as such. In `text`, which msgspec has made with that hook, they are null."""
+    they are reported. In `text`, which msgspec has made with that hook, they are null."""
     if b"null" not in text or not _INFINITE.search(repr(value)):
         return text
     return json.dumps(_without_nan(msgspec.to_builtins(value, enc_hook=hook)), ensure_ascii=False).encode()
@@ -150,8 +151,8 @@ def _without_nan(value: Any) -> Any:
 
 
 def _whole(value: Any) -> Any:
-    """A whole number in a float column as what it is: counts with gaps come like this."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    """A whole number in a float column as an integer: counts with gaps have this type."""
+    return int(value) if isinstance(value, float) and abs(value) < 2**53 and value.is_integer() else value
 
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -166,19 +167,33 @@ def native(batch: pa.RecordBatch, at: int) -> list[Any]:
     return [plain(v) for v in values]
 
 
-def row_texts(batch: pa.RecordBatch) -> list[str | None]:
-    """Each row as one JSON text: its columns put back together, without those that are absent."""
-    own = column_names(batch.schema)
-    columns = {n: read_cells(batch, n) or Cells(True, []) for n in own}
-    return [_object_text({n: cell_json(c, i) for n, c in columns.items()}) for i in range(batch.num_rows)]
+def native_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows of a batch as the user gave them, without the cells that are absent."""
+    columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
+    return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
 
 
-def cell_json(cells: Cells, row: int) -> str | None:
-    """The JSON text of a cell: a text that holds an object or a list stands for that."""
-    text = cells.texts[row]
-    if text is None or cells.json or text.startswith(jsontext.OPENING):
-        return text
-    return jsontext.encode(text).decode()
+def row_texts(batch: pa.RecordBatch, nested: Container[str]) -> list[str | None]:
+    """Each row as one JSON text: its columns put back together, without those that are absent. The columns that are
+    `nested` hold objects or lists, which may be written as text; in all others a text is not parsed."""
+    columns = {n: _json_cells(batch, n, n in nested) for n in column_names(batch.schema)}
+    return [_object_text({n: texts[i] for n, texts in columns.items()}) for i in range(batch.num_rows)]
+
+
+def _json_cells(batch: pa.RecordBatch, name: str, nested: bool) -> list[str | None]:
+    """The JSON texts of the cells of a column."""
+    cells = read_cells(batch, name) or Cells(True, [None] * batch.num_rows)
+    return [None if text is None else json_cell(text, cells.json, nested) for text in cells.texts]
+
+
+def json_cell(text: str, is_json: bool, nested: bool) -> str:
+    """The JSON text of a cell. Where only an object or a list is possible (`nested`), text that is one is parsed;
+    elsewhere a text is not parsed."""
+    if nested and (not is_json or text[:1] == '"'):
+        inner = jsontext.parse_leniently(text) if is_json else text
+        if isinstance(inner, str) and jsontext.is_structured(inner) and jsontext.is_json(inner):
+            return inner
+    return text if is_json else jsontext.encode(text).decode()
 
 
 def _object_text(parts: dict[str, str | None]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,12 +10,13 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import is_text, plain_values, simplified
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
 from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.notes import is_hidden, without_notes
 from agent_eval_schema.text import jsontext
 
 
 def with_cells(batch: pa.RecordBatch, column: str, values: dict[int, Any], nests: bool) -> pa.RecordBatch:
-    """The batch with other values in some cells of a column; the other cells are not touched. What a column's type
-    cannot hold makes it a column of JSON texts."""
+    """The batch with other values in some cells of a column; the other cells are not changed. A value that the column's
+    type cannot contain makes it a column of JSON texts."""
     at = batch.schema.get_field_index(column)
     field = batch.schema.field(at)
     array = None if is_json_column(field) else _replaced(batch.column(at), values, nests)
@@ -61,7 +63,7 @@ def _spliced(array: pa.Array, values: dict[int, Any]) -> pa.Array:
 
 
 def with_json(batch: pa.RecordBatch, column: str) -> pa.RecordBatch:
-    """The batch with a column as JSON texts, whatever it was."""
+    """The batch with a column as JSON texts, whatever its type was."""
     at = batch.schema.get_field_index(column)
     if at < 0 or is_json_column(batch.schema.field(at)):
         return batch
@@ -75,3 +77,26 @@ def json_texts(batch: pa.RecordBatch, column: str) -> list[str | None]:
     if cells.json:
         return list(cells.texts)
     return [None if t is None else jsontext.encode(t).decode() for t in cells.texts]
+
+
+def with_columns(
+    batch: pa.RecordBatch, made: Mapping[str, Sequence[str | None]], taken: Container[str]
+) -> pa.RecordBatch:
+    """The batch with new columns of JSON texts, then its own but for those that are `taken`. Of a column that is made
+    beside its own, its own cells stay in the rows for which none was made."""
+    columns = {n: _beside(texts, batch, n) if n not in taken else texts for n, texts in made.items()}
+    arrays = [pa.array(texts, pa.string()) for texts in columns.values()]
+    fields = [pa.field(name, pa.string(), metadata=JSON_CELLS) for name in columns]
+    kept = [i for i, f in enumerate(batch.schema) if is_hidden(f) or (f.name not in taken and f.name not in made)]
+    arrays += [batch.column(i) for i in kept]
+    fields += [batch.schema.field(i) for i in kept]
+    if not arrays:
+        return without_notes(batch.num_rows)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _beside(made: Sequence[str | None], batch: pa.RecordBatch, column: str) -> Sequence[str | None]:
+    """The made cells, and those of the batch's own column where there is none."""
+    if column not in batch.schema.names or None not in made:
+        return made
+    return [own if text is None else text for text, own in zip(made, json_texts(batch, column), strict=True)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
+import xxhash
 
 Array = np.ndarray[Any, Any]
 
@@ -17,16 +17,19 @@ Array = np.ndarray[Any, Any]
 def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None]:
     """A stable 64-bit hash of each text, the same in every process and on every machine; and, if some texts are absent,
     which."""
-    objects, absent = np.array(texts, dtype=object), None
-    if None in texts:
-        absent = np.array([t is None for t in texts], bool)
-        objects[absent] = ""
-    return pd.util.hash_array(objects, categorize=False), absent
+    absent = np.array([t is None for t in texts], bool) if None in texts else None
+    return np.fromiter(map(_hash, texts), np.uint64, len(texts)), absent
+
+
+def _hash(text: str | bytes | None) -> int:
+    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text or b"")
 
 
 def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:
     """A hash (int64) of each text under a seed, the same in every process and on every machine: who is drawn for a
     sample does not depend on who draws. Absent texts count as empty."""
+    import pandas as pd
+
     key = hashlib.blake2b(str(seed).encode(), digest_size=8).hexdigest()
     given = np.array(["" if t is None else t for t in texts], dtype=object)
     return np.asarray(pd.util.hash_array(given, hash_key=key, categorize=False)).view(np.int64)

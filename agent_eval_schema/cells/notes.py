@@ -1,15 +1,15 @@
-"""Notes that readers attach to a batch: hidden columns beside those of the user, and the log of issues."""
+"""Notes that readers attach to a batch: hidden columns in addition to those of the user, and the log of issues."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.arrow import list_array
+from agent_eval_schema.cells.arrow import list_array, present
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import RULES
 
@@ -17,20 +17,20 @@ NOTES = "__notes__"
 """list<NOTE> a row: what its reader, a fix or its format found; null where all is well."""
 
 LINE = "__line__"
-"""The original text of a line that is no row: handed back with the invalid rows, never part of a normalised one."""
+"""The original text of a line that is not a row: returned with the invalid rows, never part of a normalized one."""
 
 PLAIN = "__plain_requests__"
 """bool: which requests are plain chats as this package writes them (decoding/requests.py), so that they need not be
-read again, nor written anew."""
+read again, nor rewritten."""
 
 _NOTES, _LINE, _PLAIN = {b"cells": b"notes"}, {b"cells": b"line"}, {b"cells": b"plain"}
 """The metadata of hidden columns: only readers mark fields, what users give is stripped."""
 
 Notes = dict[int, list[Finding]]
-"""What was found in rows, by the row of a batch."""
+"""The findings in rows, by the row of a batch."""
 
 NOTE = pa.struct([(name, pa.string()) for name in ("code", "column", "path", "message", "hint")])
-"""One issue in a checked batch, and one finding beside the cells; name and severity follow from the code."""
+"""One issue in a checked batch, and one finding next to the cells; name and severity follow from the code."""
 
 
 def without_notes(size: int) -> pa.RecordBatch:
@@ -61,7 +61,7 @@ def _as_note(finding: Finding) -> dict[str, Any]:
 
 
 def hidden_names(schema: pa.Schema) -> list[str]:
-    """What is hidden in a batch, by NOTES, LINE and PLAIN: a column may have another name, if that was taken."""
+    """The hidden columns of a batch, by NOTES, LINE and PLAIN: a column may have another name, if that was taken."""
     roles = ((NOTES, _NOTES), (LINE, _LINE), (PLAIN, _PLAIN))
     return [name for name, role in roles if _hidden(schema, role) is not None]
 
@@ -86,30 +86,38 @@ def reading_problems(batch: pa.RecordBatch) -> Notes:
 
 
 def is_unread(finding: Finding) -> bool:
-    """Whether there is a cell or a row of which only this is known: the rules of family 0."""
-    return finding.rule.code.startswith("AE0")
+    """Whether there is a cell or a row of which only this is known: the errors of family 0."""
+    return finding.rule.code.startswith("AE0") and finding.rule.severity is Severity.ERROR
 
 
 def rename_notes(batch: pa.RecordBatch, ours: Mapping[str, str]) -> pa.RecordBatch:
     """The batch whose notes on cells that could not be read name the columns that these became."""
+    return _changed(
+        batch, lambda f: replace(f, column=ours.get(f.column or "", f.column), path=None) if is_unread(f) else f
+    )
+
+
+def with_rules_of_notes(batch: pa.RecordBatch, rules: Mapping[str, Rule]) -> pa.RecordBatch:
+    """The batch whose notes of these codes are of other rules."""
+    return _changed(batch, lambda f: replace(f, rule=rules.get(f.rule.code, f.rule)))
+
+
+def _changed(batch: pa.RecordBatch, change: Callable[[Finding], Finding]) -> pa.RecordBatch:
     at = _hidden(batch.schema, _NOTES)
     if at is None:
         return batch
-    notes = {
-        row: [replace(f, column=ours.get(f.column or "", f.column), path=None) if is_unread(f) else f for f in found]
-        for row, found in notes_on(batch).items()
-    }
+    notes = {row: [change(finding) for finding in found] for row, found in notes_on(batch).items()}
     return with_notes(batch.remove_column(at), notes)
 
 
 def with_line_texts(batch: pa.RecordBatch, lines: Mapping[int, str]) -> pa.RecordBatch:
-    """The batch with the original texts of the lines that are no rows."""
+    """The batch with the original texts of the lines that are not rows."""
     texts = pa.array([lines.get(row) for row in range(batch.num_rows)], pa.string())
     return _with_hidden(batch, LINE, texts, _LINE) if lines else batch
 
 
 def line_texts(batch: pa.RecordBatch) -> pa.Array | None:
-    """The original text of each line that is no row (null for the others), if there is one in the batch."""
+    """The original text of each line that is not a row (null for the others), if there is one in the batch."""
     at = _hidden(batch.schema, _LINE)
     return None if at is None else batch.column(at)
 
@@ -128,7 +136,7 @@ def plain_requests(batch: pa.RecordBatch) -> list[bool]:
 def filled_rows(batch: pa.RecordBatch, name: str) -> np.ndarray[Any, Any]:
     """The rows where there is something in the column, readable or not."""
     at = batch.schema.get_field_index(name)
-    filled = np.zeros(batch.num_rows, bool) if at < 0 else np.asarray(batch.column(at).is_valid()).astype(bool)
+    filled = np.zeros(batch.num_rows, bool) if at < 0 else present(batch.column(at))
     filled[[row for row, found in reading_problems(batch).items() if any(f.column == name for f in found)]] = True
     return filled
 
@@ -190,7 +198,7 @@ class IssueLog:
             self.failed.add(row)
 
     def add_finding(self, row: int, finding: Finding, column: str | None = None) -> None:
-        """Log what was found in `row`, of `column` if the finding names none."""
+        """Log the findings in `row`, of `column` if the finding names none."""
         place = finding.column or column
         self.add(finding.rule, row, place, finding.message, path=finding.path, hint=finding.hint)
 

@@ -1,68 +1,90 @@
-"""The command line: every command reads its arguments, calls one public function and prints what came back.
+"""The command line: every command reads its arguments, calls one public function and prints the result.
 
-A file per command: `add` declares its arguments, `run` does it; what is heavy is imported there, so that `--help` is
-quick. Findings go to stdout, notes to stderr. Exit 0: clean, 1: findings at or above --fail-on, 2: could not run.
+One file per command: `add` declares its arguments, `run` executes it and imports heavy modules, so that `--help` is
+quick. Issues are printed to stdout, notes to stderr. Exit 0: clean, 1: issues at or above --fail-on, 2: could not run.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
 
 from agent_eval_schema.cli import (
     ces,
+    completion,
     convert,
     diff,
     from_inference_table,
     from_traces,
     metrics,
+    profile,
     rules,
     schema,
     score,
     validate,
 )
-from agent_eval_schema.cli.output import ExitCode, print_error
+from agent_eval_schema.cli.options import Parser
+from agent_eval_schema.cli.output import (
+    ExitCode,
+    close_stdout,
+    print_error,
+    print_internal_error,
+    print_traceback,
+    writing_stdout,
+)
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.version import __version__
 
-_COMMANDS = (validate, metrics, diff, score, from_traces, from_inference_table, convert, schema, ces, rules)
+_COMMANDS = (
+    *(validate, metrics, profile, diff, score, from_traces, from_inference_table, convert, schema, ces, rules),
+    completion,
+)
 """In the order in which `--help` lists them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # it was closed, as `>&-` does: nobody wants to read it
+        if getattr(sys, name) is None:  # it was closed, as `>&-` does: it has no reader
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    arguments = argument_parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    arguments, unknown = argument_parser().parse_known_args(argv)
+    arguments.parser.require_known(unknown)
     try:
         code: int = arguments.run(arguments)
-        sys.stdout.flush()
-    except EvalSetError as error:
-        print_error(error)
-        return ExitCode.COULD_NOT_RUN
+        with writing_stdout():
+            sys.stdout.flush()
+        return code
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_stdout()
         return ExitCode.CLEAN
-    except OSError as error:  # stdout cannot be written: a full disk
-        print(f"agent-eval-schema: the report cannot be written: {error.strerror}", file=sys.stderr)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.COULD_NOT_RUN
     except KeyboardInterrupt:
-        print("agent-eval-schema: interrupted", file=sys.stderr)
-        return ExitCode.COULD_NOT_RUN
-    return code
+        print_error("interrupted")
+    except Exception as error:
+        if arguments.debug:
+            print_traceback()
+        if isinstance(error, EvalSetError):
+            print_error(error)
+        elif isinstance(error, OSError) and error.filename is not None:  # a file that went away, a disk that is full
+            print_error(f"{error.filename}: {error.strerror}")
+        elif isinstance(error, MemoryError):
+            print_error("there is not enough memory")
+        else:
+            print_internal_error(error, argv, values=getattr(arguments, "values", True))
+    return ExitCode.COULD_NOT_RUN
 
 
-def argument_parser() -> argparse.ArgumentParser:
+def argument_parser() -> Parser:
     """The parser of the whole command line."""
-    parser = argparse.ArgumentParser(
-        prog="agent-eval-schema", description="Check evaluation sets for agents, and see what can be measured on them."
+    parser = Parser(
+        prog="agent-eval-schema",
+        description="Validate, convert and score evaluation datasets for AI agents.",
+        epilog="`agent-eval-schema COMMAND --help` shows the options of a command, with examples.",
     )
     parser.add_argument("--version", action="version", version=f"agent-eval-schema {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    parser.set_defaults(root=parser)
     for command in _COMMANDS:
         command.add(commands)
     return parser

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.cli.options import Commands, add_command, add_quiet
+from agent_eval_schema.cli.options import Commands, add_command, add_output, add_quiet
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 
 if TYPE_CHECKING:
@@ -15,22 +16,35 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the command and its verbs."""
-    group = add_command(commands, "ces", None, "files of Google CES: golden CSV, Evaluation JSON")
+    group = add_command(commands, "ces", None, "work with files of Google CES: golden CSV, Evaluation JSON")
     verbs = group.add_subparsers(required=True, metavar="VERB")
-    command = add_command(verbs, "template", _template, "write a golden CSV to start from")
-    command.add_argument("output", metavar="OUT", nargs="?", help="the file (stdout)")
+    command = add_command(verbs, "template", _template, "write a golden CSV to start from", ["ces template golden.csv"])
+    command.add_argument("output", metavar="OUT", nargs="?", help="file to write (default: stdout)")
     add_quiet(command)
 
-    command = add_command(verbs, "update", _update, "store evaluations, and of them only what changed")
-    command.add_argument("file", metavar="FILE", help="evaluations as they are to be (JSON)")
-    command.add_argument("--against", metavar="STORED", help="the stored ones (JSON): what differs is updated")
-    command.add_argument("--mask", metavar="M", help="the fields to update, displayName,golden.turns; '*' replaces all")
-    command.add_argument("--dry-run", action="store_true", help="show the mask and what changes; nothing is sent")
-    command.add_argument("--output", choices=["text", "json"], default="text", help="what changes, or the request")
-    command.add_argument("--endpoint", metavar="URL", help="where to (https://ces.googleapis.com/mcp)")
-    command.add_argument("--rest", action="store_true", help="PATCH over REST (https://ces.googleapis.com), not MCP")
-    command.add_argument("--timeout", metavar="S", type=_seconds, default=60.0, help="seconds for all of it (60)")
-    command.epilog = "The token is read from the environment: CES_ACCESS_TOKEN=$(gcloud auth print-access-token)"
+    command = add_command(
+        verbs,
+        "update",
+        _update,
+        "update stored evaluations, sending only changed fields",
+        [
+            "ces update sample_data/evaluation_edited.json --against sample_data/evaluation.json --dry-run",
+            "ces update sample_data/evaluation_edited.json --mask displayName --dry-run --output json",
+        ],
+    )
+    command.add_argument("file", metavar="FILE", help="desired state of the evaluations (JSON), or - for stdin")
+    fields = command.group("fields")
+    fields.add_argument("--against", metavar="STORED", help="stored evaluations (JSON), or -: update what differs")
+    fields.add_argument("--mask", metavar="MASK", help="fields to update: displayName,golden.turns; '*' replaces all")
+    request = command.group("request")
+    request.add_argument(
+        "--dry-run", action="store_true", help="show the update mask and the changes without sending them"
+    )
+    request.add_argument("--endpoint", metavar="URL", help="service URL (default: https://ces.googleapis.com/mcp)")
+    request.add_argument("--rest", action="store_true", help="PATCH over REST (https://ces.googleapis.com), not MCP")
+    request.add_argument("--timeout", metavar="S", type=_seconds, default=60.0, help="total seconds (default: 60)")
+    request.description = "The access token is read from CES_ACCESS_TOKEN=$(gcloud auth print-access-token)."
+    add_output(command, "changes, or of the request (json),")
     add_quiet(command)
 
 
@@ -40,7 +54,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds; got {text!r}")
     return seconds
 
 
@@ -59,27 +73,30 @@ def _template(arguments: argparse.Namespace) -> int:
 
 def _update(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
+    from agent_eval_schema.io.stdin import stdin_as_file
+    from agent_eval_schema.io.streams import STDIN
     from agent_eval_schema.render.console import finding
     from agent_eval_schema.render.document import json_text
-    from agent_eval_schema.text.visible import escape_ci_commands
 
-    planned = plan_updates(arguments.file, arguments.against, arguments.mask)
+    with ExitStack() as copies:
+        files = (arguments.file, arguments.against)
+        new, old = (copies.enter_context(stdin_as_file()) if path == STDIN else path for path in files)
+        planned = plan_updates(new, old, arguments.mask)
     if faults := [issue for update, _ in planned for issue in faults_of(update)]:
-        lines = (escape_ci_commands(f"{issue.code} {finding(issue, with_row=False)}") for issue in faults)
-        print_text("".join(f"{line}\n" for line in lines))
-        print_note("nothing was sent: the service would refuse this", arguments)
+        print_text("".join(f"{issue.code} {finding(issue, with_row=False)}\n" for issue in faults))
+        print_note("request not sent: the service would reject it", arguments)
         return ExitCode.FOUND
     planned = [(update, old) for update, old in planned if update.paths]
     if not planned:
-        print_note("nothing differs from what is stored: there is nothing to update", arguments)
+        print_note("no changes: the stored evaluation is up to date", arguments)
         return ExitCode.CLEAN
     requests = [request_of(update) for update, _ in planned]
     if arguments.output == "json":
-        print_text(json_text(requests if len(requests) > 1 else requests[0]))
+        print_text(json_text(requests if len(requests) > 1 else requests[0]), "json")
     else:
         print_text("\n".join(_update_text(update, old) for update, old in planned))
     if arguments.dry_run:
-        print_note("nothing was sent (--dry-run)", arguments)
+        print_note("request not sent (--dry-run)", arguments)
         return ExitCode.CLEAN
     return _send(requests, arguments)
 
@@ -92,7 +109,7 @@ def _update_text(update: Update, old: Evaluation | None) -> str:
 
 
 def _send(requests: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
-    """Send one after the other; the first that fails is the last, and the notes say which were made."""
+    """Send one after the other; the first that fails is the last, and the notes name those that were made."""
     from agent_eval_schema.integrations.ces.client import update_evaluation
 
     for request in requests:

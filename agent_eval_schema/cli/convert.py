@@ -4,28 +4,50 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import FAILING, ROW_FILES, Commands, add_command, add_fail_on, add_quiet
-from agent_eval_schema.cli.output import ExitCode, print_note, print_text
+from agent_eval_schema.cli.options import (
+    OUTPUT,
+    ROW_FILES,
+    Commands,
+    add_command,
+    add_fail_on,
+    add_format,
+    add_quiet,
+)
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
+from agent_eval_schema.issues import FAILING
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "convert", run, "turn one format into another, and say what is lost")
+    command = add_command(
+        commands,
+        "convert",
+        run,
+        "convert between dataset formats and report data loss",
+        [
+            "convert sample_data/ragas.jsonl rows.jsonl",
+            "convert sample_data/good.jsonl rows.parquet --to mlflow",
+            "convert sample_data/vertex.jsonl help_desk.evalset.json --to adk",
+            "convert - rows.jsonl --to ragas < sample_data/good.jsonl",
+        ],
+    )
     command.add_argument("input", metavar="IN", help=ROW_FILES)
-    command.add_argument("output", metavar="OUT", help="the same kinds; an ADK evalset is .evalset.json")
-    command.add_argument("--from", dest="source", metavar="F", default="auto", help="format of IN (found by columns)")
-    command.add_argument("--to", dest="target", metavar="F", help="format of OUT (databricks; see README)")
-    add_fail_on(command, "what makes the exit code 1: rows left out as invalid (error), any loss (warning)")
+    command.add_argument("output", metavar="OUT", help="a .jsonl, .json, .csv or .parquet file, or .evalset.json")
+    add_format(command, "IN")
+    command.group(OUTPUT).add_argument(
+        "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
+    )
+    add_fail_on(command, "what causes exit code 1: excluded rows (error, default) or any loss (warning)")
     add_quiet(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convert a file, and print what is lost."""
+    """Convert a file, and print the losses."""
     from agent_eval_schema.conversion.convert import convert_file
 
-    target = arguments.target or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    made = convert_file(arguments.input, arguments.output, source=arguments.source, target=target)
-    print_text(str(made))
+    to = arguments.to or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
+    made = convert_file(arguments.input, arguments.output, to, format=arguments.format)
+    print_text(made.to_text(color=in_color()))
     print_note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
     failing = [str(severity) for severity in FAILING[arguments.fail_on]]
     return ExitCode.FOUND if made.losses["severity"].isin(failing).any() else ExitCode.CLEAN

@@ -1,30 +1,51 @@
-"""diff: what changed between two versions of an evaluation set."""
+"""diff: the changes between two versions of an evaluation dataset."""
 
 from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, add_output, add_reading
+from agent_eval_schema.cli.options import (
+    EXIT,
+    OUTPUT,
+    ROW_FILES,
+    Commands,
+    add_command,
+    add_html,
+    add_output,
+    add_reading,
+)
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "diff", run, "show what changed between two versions of an evaluation set")
+    command = add_command(
+        commands,
+        "diff",
+        run,
+        "show what changed between two versions of an evaluation dataset",
+        [
+            "diff sample_data/good.jsonl sample_data/edited_broken.jsonl",
+            "diff sample_data/good.jsonl sample_data/edited_broken.jsonl --fail-on loss --html diff.html",
+        ],
+    )
     command.add_argument("old", metavar="OLD", help=ROW_FILES)
-    command.add_argument("new", metavar="NEW", help="the same, or another kind of file")
+    command.add_argument("new", metavar="NEW", help="the newer version, of the same or another kind")
     add_reading(command)
-    command.add_argument(
-        "--system", default="databricks", help="metrics of: databricks (default), mlflow, vertex, ces, all"
+    command.group(OUTPUT).add_argument(
+        "--system",
+        metavar="SYSTEM",
+        default="databricks",
+        help="metrics of databricks (default), mlflow, vertex, ces or all",
     )
     add_output(command, "comparison")
-    command.add_argument("--html", metavar="PATH", help="write the comparison as a page to look at")
-    command.add_argument(
+    add_html(command, "comparison")
+    command.group(EXIT).add_argument(
         "--fail-on",
         choices=["any", "loss", "never"],
         default="any",
-        help="what makes the exit code 1: any difference but the order of the rows (default), or a loss: "
-        "a row that is gone, became invalid, or no longer supports a metric of any system",
+        help="what causes exit code 1: any difference except the order of rows (default), or a loss: "
+        "a row was removed, became invalid, or no longer supports a metric",
     )
 
 
@@ -34,13 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.metrics.support import metrics_of
 
-    metrics_of(arguments.system)  # a wrong name is told before the files are read
+    metrics_of(arguments.system)  # a wrong name is reported before the files are read
     if arguments.html:
         require_place(arguments.html)
     require_apart({"OLD": arguments.old, "NEW": arguments.new}, {"--html": arguments.html})
     found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
     if arguments.output == "json":
-        print_text(found.to_json())
+        print_text(found.to_json(), "json")
     else:
         print_text(found.to_text(color=in_color(), system=arguments.system))
     if arguments.html:

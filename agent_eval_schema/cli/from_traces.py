@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import Commands, add_command, add_no_values, add_quiet
+from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, add_no_values, add_quiet
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, terminal_text
 from agent_eval_schema.issues import EvalSetError
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "from-traces", run, "turn MLflow traces into evaluation rows")
-    command.add_argument(
-        "input", metavar="IN", nargs="?", help="traces: JSONL, JSON, CSV or Parquet, or a search_traces table"
+    command = add_command(
+        commands,
+        "from-traces",
+        run,
+        "build evaluation rows from MLflow traces",
+        ["from-traces sample_data/search_traces.jsonl rows.jsonl"],
     )
+    command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
     command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
-    command.add_argument("--experiment", metavar="NAME", help="the traces of a tracking store, in place of IN")
-    command.add_argument("--filter", metavar="F", help="those of them that mlflow.search_traces finds")
-    command.add_argument("--tracking-uri", metavar="URI", help="the store (that of MLFLOW_TRACKING_URI)")
+    store = command.group("tracking store")
+    store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
+    store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")
+    store.add_argument("--tracking-uri", metavar="URI", help="tracking store (default: MLFLOW_TRACKING_URI)")
     add_no_values(command)
     add_quiet(command)
 
@@ -32,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     require_writable(arguments.output)
     require_apart({"IN": arguments.input}, {"OUT": arguments.output})
     report = validate_traces(_traces(arguments), values=arguments.values, screen=progress_screen(arguments))
-    count = report.write_normalized(arguments.output, carry=False)
+    count = report.write(arguments.output, passthrough=False)
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:
         print_text(terminal_text(report))
@@ -40,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _traces(arguments: argparse.Namespace) -> object:
-    """The file of traces, or what a tracking store has of an experiment."""
+    """The file of traces, or the traces of an experiment in a tracking store."""
     store_only = arguments.filter or arguments.tracking_uri
     if (arguments.input is None) == (arguments.experiment is None) or (arguments.input and store_only):
         raise EvalSetError("give a file IN, or --experiment NAME (with --filter and --tracking-uri) in its place")

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, add_output, add_reading
+from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, Commands, add_command, add_output, add_reading
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "metrics", run, "show which metrics the rows can support")
+    command = add_command(
+        commands,
+        "metrics",
+        run,
+        "show which metrics each row supports",
+        ["metrics sample_data/good.jsonl", "metrics sample_data/good.jsonl --system all --output json"],
+    )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     add_reading(command)
-    command.add_argument("--system", help="databricks, mlflow, vertex, ces or all (that of the format)")
+    command.group(OUTPUT).add_argument(
+        "--system",
+        metavar="SYSTEM",
+        help="metrics of databricks, mlflow, vertex, ces or all (default: the system of the format)",
+    )
     add_output(command, "table")
 
 
@@ -26,17 +36,17 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.validation.ces_turns import report_on_rows
     from agent_eval_schema.validation.validate import check_source
 
-    metrics_of(arguments.system or "all")  # a wrong name is told before the file is read
+    metrics_of(arguments.system or "all")  # a wrong name is reported before the file is read
     source, screen = open_source(arguments.file), progress_screen(arguments)
     report = check_source(source, format=arguments.format, outputs=arguments.outputs, screen=screen)
     measured, system = report_on_rows(report, arguments.outputs), arguments.system or report.system
     if arguments.output == "json":
-        print_text(json_text(measured.support(system)))
-    else:
+        print_text(json_text(measured.support(system)), "json")
+    elif measured.has_metrics:
         print_text(metrics_text(measured.summary, color=in_color(), system=system))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
     if report.invalid_count:
         counts = f"{report.invalid_count:,} of {report.row_count:,} rows"
-        print_note(f"{counts} are invalid and support nothing: see validate", arguments)
+        print_note(f"{counts} are invalid and excluded from all metrics; run `validate` for details", arguments)
     return ExitCode.CLEAN

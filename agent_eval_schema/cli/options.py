@@ -3,75 +3,153 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import NoReturn, TypeAlias
 
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.issues import FAILING
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 
-ROW_FILES = "JSONL, JSON, CSV or Parquet"
-"""The kinds of file that every command reads."""
 
-FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
-"""The severities that fail a run, by --fail-on."""
+class Parser(argparse.ArgumentParser):
+    """A parser whose options are in groups, and whose errors are one line that a terminal only shows."""
+
+    def group(self, title: str) -> argparse._ArgumentGroup:
+        """The group of options with that title."""
+        found = [group for group in self._action_groups if group.title == title]
+        return found[0] if found else self.add_argument_group(title)
+
+    def format_help(self) -> str:
+        """The help, with what every command has at the end."""
+        self._optionals.title = "general"
+        self._action_groups.sort(key=lambda group: group is self._optionals)
+        return super().format_help()
+
+    def require_known(self, unknown: Sequence[str]) -> None:
+        """Stop with an error if there are arguments that the command does not have."""
+        if not unknown:
+            return
+        from agent_eval_schema.text.choices import meant
+
+        given = unknown[0].partition("=")[0]
+        if given in self._option_string_actions:
+            self.error(f"{given}: expected after the command")
+        what = "option" if given.startswith("-") else "argument"
+        self.error(f"unexpected {what} {given!r}{meant(given, self._option_string_actions)}")
+
+    def error(self, message: str) -> NoReturn:
+        """Print the problem in one line, and exit with code 2."""
+        from agent_eval_schema.cli.output import ExitCode, print_line
+
+        hint = "" if message.endswith("?") else f"; see `{self.prog} --help`"
+        print_line(f"{self.prog}: {message.removeprefix('argument ')}{hint}")
+        self.exit(ExitCode.COULD_NOT_RUN)
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Replaces argparse's message, which names the closest choice on some versions of Python only."""
+        if action.choices is not None and value not in action.choices:
+            from agent_eval_schema.text.choices import choice_problem
+
+            raise argparse.ArgumentError(action, choice_problem(value, action.choices))
 
 
-def add_command(commands: Commands, name: str, run: Run | None, summary: str) -> argparse.ArgumentParser:
-    """Add a command; `run` is None for one that has verbs."""
-    command = commands.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+FORMAT_NAMES = (
+    *("databricks", "mlflow", "traces", "search_traces", "ces-csv", "ces-evaluation", "vertex", "adk", "adk-legacy"),
+    *("ragas", "deepeval", "langsmith", "openai"),
+)
+"""The formats, written out here since the registry need not be imported for a command's help."""
+
+ROW_FILES = "JSONL, JSON, CSV or Parquet file, a folder of Parquet files, a Delta folder, a URL, or - for stdin"
+"""What every command reads rows from."""
+
+INPUT, OUTPUT, RULES, EXIT = "input", "output", "rules", "exit code"
+"""The titles of the groups that several commands have."""
+
+
+def add_command(commands: Commands, name: str, run: Run | None, summary: str, examples: Sequence[str] = ()) -> Parser:
+    """Add a command; `run` is None for one that has verbs. The `examples` run in the folder that has sample_data."""
+    lines = "".join(f"\n  agent-eval-schema {example}" for example in examples)
+    command = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"examples:{lines}" if lines else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(parser=command)
     if run is not None:
         command.set_defaults(run=run)
+        command.add_argument("--debug", action="store_true", help="print the traceback of an error")
     return command
 
 
-def add_reading(command: argparse.ArgumentParser) -> None:
+def add_format(command: Parser, name: str = "the input") -> None:
+    """--format: that of the input."""
+    help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
+    command.group(INPUT).add_argument("--format", metavar="FORMAT", default="auto", help=help)
+
+
+def add_reading(command: Parser) -> None:
     """--format and --outputs: how a file is read; and --quiet."""
-    command.add_argument(
-        "--format",
-        metavar="F",
-        default="auto",
-        help="ces-csv, ces-evaluation, traces, search_traces, adk, "
-        "adk-legacy, langsmith, ragas, deepeval, openai, vertex, mlflow or databricks (found by its columns)",
-    )
-    command.add_argument(
+    add_format(command)
+    command.group(INPUT).add_argument(
         "--outputs",
         choices=["auto", "provided", "generated"],
         default="auto",
-        help="whether the outputs are in the data",
+        help="whether the agent's outputs are in the data (provided) or will be generated (default: auto)",
     )
     add_quiet(command)
 
 
-def add_output(command: argparse.ArgumentParser, form_of: str, *others: str, dest: str = "output") -> None:
+def add_columns(command: Parser) -> None:
+    """--columns: the names of columns that the format does not know."""
+    help = "read the column or key PATH as our column NAME, as in item.text=request; repeatable"
+    command.group(INPUT).add_argument(
+        "--columns", metavar="PATH=NAME", type=_pair, action="append", default=[], help=help
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    path, equals, name = text.rpartition("=")
+    if not (path and equals and name):
+        raise argparse.ArgumentTypeError(f"expected PATH=NAME; got {text!r}")
+    return path, name
+
+
+def add_output(command: Parser, form_of: str, *others: str, dest: str = "output") -> None:
     """--output: as text, or in another form."""
     choices = ["text", *(others or ("json",))]
-    command.add_argument("--output", dest=dest, choices=choices, default="text", help=f"form of the {form_of} (text)")
+    help = f"form of the {form_of} on stdout (default: text)"
+    command.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default="text", help=help)
 
 
-def add_fail_on(command: argparse.ArgumentParser, why: str = "what makes the exit code 1 (error)") -> None:
+def add_html(command: Parser, what: str) -> None:
+    """--html: the same for a browser."""
+    command.group(OUTPUT).add_argument("--html", metavar="PATH", help=f"write the {what} as an HTML page to PATH")
+
+
+def add_fail_on(command: Parser, why: str = "lowest severity that causes exit code 1 (default: error)") -> None:
     """--fail-on: the severities that fail the run."""
-    command.add_argument("--fail-on", choices=list(FAILING), default="error", help=why)
+    command.group(EXIT).add_argument("--fail-on", choices=list(FAILING), default="error", help=why)
 
 
-def add_no_values(command: argparse.ArgumentParser) -> None:
+def add_no_values(command: Parser) -> None:
     """--no-values: for private data."""
-    command.add_argument(
-        "--no-values", dest="values", action="store_false", help="say nothing that stands in a cell (private data)"
+    command.group(OUTPUT).add_argument(
+        "--no-values", dest="values", action="store_false", help="omit cell values from all output, for sensitive data"
     )
 
 
-def add_quiet(command: argparse.ArgumentParser) -> None:
+def add_quiet(command: Parser) -> None:
     """--quiet: only errors on stderr."""
-    command.add_argument("-q", "--quiet", action="store_true", help="no progress and no notes on stderr, only errors")
+    command.add_argument("-q", "--quiet", action="store_true", help="suppress progress and informational messages")
 
 
-def add_jobs(command: argparse.ArgumentParser) -> None:
+def add_jobs(command: Parser) -> None:
     """--jobs: how many processes."""
-    command.add_argument(
-        "--jobs", metavar="N", type=_positive, default=0, help="processes (one a core for a large file)"
-    )
+    help = "number of worker processes (default: one per core for files over 64 MB)"
+    command.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
 
 
 def codes_in(given: list[str]) -> tuple[str, ...]:
@@ -79,7 +157,14 @@ def codes_in(given: list[str]) -> tuple[str, ...]:
     return tuple(code.strip() for entry in given for code in entry.split(",") if code.strip())
 
 
+def whole(text: str) -> int:
+    """The type of a whole number."""
+    if not text.removeprefix("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number; got {text!r}")
+    return int(text)
+
+
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1; got {text!r}")
     return int(text)

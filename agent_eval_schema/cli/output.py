@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from agent_eval_schema.issues import EvalSetError
+
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from agent_eval_schema.issues import EvalSetError
     from agent_eval_schema.runtime.progress import ProgressDisplay
     from agent_eval_schema.validation.report import Report
 
@@ -24,25 +26,76 @@ class ExitCode(IntEnum):
     COULD_NOT_RUN = 2
 
 
-def print_text(text: str) -> None:
-    """Print to stdout; characters that its encoding lacks are written as escapes."""
+def print_text(text: str, form: str = "text") -> None:
+    """Print to stdout, in a form of `--output` or as a script. A CI runner finds no command in it, unless that is the
+    form or it is for a shell; characters that the encoding lacks are written as escapes.
+
+    Raises EvalSetError if stdout cannot be written, but BrokenPipeError if its reader has seen enough.
+    """
+    from agent_eval_schema.text.visible import JSON_ESCAPE, TEXT_ESCAPE, XML_ESCAPE, escape_ci_commands
+
+    if form not in ("github", "script"):
+        text = escape_ci_commands(
+            text, {"json": JSON_ESCAPE, "sarif": JSON_ESCAPE, "junit": XML_ESCAPE}.get(form, TEXT_ESCAPE)
+        )
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    with writing_stdout():
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+@contextmanager
+def writing_stdout() -> Iterator[None]:
+    """Raises EvalSetError if stdout cannot be written: the disk is full. Nothing more is written to it then."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        close_stdout()
+        raise EvalSetError(f"the report cannot be written: {error.strerror or error}") from error
+
+
+def close_stdout() -> None:
+    """Write nothing more to stdout, when Python ends neither."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_note(text: str, arguments: argparse.Namespace) -> None:
-    """Print to stderr, with names that anyone may have given to a file."""
-    from agent_eval_schema.text.visible import escape_ci_commands, visible
-
+    """Print to stderr, unless the command is to be quiet."""
     if not arguments.quiet:
-        print(escape_ci_commands(visible(text)), file=sys.stderr)
+        print_line(text)
 
 
-def print_error(error: EvalSetError) -> None:
+def print_error(error: object) -> None:
     """Print to stderr why something could not run."""
+    print_line(f"agent-eval-schema: {error}")
+
+
+def print_line(text: str) -> None:
+    """A line on stderr, which may hold names that anyone has given to a file."""
     from agent_eval_schema.text.visible import escape_ci_commands, visible
 
-    print(escape_ci_commands(f"agent-eval-schema: {visible(error)}"), file=sys.stderr)
+    print(escape_ci_commands(visible(text)), file=sys.stderr)
+
+
+def print_traceback() -> None:
+    """Print to stderr where the exception that is handled was raised."""
+    import traceback
+
+    for line in traceback.format_exc().splitlines():
+        print_line(line)
+
+
+def print_internal_error(error: Exception, argv: Sequence[str], *, values: bool) -> None:
+    """Print to stderr, in one line, what nobody expected, and the command that says where it was raised."""
+    import shlex
+
+    from agent_eval_schema.text.privacy import first_line, quoting
+
+    with quoting(values):
+        why = f"{type(error).__name__}: {first_line(error)}"
+    command = shlex.join(["agent-eval-schema", *argv, *([] if "--debug" in argv else ["--debug"])])
+    print_error(f"internal error: {why}: please report it with the output of: {command}")
 
 
 def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None:
@@ -54,21 +107,24 @@ def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None
         print_note(pace_text(sum(report.row_count for report in reports), seconds), arguments)
 
 
-def terminal_text(report: Report) -> str:
-    """The report for this terminal."""
-    return report.to_text(color=in_color())
+def terminal_text(report: Report, *, metrics: bool = True) -> str:
+    """The report for this terminal, with metric coverage or without."""
+    return report.to_text(color=in_color(), metrics=metrics)
 
 
 def in_color() -> bool:
-    """Whether stdout is a terminal that takes color."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Whether stdout takes color: a terminal does, unless NO_COLOR is set; with FORCE_COLOR, a file or a pipe too."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
-def progress_screen(arguments: argparse.Namespace) -> ProgressDisplay | None:
-    """Where progress is shown, unless the command is to be quiet."""
+def progress_screen(arguments: argparse.Namespace, name: str = "") -> ProgressDisplay | None:
+    """Where the progress of reading a file of this name is shown, unless the command is to be quiet."""
     from agent_eval_schema.runtime.progress import terminal
+    from agent_eval_schema.text.visible import visible
 
-    return None if arguments.quiet else terminal()
+    return None if arguments.quiet else terminal(name=visible(os.path.basename(name)))
 
 
 def save_page(path: str, page: str, what: str, arguments: argparse.Namespace) -> None:

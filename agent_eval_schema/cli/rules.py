@@ -1,35 +1,46 @@
-"""explain, rules: what a code means, and the list of them all."""
+"""explain, rules: the documentation of one rule, and of all."""
 
 from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import Commands, add_command
-from agent_eval_schema.cli.output import ExitCode, print_text
+from agent_eval_schema.cli.options import Commands, add_command, add_output
+from agent_eval_schema.cli.output import ExitCode, in_color, print_text
 
 
 def add(commands: Commands) -> None:
     """Add the commands."""
-    command = add_command(commands, "explain", _explain, "explain a code")
-    command.add_argument("code", metavar="CODE", help="such as AE206 or message-role")
-    add_command(commands, "rules", run, "list all rules")
+    command = add_command(
+        commands,
+        "explain",
+        _explain,
+        "show the documentation of a rule",
+        ["explain AE206", "explain message-role"],
+    )
+    command.add_argument("code", metavar="CODE", help="a code or name, such as AE206 or message-role")
+    command = add_command(commands, "rules", run, "list all rules", ["rules", "rules --output json"])
+    add_output(command, "list")
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.api import explain
+    from agent_eval_schema.fix.catalog import FIXABLE
+    from agent_eval_schema.render.rule import rule_text
+    from agent_eval_schema.validation.chosen_rules import find_rule
 
-    print_text(explain(arguments.code))
+    rule = find_rule(arguments.code)
+    print_text(rule_text(rule, FIXABLE.get(rule.code, ()), color=in_color()))
     return ExitCode.CLEAN
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """List all rules by family."""
+    from agent_eval_schema.fix.catalog import FIXABLE
+    from agent_eval_schema.render.rule import rules_json, rules_text
     from agent_eval_schema.rules import FAMILIES, RULES
 
-    family = ""
-    for rule in RULES.values():
-        if rule.code[2] != family:
-            family = rule.code[2]
-            print_text(f"\n{FAMILIES[family]} (AE{family})\n".lstrip("\n" if family == "0" else ""))
-        print_text(f"  {rule.code}  {rule.severity!s:7}  {rule.name:30}  {rule.doc.partition(chr(10))[0]}\n")
+    rules = list(RULES.values())
+    if arguments.output == "json":
+        print_text(rules_json(FAMILIES, rules, FIXABLE), "json")
+    else:
+        print_text(rules_text(FAMILIES, rules, color=in_color()))
     return ExitCode.CLEAN

@@ -1,4 +1,4 @@
-"""schema: the JSON Schema of a row."""
+"""schema: the JSON Schema of a row, or of the settings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from agent_eval_schema.cli.output import ExitCode, print_text
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "schema", run, "print the JSON Schema of a row")
+    command = add_command(
+        commands,
+        "schema",
+        run,
+        "print the JSON Schema of a row or of the settings",
+        ["schema databricks > row.schema.json", "schema settings > settings.schema.json"],
+    )
     command.add_argument(
         "name",
-        metavar="FORMAT",
-        help="databricks, mlflow (what may be given), canonical (what comes out) or ces-evaluation",
+        metavar="SCHEMA",
+        help="databricks, mlflow or ces-evaluation (input), canonical (output), or settings (of a repository)",
     )
 
 
@@ -22,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the schema."""
     from agent_eval_schema.formats.json_schema import json_schema
     from agent_eval_schema.render.document import json_text
+    from agent_eval_schema.validation.settings import schema
 
-    print_text(json_text(json_schema(arguments.name)))
+    found = schema() if arguments.name == "settings" else json_schema(arguments.name)
+    print_text(json_text(found), "json")
     return ExitCode.CLEAN

@@ -4,51 +4,80 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
+import shlex
 from contextlib import suppress
 
 from agent_eval_schema.cli.options import (
-    FAILING,
+    EXIT,
+    OUTPUT,
+    ROW_FILES,
     Commands,
     add_command,
     add_fail_on,
+    add_format,
+    add_html,
     add_output,
     add_quiet,
     codes_in,
 )
-from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
+from agent_eval_schema.cli.output import (
+    ExitCode,
+    in_color,
+    print_line,
+    print_note,
+    print_text,
+    progress_screen,
+    save_page,
+)
+from agent_eval_schema.issues import FAILING
 
 
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "score", run, "score predicted against reference trajectories")
-    command.add_argument(
-        "file", metavar="FILE", help="JSONL, JSON, CSV or Parquet, its URL, or bq://project.dataset.table"
+    command = add_command(
+        commands,
+        "score",
+        run,
+        "score predicted against reference trajectories",
+        [
+            "score sample_data/vertex.jsonl",
+            "score sample_data/vertex.jsonl --tool-name get_order --min trajectory_recall=0.9",
+            "score sample_data/vertex.jsonl --metrics trajectory_recall --write-scores scores.csv",
+        ],
     )
-    command.add_argument("--metrics", metavar="NAMES", action="append", default=[], help="only these (all five)")
-    command.add_argument("--tool-name", metavar="T", help="adds trajectory_single_tool_use of this tool")
-    command.add_argument(
+    command.add_argument("file", metavar="FILE", help=f"{ROW_FILES}; or bq://project.dataset.table")
+    add_format(command)
+    scores = command.group("metrics")
+    scores.add_argument(
+        "--metrics", metavar="METRICS", action="append", default=[], help="comma-separated names (default: all five)"
+    )
+    scores.add_argument("--tool-name", metavar="TOOL", help="add trajectory_single_tool_use of this tool")
+    scores.add_argument(
         "--duplicates",
         choices=["membership", "one_to_one"],
         default="membership",
-        help="how precision and recall count repeated calls (membership)",
+        help="how precision and recall count repeated calls (default: membership)",
     )
-    command.add_argument(
+    scores.add_argument(
         "--empty",
         choices=["nan", "define"],
         default="nan",
-        help="the score of an empty trajectory: none, or as defined",
+        help="score of an empty trajectory: NaN (default) or the mathematical definition",
     )
-    command.add_argument("--format", metavar="F", default="auto", help="the data's format (found by its columns)")
     add_output(command, "summary")
-    command.add_argument("--html", metavar="PATH", help="write the result as a page to look at")
-    command.add_argument(
+    add_html(command, "result")
+    command.group(OUTPUT).add_argument(
         "--write-scores",
         metavar="PATH",
-        help="write all rows with their scores (Parquet, or by its ending CSV or JSONL)",
+        help="write all rows with their scores (.parquet, .csv, .jsonl, .json)",
     )
-    command.add_argument(
-        "--min", metavar="METRIC=MEAN", type=_bound, action="append", default=[], help="exit code 1 if a mean is lower"
+    command.group(EXIT).add_argument(
+        "--min",
+        metavar="METRIC=MEAN",
+        type=_bound,
+        action="append",
+        default=[],
+        help="exit with code 1 if the mean is below this threshold; repeatable",
     )
     add_fail_on(command)
     add_quiet(command)
@@ -59,23 +88,35 @@ def _bound(text: str) -> tuple[str, float]:
     with suppress(ValueError):
         if math.isfinite(mean := float(bound)):
             return metric, mean
-    raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9, got {text!r}")
+    from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
+    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.text.choices import meant
+
+    close = meant(metric, [*TRAJECTORY_METRICS, SINGLE_TOOL_USE])
+    raise argparse.ArgumentTypeError(f"expected METRIC=MEAN, such as trajectory_recall=0.9; got {text!r}{close}")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low."""
     from agent_eval_schema.evaluation.score import score_dataset
     from agent_eval_schema.io.atomic import require_apart, require_place
+    from agent_eval_schema.io.write import require_writable
+    from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
     from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.render.numbers import number
     from agent_eval_schema.render.result.json import result_json
     from agent_eval_schema.render.result.text import result_text
+    from agent_eval_schema.text.choices import require_choice
 
-    for target in (arguments.html, arguments.write_scores):
-        if target:
-            require_place(target)
+    if arguments.html:
+        require_place(arguments.html)
+    if arguments.write_scores:
+        require_writable(arguments.write_scores)
     require_apart({"FILE": arguments.file}, {"--html": arguments.html, "--write-scores": arguments.write_scores})
     metrics = codes_in(arguments.metrics) or tuple(TRAJECTORY_METRICS)
     lowest = dict(arguments.min)
+    for metric in lowest:  # a wrong name is reported before the file is read
+        require_choice("--min", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
     result = score_dataset(
         arguments.file,
         metrics,
@@ -85,19 +126,21 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.format,
         progress_screen(arguments),
     )
-    too_low = result.below(lowest)
+    too_low = result.failing(lowest)
     if arguments.output == "json":
-        print_text(result_json(result.summary()))
+        print_text(result_json(result.summary()), "json")
     else:
         print_text(result_text(result.summary(), color=in_color()))
+        if result.issue_counts:
+            print_text(f"Show the issues:\n  {shlex.join(['agent-eval-schema', 'validate', arguments.file])}\n")
     if arguments.html:
         save_page(arguments.html, result.to_html(), "result", arguments)
     if arguments.write_scores:
-        as_text = arguments.write_scores.lower().endswith((".csv", ".jsonl", ".ndjson"))
-        (result.save if as_text else result.to_parquet)(arguments.write_scores)
+        result.write(arguments.write_scores)
         print_note(f"{result.row_count:,} rows with their scores written to {arguments.write_scores}", arguments)
     for metric, mean in too_low.items():
-        why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {mean:.3g} is below"
-        print(f"{metric}: {why} {lowest[metric]:g}", file=sys.stderr)
+        why = "no row has a score, so no mean reaches" if math.isnan(mean) else f"the mean {number(mean)} is below"
+        print_line(f"{metric}: {why} {number(lowest[metric])}")
     found = any(result.count(severity) for severity in FAILING[arguments.fail_on])
-    return ExitCode.FOUND if too_low or found else ExitCode.CLEAN
+    is_empty = FAILING[arguments.fail_on] and not any(line.scored for line in result.lines)
+    return ExitCode.FOUND if too_low or found or is_empty else ExitCode.CLEAN

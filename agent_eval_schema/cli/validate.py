@@ -1,4 +1,4 @@
-"""validate: every row of evaluation sets; with --fix or --diff, what can be repaired in them."""
+"""validate: every row of evaluation datasets; with --fix or --diff, their safe fixes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from agent_eval_schema.cli.options import (
-    FAILING,
+    OUTPUT,
     ROW_FILES,
+    RULES,
     Commands,
+    add_columns,
     add_command,
     add_fail_on,
+    add_html,
     add_jobs,
     add_no_values,
     add_output,
@@ -31,41 +35,74 @@ from agent_eval_schema.cli.output import (
     save_page,
     terminal_text,
 )
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import FAILING, EvalSetError
 
 if TYPE_CHECKING:
     from agent_eval_schema.fix.source import FixedSource
     from agent_eval_schema.validation.report import Report
 
 
+CONCISE_PART = 100_000
+"""Issues of `--output concise` that are held at once."""
+
+
 def add(commands: Commands) -> None:
     """Add the command."""
-    command = add_command(commands, "validate", run, "check every row of evaluation sets")
-    command.add_argument("files", metavar="FILE", nargs="+", help=ROW_FILES)
+    command = add_command(
+        commands,
+        "validate",
+        run,
+        "validate evaluation datasets",
+        [
+            "validate sample_data/good.jsonl",
+            "validate sample_data/*.csv --select AE1,AE2 --output github",
+            "validate sample_data/broken.jsonl --diff",
+            "validate sample_data/broken.jsonl --fix fixed.jsonl --html report.html",
+            "validate - --no-values < sample_data/good.jsonl",
+            "validate sample_data/good.jsonl --show-settings",
+        ],
+    )
+    command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
     add_reading(command)
-    add_output(command, "report", *_WHOLE_RUN)
-    command.add_argument("--html", metavar="PATH", help="write the report as a page to look at")
-    command.add_argument("--select", metavar="CODES", action="append", default=[], help="only these: AE2,AE401")
-    command.add_argument("--ignore", metavar="CODES", action="append", default=[], help="not these")
-    add_fail_on(command)
+    add_columns(command)
+    add_output(command, "report", "concise", *_WHOLE_RUN)
+    add_html(command, "report")
     add_no_values(command)
-    command.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
-    command.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
-    fixes = command.add_mutually_exclusive_group()
-    fixes.add_argument("--fix", metavar="OUT", help="write all rows with what is safe repaired (OUT may be FILE)")
-    fixes.add_argument("--diff", action="store_true", help="show what --fix would change; nothing is written")
+    written = command.group(OUTPUT)
+    written.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
+    written.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
+    rules = command.group(RULES)
+    enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
+    rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
+    rules.add_argument("--ignore", metavar="CODES", action="append", default=[], help="rules to disable")
+    fixes = command.group("fixes").add_mutually_exclusive_group()
+    fixes.add_argument("--fix", metavar="OUT", help="apply safe fixes and write all rows to OUT (may be FILE)")
+    fixes.add_argument("--diff", action="store_true", help="show what --fix would change without writing a file")
+    add_fail_on(command)
     add_jobs(command)
+    settings = command.group("settings")
+    place = "file with the settings (default: agent-eval-schema.toml or pyproject.toml, here or in a folder above)"
+    settings.add_argument("--config", metavar="PATH", help=place)
+    settings.add_argument("--show-settings", action="store_true", help="print the settings of this run, as TOML")
+    command.set_defaults(format=None, outputs=None, output=None, fail_on=None)  # not given: as the settings say
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate every file; one that cannot be read does not keep the others from being reported."""
+    from agent_eval_schema.cli.settings import apply_settings, settings_text
     from agent_eval_schema.formats.registry import find_format
-    from agent_eval_schema.rules import chosen
+    from agent_eval_schema.validation.chosen_rules import chosen
+    from agent_eval_schema.validation.settings import find_settings
 
+    found = find_settings(arguments.config)
+    apply_settings(arguments, found)
+    if arguments.show_settings:
+        print_text(settings_text(arguments, found), "script")
+        return ExitCode.CLEAN
     _require_places(arguments)
     if arguments.fix or arguments.diff:
         return _fix(arguments)
-    chosen(codes_in(arguments.select), codes_in(arguments.ignore))  # a wrong name is told before a file is read
+    chosen(codes_in(arguments.select), codes_in(arguments.ignore))  # a wrong name is reported before a file is read
     if arguments.format != "auto":
         find_format(arguments.format)
     reports: list[Report] = []
@@ -73,21 +110,50 @@ def run(arguments: argparse.Namespace) -> int:
     for path in arguments.files:
         try:
             report = _check(path, arguments)
-        except EvalSetError as error:  # which is no reason to say nothing of the other files
+        except EvalSetError as error:  # the other files are still reported
             if len(arguments.files) == 1:
                 raise
             print_error(error)
             unread += 1
             continue
         if arguments.output == "text":
-            print_text(("\n" if reports else "") + terminal_text(report))
+            print_text(("\n" if reports else "") + terminal_text(report, metrics=_shows_metrics(arguments)))
+        elif arguments.output == "concise":
+            _print_concise(report)
         reports.append(report)
-    if arguments.output != "text" and reports:
-        print_text(_WHOLE_RUN[arguments.output](reports, arguments))
+    if arguments.output in _WHOLE_RUN and reports:
+        print_text(_WHOLE_RUN[arguments.output](reports, arguments), arguments.output)
     for report in reports:
         _write(report, arguments)
     print_pace(reports, arguments)
+    _print_files(reports, unread, arguments)
     return ExitCode.COULD_NOT_RUN if unread else _exit_code(reports, arguments)
+
+
+def _shows_metrics(arguments: argparse.Namespace) -> bool:
+    """Whether metric coverage is asked for: of one file, unless the run is to be quiet."""
+    return len(arguments.files) == 1 and not arguments.quiet
+
+
+def _print_files(reports: list[Report], unread: int, arguments: argparse.Namespace) -> None:
+    """The last line of a run on several files."""
+    from agent_eval_schema.render.report.text import files_line
+
+    if len(arguments.files) > 1 and arguments.output == "text":
+        failed = unread + sum(_exit_code([report], arguments) != ExitCode.CLEAN for report in reports)
+        print_text("\n" + files_line(failed, len(arguments.files)) + "\n")
+
+
+def _print_concise(report: Report) -> None:
+    """One line per issue, a part of them at a time, so that a long list needs no memory."""
+    from itertools import islice
+
+    from agent_eval_schema.render.report.text import concise_text
+
+    issues = report.iter_issues()
+    while part := list(islice(issues, CONCISE_PART)):
+        lines = report.lines({issue.row for issue in part if issue.row is not None})
+        print_text(concise_text(report.summary, part, lines))
 
 
 def _require_places(arguments: argparse.Namespace) -> None:
@@ -110,29 +176,38 @@ def _require_places(arguments: argparse.Namespace) -> None:
 
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
+    from agent_eval_schema.fix.preview import with_preview
+    from agent_eval_schema.formats.column_names import with_names
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.validation.validate import check_source
 
-    return check_source(
-        open_source(path),
+    source = with_names(open_source(path), arguments.columns) if arguments.columns else open_source(path)
+    report = check_source(
+        source,
         format=arguments.format,
         outputs=arguments.outputs,
         select=codes_in(arguments.select),
-        ignore=codes_in(arguments.ignore),
+        ignore=_ignored(path, arguments),
         values=arguments.values,
         jobs=arguments.jobs,
-        screen=progress_screen(arguments),
+        screen=progress_screen(arguments, path),
     )
+    return with_preview(report, source)
+
+
+def _ignored(path: str, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The rules that are disabled for a file."""
+    return (*codes_in(arguments.ignore), *arguments.ignored(path))
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:
     if arguments.html:
         save_page(arguments.html, report.to_html(), "report", arguments)
     if arguments.write_normalized:
-        count = report.write_normalized(arguments.write_normalized)
+        count = report.write(arguments.write_normalized)
         bad = report.invalid_count
-        lacking = f"; {bad:,} of them are invalid, and lack what could not be read" if bad else ""
-        print_note(f"{count:,} normalised rows written to {arguments.write_normalized}{lacking}", arguments)
+        lacking = f"; {bad:,} of them are invalid: cells that could not be parsed are null" if bad else ""
+        print_note(f"{count:,} normalized rows written to {arguments.write_normalized}{lacking}", arguments)
     if arguments.write_invalid:
         count = report.write_invalid(arguments.write_invalid)
         print_note(f"{count:,} invalid rows, each with its issues, written to {arguments.write_invalid}", arguments)
@@ -149,47 +224,59 @@ def _fix(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.fix.fix import fix_source
     from agent_eval_schema.fix.source import require_fixable
     from agent_eval_schema.formats.opening import open_source
-    from agent_eval_schema.rules import chosen
+    from agent_eval_schema.validation.chosen_rules import chosen
     from agent_eval_schema.validation.validate import check_source
 
     if len(arguments.files) > 1:
         raise EvalSetError("--fix and --diff take one FILE at a time")
     if not arguments.values:
         raise EvalSetError("--fix and --diff show what cells hold, so they do not go with --no-values")
-    select, ignore = codes_in(arguments.select), codes_in(arguments.ignore)
+    if arguments.columns:
+        raise EvalSetError("--fix and --diff keep the names of the columns, so they do not go with --columns")
+    select, ignore = codes_in(arguments.select), _ignored(arguments.files[0], arguments)
     source = open_source(arguments.files[0])
     if arguments.fix:
         require_fixable(source, arguments.fix)
     fixed = fix_source(source, format=arguments.format, outputs=arguments.outputs, codes=chosen(select, ignore))
     if arguments.diff:
         return _show_fixes(fixed, arguments)
-    outputs = fixed.plan.outputs
-    report = check_source(fixed.source, format=arguments.format, outputs=outputs, select=select, ignore=ignore)
+    report = check_source(
+        fixed.source, format=arguments.format, outputs=arguments.outputs, select=select, ignore=ignore
+    )
     whole_run = _WHOLE_RUN.get(arguments.output)
-    print_text(whole_run([report], arguments) if whole_run else terminal_text(report))
+    if arguments.output == "concise":
+        _print_concise(report)
+    else:
+        print_text(whole_run([report], arguments) if whole_run else terminal_text(report), arguments.output)
     _write(report, arguments)
     counts = fixed.write(arguments.fix)
-    print_note(f"{counts} repaired, written to {arguments.fix}", arguments)
+    print_note(f"{counts} fixed, written to {arguments.fix}", arguments)
     if not counts:
         print_note(_nothing_fixed(fixed.plan.format), arguments)
     return _exit_code([report], arguments)
 
 
 def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
-    """Show what --fix would do; nothing is written. Like diff, exit code 1 says that something would change."""
-    from agent_eval_schema.fix.source import FixCounts
-    from agent_eval_schema.render.fixes import cell_lines, file_lines
+    """Show the effect of --fix; nothing is written. Like diff, exit code 1 means that something would change."""
+    from msgspec.structs import astuple
 
-    counts, color = FixCounts(len(fixed.renames)), in_color()
+    from agent_eval_schema.fix.source import FixCounts
+    from agent_eval_schema.render.fixes import cell_lines, file_lines, unfixed_lines, unrenamed_lines
+
+    counts, color, start = FixCounts(len(fixed.renames)), in_color(), 0
     head = "".join(file_lines(fixed.given.name, fixed.renames, color=color))
-    if counts:
-        print_text(head)
+    why = "".join(unrenamed_lines(fixed.unrenamed, color=color))
+    if counts or why:
+        print_text(head + why)
         head = ""
-    for _, fixes in counts.over(fixed.batches()):
-        for fix in fixes:
-            print_text(head + "".join(cell_lines(fix.row, fix.request_id, fix.what, fix.parts, color=color)))
+    for batch, fixes in counts.over(fixed.batches()):
+        shown = [(f.row, cell_lines(f.row, f.request_id, f.what, f.parts, color=color)) for f in fixes]
+        left = [(u.row, unfixed_lines(*astuple(u), color=color)) for u in fixed.unfixed(batch, start)]
+        for _, lines in sorted([*shown, *left], key=itemgetter(0)):
+            print_text(head + "".join(lines))
             head = ""
-    found = f"{counts} can be repaired; nothing was written" if counts else _nothing_fixed(fixed.plan.format)
+        start += batch.num_rows
+    found = f"{counts} can be fixed; no file was written" if counts else _nothing_fixed(fixed.plan.format)
     print_note(found, arguments)
     return ExitCode.FOUND if counts else ExitCode.CLEAN
 
@@ -198,8 +285,8 @@ def _nothing_fixed(format: str) -> str:
     from agent_eval_schema.fix.source import FIXED_FORMATS
 
     if format in FIXED_FORMATS:
-        return "there is nothing that can be repaired safely"
-    return f"rows of the {format} format are not repaired, only of {' and '.join(FIXED_FORMATS)}"
+        return "no safe fixes available"
+    return f"rows of the {format} format cannot be fixed, only those of {', '.join(FIXED_FORMATS)}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -220,6 +307,7 @@ def _listing_all(arguments: argparse.Namespace) -> str:
     """The command that lists every issue of this one."""
     given = {f"--{n}": getattr(arguments, n) for n in ("format", "outputs")}
     options = [word for name, value in given.items() if value != "auto" for word in (name, value)]
+    options += [word for path, name in arguments.columns.items() for word in ("--columns", f"{path}={name}")]
     for name, codes in (("--select", codes_in(arguments.select)), ("--ignore", codes_in(arguments.ignore))):
         options += [name, ",".join(codes)] if codes else []
     options += [] if arguments.values else ["--no-values"]
@@ -232,8 +320,19 @@ def _junit(reports: list[Report], arguments: argparse.Namespace) -> str:
     return junit_xml([report.summary for report in reports], failing=FAILING[arguments.fail_on])
 
 
+def _sarif(reports: list[Report], _: argparse.Namespace) -> str:
+    from agent_eval_schema.render.report.sarif import sarif_text
+
+    found = []
+    for report in reports:
+        issues = report.listed_issues()
+        found.append((report.summary, issues, report.lines({i.row for i in issues if i.row is not None})))
+    return sarif_text(found, root=os.environ.get("GITHUB_WORKSPACE") or ".")
+
+
 _WHOLE_RUN: dict[str, Callable[[list[Report], argparse.Namespace], str]] = {
     "json": _json,
     "github": _github,
     "junit": _junit,
+    "sarif": _sarif,
 }

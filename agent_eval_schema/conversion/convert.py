@@ -3,160 +3,128 @@
     data ──validate──▶ canonical rows ──write──▶ rows of the target ──read back──▶ canonical rows
                               └───────────────── compare ──────────────────────────────┘ → losses
 
-No list says what each pair of formats loses: what was written is read again by the target's own reader, and whatever
-does not come back as it was is a loss (AE811, AE812). What a source row says that no canonical column can hold is told
-too (AE813), and so is every row that is left out because it is invalid (AE814). Between the two forms of Customer
-Engagement Suite nothing goes by way of rows: their writer says what a golden CSV cannot hold (AE80).
+There is no list of the losses of each pair of formats: the output is read back by the target's own reader, and each
+difference is a loss (AE811, AE812). Values of a source row that no canonical column can represent are reported too
+(AE813), and so is every row that is excluded because it is invalid (AE814). Between the two forms of Customer
+Engagement Suite nothing goes by way of rows: their writer reports what a golden CSV cannot represent (AE80).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.conversion.ces import unread_fields
-from agent_eval_schema.conversion.losses import POSITION, Losses
-from agent_eval_schema.conversion.unread import unread_parts
+from agent_eval_schema.conversion.conversion import Conversion, TargetFormat, cells_writer, find_writer, target_schema
+from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
-from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat, find_format
+from agent_eval_schema.formats.writer import POSITION, CanonicalRow, RowWriter, Written
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows
-from agent_eval_schema.io.write import require_writable, write_batches
-from agent_eval_schema.issues import EvalSetError, Issue
-from agent_eval_schema.rules import conversion, requests
-from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
+from agent_eval_schema.rules import conversion, dataset, requests
+from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation import ces_turns
-from agent_eval_schema.validation.checked_batch import rows_of
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
+from agent_eval_schema.validation.originals import taken_from_trace
 from agent_eval_schema.validation.validate import check_source
 
-
-class Conversion(Struct, frozen=True):
-    """What `convert_eval_set` made.
-
-    `data`: the rows of the target, valid ones only, in order: a frame; for `adk` one object, for `adk-legacy` and
-    `ces-evaluation` a list of dicts, for `ces-csv` the text of the file. `losses`: a frame like `Report.issues`, a line
-    for each thing that is not in `data` (row is the 0-based position in the source). `report`: the validation of the
-    source. `source`, `target`: the names of the formats. `given`, `converted`: how many rows (of CES: evaluations) the
-    source has, and how many of them are in `data`.
-    """
-
-    data: Any
-    losses: pd.DataFrame
-    report: Report
-    source: str
-    target: str
-    given: int
-    converted: int
-
-    @property
-    def lossless(self) -> bool:
-        """Whether everything in the source is in `data`."""
-        return self.losses.empty
-
-    def __str__(self) -> str:
-        from agent_eval_schema.render.losses import losses_text
-
-        kind = "evaluations" if self.source in ces_turns.CES_FORMATS else "rows"
-        head = f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
-        return losses_text(head, [msgspec.convert(loss, Issue) for loss in self.losses.to_dict("records")])
+if TYPE_CHECKING:
+    pass
 
 
-def convert_eval_set(data: Any, *, source: str = "auto", target: str) -> Conversion:
-    """Convert an evaluation set into another format; nothing is lost without being told.
+def convert_eval_set(data: EvalSetLike, to: TargetFormat, *, format: InputFormat = "auto") -> Conversion:
+    """Convert an evaluation dataset to another format and report data loss.
+
+    The output is read back, and each difference from the input is recorded in `losses`. Unknown columns are passed
+    through.
 
     Parameters
     ----------
-    data
-        Anything that `validate_eval_set` takes; an ADK evalset may also be given as the object that it is.
-    source
-        The format that it has; `"auto"` looks at the columns.
-    target
-        `"databricks"` (the canonical row), `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
-        `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-evaluation"`, `"ces-csv"`.
+    data : EvalSetLike
+        Any input of `validate_eval_set`; an ADK evalset can also be a dict.
+    to : str
+        The format of the output: `"databricks"` (the canonical row), `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`,
+        `"openai"`, `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-evaluation"` or `"ces-csv"`.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
 
     Returns
     -------
     Conversion
-        The data of the target, the losses, the report on the source. Columns that no format knows are carried along.
+        The converted data, the losses and the validation report of the input.
 
     Raises
     ------
     EvalSetError
-        There is no such format, or the data cannot be read as a table.
+        A format is not one of the allowed values, or the data cannot be read as a table.
+
+    See Also
+    --------
+    prepare_for_evaluate : Return the rows in the form that an evaluator reads.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import convert_eval_set
+    >>> data = [{"request": "What is Delta Lake?", "response": "A table format.", "guidelines": ["Be brief"]}]
+    >>> conversion = convert_eval_set(data, "vertex")
+    >>> conversion.data.iloc[0].to_dict()
+    {'prompt': 'What is Delta Lake?', 'response': 'A table format.'}
+    >>> conversion.losses[["row", "column"]]
+       row      column
+    0    0  guidelines
     """
-    work = _Work(data, source, target)
+    work = _Work(data, format, to)
     return work.conversion(work.made())
 
 
-def convert_file(path: str, out: str, *, source: str = "auto", target: str) -> Conversion:
-    """As `convert_eval_set`, from a file to a file, whose kind its ending says: JSONL, JSON, CSV or Parquet for rows.
-    `data` is None. Rows are streamed, unless source or target is a document. Raises EvalSetError if `out` cannot be
-    written."""
-    writer = _find_writer(target)
+def convert_file(path: str, out: str, to: str, *, format: str = "auto") -> Conversion:
+    """As `convert_eval_set`, from a file to a file, whose kind is that of its file extension: JSONL, JSON, CSV or
+    Parquet for rows. `data` is None. Rows are streamed, unless input or output is a document. Raises EvalSetError if
+    `out` cannot be written."""
+    writer = find_writer(to)
     require_apart({"IN": path}, {"OUT": out})
     (require_writable if writer.save is None else require_place)(out)
-    work = _Work(path, source, target)
+    work = _Work(path, format, to)
     if writer.save is not None:
         writer.save(work.made(), out)
     else:
-        batches = (batch_of_rows(part) for part in work.written() if part)
-        write_batches(out, batches, _schema(writer, work.report))
+        parts = work.written(cells_writer(writer, out), () if keeps_types(out) else writer.texts)
+        batches = (batch_of_rows(part) for part in parts if part)
+        write_batches(out, batches, work.schema)
     return work.conversion(None)
-
-
-TARGETS = (
-    *("databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval"),
-    *(ces_turns.JSON, ces_turns.CSV),
-)
-"""The formats that have a writer, in the order in which they are named to a user."""
-
-
-def _find_writer(target: str) -> Writer:
-    writer = find_format(target).writer if target in TARGETS else None
-    if writer is None:
-        raise EvalSetError(f"cannot convert to {target!r}: use one of {', '.join(TARGETS)}")
-    return writer
-
-
-def _schema(writer: Writer, report: Report) -> pa.Schema:
-    """The columns of a file of the target: its own, numbers as numbers, then those that are carried along."""
-    known = (*COLUMNS, *writer.columns) if report.format not in ces_turns.CES_FORMATS else report.schema.names
-    carried = [n for n in report.schema.names if n not in known]
-    return pa.schema([(n, _NUMBERS.get(n, pa.string())) for n in (*writer.columns, *carried)])
-
-
-_NUMBERS = {
-    **{f.name: f.type for f in ROW_SCHEMA if f.name != "failure" and pa.types.is_primitive(f.type)},
-    **dict.fromkeys(("latency_in_seconds", "completion_time"), pa.float64()),
-}
-"""The columns of the targets that hold numbers."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # from rows to rows
 _NOT_ASKED = (requests.MISSING_OUTPUT.code,)
-"""A row that the app has not answered can be converted as well."""
+"""A row that the agent has not answered can be converted as well."""
 
 
 class _Work:
     """One conversion: the check of the source, the rows as they are made, and the losses as they are found."""
 
     def __init__(self, data: Any, source: str, target: str) -> None:
-        self._target, self._writer = target, _find_writer(target)
-        self.report = check_source(open_source(data), format=source, ignore=_NOT_ASKED)
-        self.losses = Losses(target)
+        self._target, self._writer = target, find_writer(target)
+        complete = not find_format(target).instead_of_request  # a row without a request cannot be written
+        self.report = check_source(open_source(data), format=source, ignore=_NOT_ASKED, complete=complete)
+        self.losses = Losses(target, self.report.plan)
+        self._reads = {*COLUMNS, *self._writer.columns, *find_format(target).reads}
+        self._renamed: set[str] = set()
+        self._kinds: Counter[str] = Counter()
+        has_traces = "trace" in self._writer.columns
+        self._ids = set[str]() if dataset.REPEATED_TRACE_ID.code in self.report.counts and not has_traces else None
         of_ces = self.report.format in ces_turns.CES_FORMATS
         self._evaluations = ces_turns.evaluations_of(self.report) if of_ces else None
         if self._evaluations is not None:
@@ -165,14 +133,21 @@ class _Work:
             self._counts = self.report.row_count, self.report.valid_count
 
     def conversion(self, data: Any) -> Conversion:
-        """What came of it."""
+        """The result of the conversion."""
         given, valid = self._counts
+        if len(self._kinds) > 1:
+            counts = " and ".join(f"{n:,} {kind}s" for kind, n in self._kinds.most_common())
+            nowhere = {POSITION: None, "request_id": None}
+            self.losses.add(conversion.MIXED_KINDS, nowhere, None, f"expected rows of one kind, got {counts}")
         unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
         names = self.report.format, self._target
         return Conversion(data, self.losses.frame(), self.report, *names, given, valid - unsayable)
 
     def made(self) -> Any:
         """All of the target in memory."""
+
+        import pandas as pd
+
         if self._evaluations is not None and self._target in ces_turns.CES_FORMATS:
             return self._between_forms_of_ces(self._evaluations)
         if self._writer.document is None:
@@ -183,18 +158,48 @@ class _Work:
         self.losses.compare(rows, document)
         return document.data
 
-    def written(self) -> Iterator[list[dict[str, Any]]]:
-        """The rows of the target, a batch at a time."""
+    def written(self, in_cells: RowWriter = dict, texts: Sequence[str] = ()) -> Iterator[list[dict[str, Any]]]:
+        """The rows of the target, a batch at a time, or the cells of a file, in which these columns are texts."""
         write = self._writer.row
         assert write is not None
         for rows in self._canonical_parts():
-            made = [_with_carried(write(row), row) for row in rows]
-            if self._target != "databricks":  # which is what we read
-                self.losses.compare(rows, Written(made, made, self._target, range(len(made))))
+            made = [self._with_passed_through(write(row), row) for row in rows]
+            made = list(map(in_cells, made))
+            self.losses.compare(rows, Written(made, made, self._target, range(len(made))))
+            for row, cells in zip(rows, made, strict=True):
+                self.losses.as_text(row, {name: cells.get(name) for name in texts})
+            if self._writer.kind is not None:
+                self._kinds.update(map(self._writer.kind, made))
             yield made
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of a file of the target: its own, numbers as numbers, then those that are passed through."""
+        names = self.report.schema.names if self._evaluations is None else ()
+        known = (*COLUMNS, *self._writer.replaces)
+        passed = dict.fromkeys(self._name_of(n) for n in names if n not in known)
+        own = self._writer.columns
+        return target_schema((*own, *(n for n in passed if n not in own)))
+
+    def _with_passed_through(self, made: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
+        """A row of the target, and the columns that neither format reads."""
+        known = (*COLUMNS, POSITION, SOURCE, TAKEN, *self._writer.replaces)
+        passed = {n: v for n, v in row.items() if n not in known and v is not None and made.get(n) != v}
+        return {**made, **{self._name_of(name): value for name, value in passed.items()}}
+
+    def _name_of(self, column: str) -> str:
+        """The name under which a column is passed through: its own, unless the target reads it as something else."""
+        own = column.removeprefix(PREFIX)
+        if own not in self._reads:
+            return own
+        if own not in self._renamed:
+            self._renamed.add(own)
+            message = f"{self._target} reads a column of this name; it is passed through as `{visible(apart(own))}`"
+            self.losses.add(conversion.RENAMED, {POSITION: None, "request_id": None}, own, message)
+        return apart(own)
+
     def _canonical_parts(self) -> Iterator[list[dict[str, Any]]]:
-        """The valid rows in canonical form, a batch at a time; the others are told."""
+        """The valid rows in canonical form, a batch at a time; the others are reported."""
         if self._evaluations is not None:
             yield from self._rows_of_evaluations(self._evaluations)
             return
@@ -206,19 +211,33 @@ class _Work:
             flags = valid[start : start + len(rows)]
             places = np.flatnonzero(flags).tolist()
             self.losses.left_out((np.flatnonzero(~flags) + start).tolist(), "row")
-            for i, path, value in unread_parts(self.report.format, given, places):
-                self.losses.unread(start + i, path, value)
-            yield [{**rows[i], POSITION: start + i} for i in places]
+            passed = {n for n in columns if n not in COLUMNS} | {"trace"}  # a trace is passed on unchanged
+            sources = [{n: v for n, v in row.items() if n not in passed} for row in native_rows(given)]
+            taken = [taken_from_trace(bits) for bits in verdict(checked, "derived").to_pylist()]
+            made = [{**rows[i], POSITION: start + i, SOURCE: sources[i], TAKEN: taken[i]} for i in places]
+            yield list(map(self._with_own_id, made))
             start += len(rows)
 
+    def _with_own_id(self, row: dict[str, Any]) -> dict[str, Any]:
+        """The row without an ID that an earlier row has, in a target without a column of traces: there it would no
+        longer show that the ID is that of a trace, and not the row's own."""
+        identity = row["request_id"]
+        if self._ids is None or identity not in self._ids:
+            if self._ids is not None and identity is not None:
+                self._ids.add(identity)
+            return row
+        message = "an earlier row has the same ID, which is that of the row's trace; the row is written without it"
+        self.losses.add(conversion.NO_PLACE, row, "request_id", message)
+        return {**row, "request_id": None}
+
     def _rows_of_evaluations(self, evaluations: Sequence[ces_turns.CesEvaluation]) -> Iterator[list[dict[str, Any]]]:
-        for given in evaluations:
+        for given, rows in zip(evaluations, ces_turns.rows_of_each(evaluations), strict=True):
             if not given.valid:
                 self.losses.left_out([given.row], "evaluation")
                 continue
             for path, value in unread_fields(given):
                 self.losses.unread(given.row, path, value)
-            report = check_source(open_source(given.rows()), format="databricks", outputs="generated")
+            report = check_source(open_source(rows), format="databricks", outputs="generated")
             kept = [row for row, valid in zip(report.iter_rows(), report.valid_mask.tolist(), strict=True) if valid]
             self.losses.left_out([given.row] * (report.row_count - len(kept)), "turn")
             yield [{**row, POSITION: given.row} for row in kept]
@@ -236,15 +255,9 @@ class _Work:
         for given in kept:
             if given.groups:
                 place = {POSITION: given.row, "request_id": given.evaluation.get("displayName")}
-                message = f"an Evaluation cannot say its groups: {describe(given.groups)}"
+                message = f"an Evaluation cannot hold groups: {describe(given.groups)}"
                 self.losses.add(conversion.NO_PLACE, place, "evaluation_groups", message)
         return [dict(evaluation) for evaluation in made]
-
-
-def _with_carried(made: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
-    """A row of the target, and beside it what is carried along."""
-    known = (*COLUMNS, POSITION)
-    return {**made, **{n: v for n, v in row.items() if n not in known and v is not None and n not in made}}
 
 
 def _names(rows: Sequence[CanonicalRow]) -> list[str]:
@@ -252,4 +265,4 @@ def _names(rows: Sequence[CanonicalRow]) -> list[str]:
 
 
 _OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)
-"""The losses of a golden CSV that leave out an evaluation."""
+"""The losses of a golden CSV for excluded evaluations."""

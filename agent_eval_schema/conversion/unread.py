@@ -1,103 +1,170 @@
-"""What the row of a neighbour says that no canonical column can hold.
+"""The values of a source row that a conversion lost: every path of every cell is accounted for.
 
-A format that takes only some keys of its nested columns lists them in `READ`; everything else there that has a value is
-named with its path, so that a conversion can say what it leaves behind. Columns that no format reads are carried along.
+    source row ──read──▶ row ──write, read back──▶ row' ──write in the source's form──▶ source row'
+         └───────────────────────────── compare path by path ──────────────────────────────┘ → suspects
+
+A suspect is a value of the source that is not in the row that came back. It may only be spelled otherwise (a string
+that became a list of messages), so it is put to the test: the value is altered in the source row, and the row is read
+again. If nothing changes, no column contains the value. There is no table of the values that a format reads; its reader
+does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import EllipsisType
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
+from msgspec import Struct
 
-from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.ragas import after_question
-from agent_eval_schema.text import jsontext
+from agent_eval_schema.formats.writer import CanonicalRow
+from agent_eval_schema.io.arrow import to_columns
+from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.schema import COLUMNS, JsonValue, columns_of
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.validation.checked_batch import rows_of
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan
 
-ReadKeys = EllipsisType | Mapping[str, Any]
+SourceRow = Mapping[str, Any]
+Path = tuple[str | int, ...]
 
-ALL = ...
-_CALL = {"name": ALL, "args": ALL}
-_TOOL = {"name": ALL, "input_parameters": ALL}
-_CHAT = {"type": ALL, "role": ALL, "content": ALL, "tool_calls": _CALL}
+ORIGINALS = frozenset(columns_of(JsonValue))
 
+AT_ONCE = 512
+"""So many altered rows are read at once."""
 
-def _either(shape: ReadKeys) -> ReadKeys:
-    """The same keys, also as camelCase writes them: ADK takes both spellings."""
-    if isinstance(shape, EllipsisType):
-        return shape
-    return {spelt: _either(below) for key, below in shape.items() for spelt in (key, _camel(key))}
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)
+ABSENT: Any = object()
 
 
-_CONTENT = {"role": ALL, "parts": {"text": ALL}}
-_EVENT = {"content": {"role": ALL, "parts": {"function_call": _CALL}}}
-_ADK: dict[str, ReadKeys] = {
-    "final_response": _CONTENT,
-    "intermediate_data": {"tool_uses": _CALL, "invocation_events": _EVENT},
-    "session_input": dict.fromkeys(("app_name", "user_id", "session_id", "state"), ALL),
-    "rubrics": {"rubric_id": ALL, "rubric_content": {"text_property": ALL}},
-}
+class Unread(Struct, frozen=True):
+    """A value of a source row that was not read back: its row (a place among those given), its path, the value in its
+    place (`ABSENT` if there is none), and the canonical columns that depend on it; none if it is not read."""
 
-READ_KEYS: dict[str, dict[str, ReadKeys]] = {
-    "ragas": {"user_input": _CHAT, "reference_tool_calls": _CALL},
-    "deepeval": {"tools_called": _TOOL, "expected_tools": _TOOL},
-    "openai": {"sample": {"output_text": ALL}},
-    "adk": {column: _either(shape) for column, shape in _ADK.items()},
-    "adk-legacy": {"expected_tool_use": {"tool_name": ALL, "tool_input": ALL}},
-}
-"""Per format and column the keys that are read; lists are looked through, of `ALL` everything is read."""
+    row: int
+    path: Path
+    value: Any
+    came: Any
+    columns: frozenset[str]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a number or a boolean came back as another one, or as text."""
+        return isinstance(self.value, int | float) and isinstance(self.came, int | float | str)
 
 
-def unread_parts(format: str, batch: pa.RecordBatch, rows: Sequence[int]) -> Iterator[tuple[int, str, Any]]:
-    """(row, path, value) of everything in these rows that is not read."""
-    for column, shape in READ_KEYS.get(format, {}).items():
-        cells = read_cells(batch, column)
-        for row in rows if cells is not None else ():
-            text = cells.texts[row] if cells is not None else None
-            value = None if text is None else structured(jsontext.parse_leniently(text))
-            for path, part in unread(value, shape, column):
-                yield row, path, part
-            for path, part in _CLOSER_LOOK.get((format, column), _nothing)(value):
-                yield row, path, part
+def unread_values(
+    given: Sequence[SourceRow], back: Sequence[SourceRow], plan: Plan, seen: set[tuple[str, type]]
+) -> Iterator[Unread]:
+    """The values of source rows that are not in the rows that came `back`, in the same form, and that are not merely
+    spelled otherwise there. `seen` keeps the columns whose plain cells are known to be read."""
+    read = _Reader(given, plan)
+    suspects = [s for i, rows in enumerate(zip(given, back, strict=True)) for s in _suspects(i, *rows)]
+    while suspects:
+        found, suspects = suspects, []
+        for suspect, columns in read.depending([s for s in found if _cell_type(s) not in seen]):
+            if suspect.is_read_whole(columns):
+                if columns and _cell_type(suspect)[0]:
+                    seen.add(_cell_type(suspect))
+                yield Unread(suspect.row, suspect.path, suspect.value, suspect.came, columns)
+            else:
+                suspects += suspect.parts()
 
 
-def unread(value: Any, shape: ReadKeys, path: str = "") -> Iterator[tuple[str, Any]]:
-    """The path and the value of everything below a value that its shape does not read."""
+class _Suspect(Struct, frozen=True):
+    """A value of the source, and the value in its place in the row that was read back."""
+
+    row: int
+    path: Path
+    value: Any
+    came: Any
+
+    def is_read_whole(self, columns: frozenset[str]) -> bool:
+        """Whether its parts need not be examined one by one: it has none, or none of them was read back, and all are
+        read alike: nowhere, or only as a part of an original."""
+        alike = not columns or (self.came is ABSENT and columns <= ORIGINALS)
+        return alike or not isinstance(self.value, dict | list) or not self.value
+
+    def parts(self) -> Iterator[_Suspect]:
+        """The parts that did not come back."""
+        came = self.came if isinstance(self.came, type(self.value)) else type(self.value)()
+        return _missing(self.row, self.path, self.value, came)
+
+
+def _cell_type(suspect: _Suspect) -> tuple[str, type]:
+    """The column and the type of a cell that is not a container; for all others a pair that never occurs."""
+    plain = len(suspect.path) == 1 and not isinstance(suspect.value, dict | list)
+    return (str(suspect.path[0]) if plain else "", type(suspect.value))
+
+
+def _suspects(row: int, given: SourceRow, back: SourceRow) -> Iterator[_Suspect]:
+    return _missing(row, (), given, back)
+
+
+def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[_Suspect]:
+    """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
+    given, back = structured(given), structured(back)
+    if isinstance(given, Mapping) and isinstance(back, Mapping):
+        spelled = {_plain_key(k): v for k, v in back.items() if k not in given}
+        for key, value in given.items():
+            came = back[key] if key in back else spelled.get(_plain_key(key), ABSENT)
+            yield from _missing(row, (*path, key), value, came)
+    elif isinstance(given, list) and isinstance(back, list):
+        for i, value in enumerate(given):
+            yield from _missing(row, (*path, i), value, back[i] if i < len(back) else ABSENT)
+    elif given is not None and (given != back or isinstance(given, bool) != isinstance(back, bool)):
+        yield _Suspect(row, path, given, back)
+
+
+def _plain_key(key: Any) -> str:
+    return str(key).replace("_", "").lower()
+
+
+class _Reader:
+    """Reads altered copies of source rows, and returns the canonical columns that then differ."""
+
+    def __init__(self, given: Sequence[SourceRow], plan: Plan) -> None:
+        self._given, self._plan = given, plan
+        self._as_given: dict[int, CanonicalRow] = {}
+
+    def depending(self, suspects: Sequence[_Suspect]) -> Iterator[tuple[_Suspect, frozenset[str]]]:
+        """Each suspect with the columns that depend on it."""
+        for start in range(0, len(suspects), AT_ONCE):
+            part = suspects[start : start + AT_ONCE]
+            new = sorted({s.row for s in part} - self._as_given.keys())
+            rows = self._read([self._given[i] for i in new] + [_altered_at(self._given[s.row], s.path) for s in part])
+            self._as_given.update(zip(new, rows, strict=False))
+            for suspect, row in zip(part, rows[len(new) :], strict=True):
+                before = self._as_given[suspect.row]
+                yield suspect, frozenset(name for name in COLUMNS if before[name] != row[name])
+
+    def _read(self, rows: Sequence[SourceRow]) -> list[CanonicalRow]:
+        _, columns = to_columns([rows_of(check_batch(batch_of_rows(list(rows)), self._plan))])
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _altered_at(value: Any, path: Path) -> Any:
+    """A copy of a value in which everything at the path is another value of its type."""
+    if not path:
+        return _altered(value)
+    value = structured(value)
     if isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from unread(item, shape, f"{path}[{i}]")
-    elif isinstance(value, dict) and not isinstance(shape, EllipsisType):
-        for key, part in value.items():
-            below = f"{path}.{key}" if path else key
-            if key in shape:
-                yield from unread(part, shape[key], below)
-            elif part not in (None, "", [], {}):
-                yield below, part
+        return [_altered_at(v, path[1:]) if i == path[0] else v for i, v in enumerate(value)]
+    return {k: _altered_at(v, path[1:]) if k == path[0] else v for k, v in value.items()}
 
 
-def _nothing(_: Any) -> Iterator[tuple[str, Any]]:
-    return iter(())
+def _altered(value: Any) -> Any:
+    """Another value of the same type, in every part."""
+    value = structured(value)
+    if isinstance(value, Mapping):
+        return {k: _altered(v) for k, v in value.items()} or {"~": "~"}
+    if isinstance(value, list):
+        return [_altered(v) for v in value] or ["~"]
+    return next((change(value) for kind, change in _CHANGES if isinstance(value, kind)), "~")
 
 
-def _said_between(user_input: Any) -> Iterator[tuple[str, Any]]:
-    """What was said after the last question, but for the calls and the answer: results of tools, thoughts."""
-    if not isinstance(user_input, list):
-        return
-    first = after_question(user_input)
-    answer, _ = chat.read_answer(user_input[first:])
-    for i, message in enumerate(user_input[first:], start=first):
-        content = message.get("content") if isinstance(message, dict) else message
-        if content and content != answer:
-            yield f"user_input[{i}].content", content
-
-
-_CLOSER_LOOK = {("ragas", "user_input"): _said_between}
+_CHANGES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (bool, lambda value: not value),
+    (int, lambda value: value + 1),
+    (float, lambda value: value + 1.0 if abs(value) < 1e15 else 1.0),
+    (str, lambda value: f"{value}~"),
+)

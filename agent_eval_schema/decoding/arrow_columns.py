@@ -1,4 +1,4 @@
-"""Columns that stay in Arrow: their cells are right throughout, so few need be looked at one by one.
+"""Columns that stay in Arrow: all of their cells are valid, so few need to be examined one by one.
 
 What most rules ask (is there a text, is there content, is the list empty) is answered for the whole column at once; a
 Python object is made when a rule asks for a row.
@@ -10,10 +10,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
-from agent_eval_schema.cells.arrow import bounds, text_bytes
+from agent_eval_schema.cells.arrow import bounds, list_array, text_bytes
 from agent_eval_schema.decoding.values import Mask
-from agent_eval_schema.schema import DOCUMENT, Document
+from agent_eval_schema.schema import DOCUMENT, OTHER_KEYS, Document
 
 
 class DocumentColumn:
@@ -22,7 +23,7 @@ class DocumentColumn:
     def __init__(self, array: pa.ListArray) -> None:
         self.array = array
         flat = array.flatten()
-        self._uris, self._contents = flat.field("doc_uri"), flat.field("content")
+        self._uris, self._contents, self._others = flat.field("doc_uri"), flat.field("content"), flat.field(OTHER_KEYS)
         self._lengths = np.asarray(pc.list_value_length(array).fill_null(0))
         self._bounds = bounds(self._lengths).tolist()
         self._given = np.asarray(array.is_valid())
@@ -30,6 +31,8 @@ class DocumentColumn:
     @staticmethod
     def of(array: pa.Array) -> "DocumentColumn | None":
         """The column, or None if it is of another type or some cell has a problem that must be explained."""
+        if array.type == pa.list_(pa.struct(list(DOCUMENT)[:2])):
+            array = _with_other_keys(array)
         if array.type != pa.list_(DOCUMENT):
             return None
         flat = array.flatten()
@@ -44,7 +47,11 @@ class DocumentColumn:
         if not self._given[row]:
             return None
         start, end = self._bounds[row], self._bounds[row + 1]
-        return list(map(Document, self._uri_list[start:end], self._content_list[start:end]))
+        documents = map(Document, self._uri_list[start:end], self._content_list[start:end])
+        if self._others.null_count == len(self._others):
+            return list(documents)
+        others = self._others.slice(start, end - start).to_pylist()
+        return [replace(d, other_keys=keys) for d, keys in zip(documents, others, strict=True)]
 
     def __iter__(self) -> Iterator[list[Document] | None]:
         return (self[row] for row in range(len(self)))
@@ -76,7 +83,7 @@ class DocumentColumn:
                 continue
             needle = needles[place : places[row + 1]]
             documents = range(start, bounds[row + 1])
-            # Arrow may have bytes behind a null, which are nobody's content.
+            # Arrow may have bytes behind a null, which are not content.
             if any(find(needle, starts[i], starts[i + 1]) >= 0 and self._contents[i].is_valid for i in documents):
                 found.append(row)
         return found
@@ -103,6 +110,16 @@ class DocumentColumn:
         has = np.asarray(pc.greater(pc.binary_length(self._contents).fill_null(0), 0))
         total = bounds(has)[self._bounds]
         return np.asarray(total[1:] > total[:-1])
+
+
+def _with_other_keys(array: pa.ListArray) -> pa.ListArray:
+    """Documents that have no field for other keys, with an empty one."""
+    flat = array.flatten()
+    columns = [*(flat.field(i) for i in range(2)), pa.nulls(len(flat), pa.string())]
+    absent = np.asarray(flat.is_null())
+    documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT), mask=pa.array(absent))
+    lengths = np.asarray(pc.list_value_length(array).fill_null(0)).tolist()
+    return list_array(lengths, documents, np.asarray(array.is_null()).tolist())
 
 
 class TextColumn:

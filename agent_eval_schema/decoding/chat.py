@@ -3,7 +3,8 @@
 Used for the root span of a trace, for responses that are chat objects, and for logged payloads. Shapes: the decision
 tables of mlflow.md (sources: seed 003, measured traces, public documentation).
 
-    read_messages   "text" · {messages} · {query, history} · {input: text | items} · {question|prompt|text: "..."}
+    read_messages   "text" · {messages} · {query, history} · {input: text | items} · {question|prompt|text: "..."} ·
+                    {args: [x]}
     read_answer     "text" · {choices} · {messages} · {output: [items]} · {content} · {response|answer|...: "..."} · [x]
 """
 
@@ -17,12 +18,52 @@ from agent_eval_schema.text import jsontext
 Messages = list[dict[str, Any]]
 
 DEEPEST_WRAPPER = 8
-"""So many wrappers are looked through: nobody wraps a request or an answer more often."""
+"""The number of nested wrappers that are searched for a request or an answer."""
 
 LONE_TEXT_KEYS = ("question", "input", "prompt", "text")
 ANSWER_KEYS = ("response", "output", "answer", "result", "text")
 ROLES = frozenset(get_args(Role))
 LANGCHAIN_ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
+
+
+PARAMETERS = frozenset(
+    [
+        *(
+            "model",
+            "temperature",
+            "top_p",
+            "top_k",
+            "n",
+            "stop",
+            "seed",
+            "stream",
+            "stream_options",
+            "user",
+            "metadata",
+        ),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "tools", "tool_choice", "parallel_tool_calls"),
+        *("functions", "function_call", "response_format", "frequency_penalty", "presence_penalty", "logit_bias"),
+        *(
+            "logprobs",
+            "top_logprobs",
+            "modalities",
+            "audio",
+            "prediction",
+            "reasoning",
+            "reasoning_effort",
+            "verbosity",
+        ),
+        *("service_tier", "store", "web_search_options", "safety_identifier", "prompt_cache_key", "extra_params"),
+        *("custom_inputs", "databricks_options"),
+    ]
+)
+"""The parameters of a chat request in addition to its messages: those of OpenAI's API, of Databricks and of MLflow's
+agents."""
+
+
+def is_parameter(key: str, value: Any) -> bool:
+    """Whether a key of a request is a parameter of the chat API; the context of mlflow's ChatAgent is an object."""
+    return key in PARAMETERS or (key == "context" and isinstance(value, dict))
 
 
 def user_message(text: str) -> Messages:
@@ -56,9 +97,29 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
     if len(texts) == 1:
         return user_message(texts[0])
     given = [v for v in value.values() if v is not None]
+    if len(given) == 1 and isinstance(value.get("args"), list) and len(value["args"]) == 1:
+        given = value["args"]  # as MLflow's SDK for TypeScript logs the arguments of a function
+        if isinstance(given[0], str | list):
+            return read_messages(given[0], depth + 1)
     # A traced `def predict(request)` logs {"request": {...}}: the one argument is the request.
     wrapped = len(given) == 1 and isinstance(given[0], dict) and depth < DEEPEST_WRAPPER
     return read_messages(given[0], depth + 1) if wrapped else None
+
+
+def read_inputs(inputs: dict[str, Any]) -> Any:
+    """The request in the inputs of an agent: messages or a query as they are, for their reader to judge, else the chat
+    that the inputs contain; None if they have no known format. Other parts of the inputs are not part of the
+    request."""
+    given = {k: v for k, v in inputs.items() if v is not None}
+    messages, query = given.get("messages"), {k: given[k] for k in ("query", "history") if k in given}
+    if isinstance(messages, list) and messages and not any(_of_langchain(m) for m in messages):
+        return {"messages": messages}  # a query in addition to them is an argument of the agent
+    if isinstance(query.get("query"), str) and isinstance(query.get("history", []), list):
+        return query
+    if messages == []:
+        return {"messages": []} if given.keys() == {"messages"} else None
+    found = read_messages(inputs)
+    return found if found is None else {"messages": found} if found else inputs
 
 
 def _chat(items: Any) -> Messages | None:
@@ -66,7 +127,7 @@ def _chat(items: Any) -> Messages | None:
         return None
     if all([is_plain(m) for m in items]):
         return items
-    # The Responses API puts the model's reasoning between the messages; it is nobody's message.
+    # The Responses API puts the model's reasoning between the messages; it is not a message.
     messages = [_message(item) for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
     return messages if all([is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
 
@@ -84,6 +145,7 @@ def is_plain(message: Any) -> bool:
 
 def _message(item: Any) -> Any:
     """One entry as an OpenAI message: items of the Responses API and LangChain messages are translated."""
+    item = _of_langchain(item) or item
     if not isinstance(item, dict):
         return item
     kind = item.get("type")
@@ -99,8 +161,26 @@ def _message(item: Any) -> Any:
     return without_nulls(item)
 
 
+def _of_langchain(item: Any) -> dict[str, Any] | None:
+    """A message as LangChain writes it, its keys at the top; None if it is not a message.
+
+    Known are {"type": "human", "content": …}, the same keys below `data` or the `kwargs` of a constructor, and a pair
+    of role and text.
+    """
+    if isinstance(item, list) and len(item) == 2 and all(isinstance(part, str) for part in item):
+        role = LANGCHAIN_ROLES.get(item[0], item[0])
+        return {"role": role, "content": item[1]} if role in ROLES else None
+    if not isinstance(item, dict) or "role" in item:
+        return None
+    kind, keys = item.get("type"), item.get("data", item)
+    if kind == "constructor" and isinstance(item.get("id"), list) and item["id"]:
+        kind, keys = str(item["id"][-1]).partition("Message")[0].lower(), item.get("kwargs")
+    known = isinstance(kind, str) and kind in LANGCHAIN_ROLES and isinstance(keys, dict)
+    return {**keys, "type": kind} if known else None
+
+
 def without_nulls(message: dict[str, Any]) -> dict[str, Any]:
-    """The message without its null keys; content stays, where null is a value (beside tool_calls)."""
+    """The message without its null keys, except content, where null is a value (next to tool_calls)."""
     if None in message.values():
         return {k: v for k, v in message.items() if v is not None or k == "content"}
     return message
@@ -125,7 +205,7 @@ def join_text(content: Any) -> Any:
 def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
     """The answer's text that the outputs of an agent hold, and whether their format is known.
 
-    `(None, True)` says that there is no answer; `(None, False)` that there may be one which nobody can find.
+    `(None, True)` means that there is no answer, `(None, False)` that the format is unknown.
     """
     if value is None or isinstance(value, str):
         return value, True
@@ -183,7 +263,7 @@ def _text(content: Any) -> str | None:
 
 
 def read_tool_calls(value: Any) -> list[tuple[str, dict[str, Any] | None]]:
-    """The (name, arguments) of the tool calls that a model's output asks for, in order."""
+    """The (name, arguments) of the tool calls in a model's output, in order."""
     calls = [_call(entry) for message in _spoken(value) for entry in _entries(message)]
     return [c for c in calls if c is not None]
 

@@ -1,10 +1,11 @@
 """The cells of a batch → decoded columns, at two speeds.
 
-Good cells: one typed decode. A cell that fails is parsed generically and every problem of it is logged; if none of
-them is an error the cell is kept without what nobody reads. One table, `SHAPES`, says for each column what a cell
-must be and which rule a problem at which place breaks.
+Valid cells: one typed decode. A cell that fails is parsed generically and each of its problems is logged; if none of
+them is an error, the cell is kept without its unknown keys. One table, `SHAPES`, has the type of the cells of each
+column, and the rule for a problem at each place.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -14,14 +15,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.decoding.diagnose import diagnose
+from agent_eval_schema.decoding.diagnose import Problem, diagnose
+from agent_eval_schema.decoding.malformed import explain_malformed
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, retrieval, tools
 from agent_eval_schema.schema import (
+    OTHER_KEYS,
     Contexts,
     Count,
     Document,
@@ -39,10 +43,11 @@ from agent_eval_schema.text import jsontext
 
 
 class Shape(Struct, frozen=True):
-    """What the cells of a column must be.
+    """The type and the rules of the cells of a column.
 
-    `rules` maps (the last name in a problem's path, its kind) to the rule that it breaks; "*" stands for any. `keep`
-    makes the value of a cell whose only problems are warnings; `prepare` reads other writings of a good value.
+    `rules` maps (the last name in a problem's path, its kind) to the rule that it breaks; "*" matches any. `keep`
+    makes the value of a cell whose only problems are warnings; `prepare` reads other notations of a valid value;
+    `explain` may improve the message of a problem from the value.
     """
 
     type: Any
@@ -50,6 +55,7 @@ class Shape(Struct, frozen=True):
     rules: dict[tuple[str, str], Rule] = {}
     keep: Callable[[Any], Any] | None = None
     prepare: Callable[[Any], Any] | None = None
+    explain: Callable[[Any, Problem], Problem] | None = None
 
     def rule(self, field: str, kind: str) -> Rule:
         for key in ((field, kind), (field, "*"), ("*", kind)):
@@ -58,22 +64,29 @@ class Shape(Struct, frozen=True):
         return self.otherwise
 
     def problems(self, value: Any, path: str) -> list[Finding]:
-        """What is wrong with a value, at places below `path`, and the rules that this breaks."""
+        """The problems of a value, at places below `path`, and their rules."""
         value = self.prepare(value) if self.prepare else value
         found = diagnose(self.type, value, path)
+        found = [self.explain(value, problem) for problem in found] if self.explain else found
         return [Finding(self.rule(p.field, p.kind), p.message, path=p.path, hint=p.hint) for p in found]
 
 
 Typed = tuple[Any, list[Finding]]
-"""A typed value or FAILED, and what is wrong with what it was made of."""
+"""A typed value or FAILED, and the problems of the original."""
 
 
 def _keep_documents(value: Any) -> list[Document]:
-    return [Document(d["doc_uri"], d.get("content")) for d in value]
+    return [Document(d["doc_uri"], d.get("content"), other_keys(d, "doc_uri", "content")) for d in value]
 
 
 def _keep_calls(value: Any) -> list[ToolCall]:
-    return [ToolCall(c["tool_name"], c.get("tool_input")) for c in value]
+    return [ToolCall(c["tool_name"], c.get("tool_input"), other_keys(c, "tool_name", "tool_input")) for c in value]
+
+
+def other_keys(entry: dict[str, Any], *known: str) -> str | None:
+    """The JSON text of an entry's unknown keys, or None if there are none."""
+    others = {k: v for k, v in entry.items() if k not in (*known, OTHER_KEYS)}
+    return jsontext.encode(others).decode() if others else entry.get(OTHER_KEYS)
 
 
 def _with_parsed_inputs(value: Any) -> Any:
@@ -111,7 +124,25 @@ _TRAJECTORY_RULES = {
     ("tool_input", "*"): tools.TOOL_INPUT,
     ("*", "unknown"): tools.TOOL_CALL_KEY,
 }
-_CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents)
+
+
+def _uri_in_metadata(value: Any, problem: Problem) -> Problem:
+    """A document of LangChain or mlflow has its uri in its metadata; its `id` is another thing."""
+    place = _DOCUMENT_AT.search(problem.path) if (problem.field, problem.kind) == ("doc_uri", "missing") else None
+    metadata = value[int(place[1])].get("metadata") if place else None
+    keys = [k for k in _URI_KEYS if isinstance(metadata, dict) and isinstance(metadata.get(k), str)]
+    if place is None or not keys:
+        return problem
+    message = f"`doc_uri` is missing, but metadata has `{keys[0]}`"
+    hint = f"set doc_uri to metadata.{keys[0]}; `--fix` does, where only one of its keys can be the uri"
+    return Problem(problem.path[: place.end()], problem.field, problem.kind, message, hint)
+
+
+_DOCUMENT_AT = re.compile(r"\[(\d+)\]")
+_URI_KEYS = ("doc_uri", "source", "url", "uri", "path", "document_id", "doc_id")
+"""The names under which the metadata of a document has its uri."""
+
+_CONTEXT = Shape(Contexts, retrieval.CONTEXT_SHAPE, _CONTEXT_RULES, _keep_documents, explain=_uri_in_metadata)
 _TRAJECTORY = Shape(Trajectory, tools.TRAJECTORY_SHAPE, _TRAJECTORY_RULES, _keep_calls, _with_parsed_inputs)
 
 _SHAPES = (
@@ -136,8 +167,8 @@ _DECODERS: dict[str, Callable[[Any], Any]] = {n: msgspec.json.Decoder(s.type).de
 
 
 def native_values(name: str, array: pa.Array) -> Values | None:
-    """The values of a column whose type is the one that is wanted, if there is nothing to say of any cell: a detour
-    over JSON text, as every other column takes it, is ten times as slow. Else None."""
+    """The values of a column that has the required type, if no cell has an issue: a detour over JSON text, as every
+    other column takes it, is ten times as slow. Else None."""
     if array.null_count == len(array):
         fits = name in SHAPES
     elif name in _COUNTS and pa.types.is_int64(array.type):
@@ -150,8 +181,8 @@ def native_values(name: str, array: pa.Array) -> Values | None:
 
 
 def decode_column(name: str, cells: Cells, log: IssueLog, read: Callable[[Any, str], Typed] | None = None) -> Values:
-    """The values of a column of SHAPES, one a row: None where absent, FAILED where unreadable. `read` gives the typed
-    value of a cell that is not right, at a path, where a format has words of its own for what the column holds."""
+    """The values of a column of SHAPES, one per row: None where absent, FAILED where unreadable. `read` gives the typed
+    value of an invalid cell, at a path, where a format has other keys for the content of the column."""
     read = read or partial(typed_value, name)
     decode = _DECODERS[name]
     try:
@@ -170,7 +201,7 @@ def decode_column(name: str, cells: Cells, log: IssueLog, read: Callable[[Any, s
 def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog, read: Callable[[Any, str], Typed]) -> Any:
     value = value_of_cell(text, cells.json)
     if isinstance(value, jsontext.Malformed):
-        log.add(value.rule, row, name, value.message)
+        log.add_finding(row, explain_malformed(value, text), name)
         return FAILED
     typed, problems = read(value, name)
     for problem in problems:
@@ -179,7 +210,7 @@ def _second_look(name: str, text: str, cells: Cells, row: int, log: IssueLog, re
 
 
 def typed_value(name: str, value: Any, path: str) -> Typed:
-    """A value in the type of a column of SHAPES, or FAILED; and what is wrong with it, at places below `path`."""
+    """A value in the type of a column of SHAPES, or FAILED; and its problems, at places below `path`."""
     shape = SHAPES[name]
     value = shape.prepare(value) if shape.prepare else value
     with suppress(msgspec.ValidationError):
@@ -191,8 +222,8 @@ def typed_value(name: str, value: Any, path: str) -> Typed:
 
 
 def documents_of_trace(value: Any, path: str) -> Typed:
-    """As `typed_value` of a retrieved_context, but a doc_uri may be null: so stand documents of a retriever without one
-    in our own rows, whose trace bears it out (`validation/fill_from_traces.py` looks)."""
+    """As `typed_value` of a retrieved_context, but a doc_uri may be null: canonical rows contain documents of a
+    retriever without one, as in their trace (`validation/fill_from_traces.py` verifies that)."""
     typed, problems = typed_value("retrieved_context", value, path)
     if typed is not FAILED or not isinstance(value, list):
         return typed, problems
@@ -202,11 +233,11 @@ def documents_of_trace(value: Any, path: str) -> Typed:
     if found is FAILED:
         return typed, problems
     pairs = zip(found, without, strict=True)
-    return [Document(None, d.content) if is_open else d for d, is_open in pairs], others  # type: ignore[arg-type]
+    return [replace(d, doc_uri=None) if is_open else d for d, is_open in pairs], others
 
 
 def value_of_cell(text: str, is_json: bool) -> Any:
-    """What a cell of a JSON-valued column holds: text that does not look like a JSON container is taken as text."""
+    """The content of a cell of a JSON-valued column: text that does not look like a JSON container is taken as text."""
     if is_json:
         value = jsontext.parse(text)
         return value_of_cell(value, False) if isinstance(value, str) else value

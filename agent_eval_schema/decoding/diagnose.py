@@ -1,4 +1,4 @@
-"""A type and a value → every problem, each with its path, what was expected, what came, and the likely remedy.
+"""A type and a value → every problem, each with its path, the expected and the actual value, and the likely fix.
 
 The typed decode of msgspec is fast and stops at the first thing it does not like. This module is the slow second
 look, taken only at cells that failed: it walks the same type (``msgspec.inspect``) and reports everything.
@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, inspect
 
+from agent_eval_schema.schema import OTHER_KEYS
 from agent_eval_schema.text.describe import describe, key_name, names
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.text.spelling import match_names
@@ -83,7 +84,7 @@ def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> 
         if key in fields:
             yield from _walk(fields[key].type, item, f"{path}.{key}", key)
         elif key in meant and meant[key] in missing:
-            # The misspelt key absorbs the "missing" that it causes: one cause, one problem.
+            # The misspelled key absorbs the "missing" that it causes: one cause, one problem.
             name = key_name(key)
             message = f"no key `{meant[key]}`, but there is `{name}`"
             yield Problem(
@@ -92,8 +93,13 @@ def _walk_struct(node: inspect.StructType, value: dict[str, Any], path: str) -> 
             missing.remove(meant[key])
         elif strict:
             name = key_name(key)
-            hint = f"did you mean `{meant[key]}`?" if key in meant else f"known keys: {names(fields)}"
-            yield Problem(f"{path}.{name}", key, "unknown", f"unknown key `{name}` is ignored", hint)
+            hint = (
+                f"did you mean `{meant[key]}`?"
+                if key in meant
+                else f"known keys: {names(f for f in fields if f != OTHER_KEYS)}"
+            )
+            message = f"unknown key `{name}` is kept, but no metric reads it"
+            yield Problem(f"{path}.{name}", key, "unknown", message, hint)
     for name in missing:
         yield Problem(path, name, "missing", f"`{name}` is missing, got {describe(value)}", f"add the key `{name}`")
 
@@ -168,7 +174,7 @@ def _accepts(node: inspect.Type, value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     if isinstance(value, int):
-        return not isinstance(value, bool) and value.bit_length() < 1024  # what a float can hold
+        return not isinstance(value, bool) and value.bit_length() < 1024  # the range of a float
     return isinstance(value, float) and math.isfinite(value)
 
 

@@ -3,8 +3,9 @@
     "What is RAG?"                       one user message
     {"messages": [...]}                  the whole chat
     {"query": "...", "history": [...]}   the history, then the query as a user message
+    {"input": "..." or [...]}            a request of the Responses API, its items as messages
 
-The three formats are seed 003's; messages follow the OpenAI chat completion schema.
+The first three formats are seed 003's; messages follow the OpenAI chat completion schema.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,15 @@ from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
+from agent_eval_schema.decoding.malformed import explain_malformed
+from agent_eval_schema.decoding.turns import look_at_chat, look_at_order, odd_turns
 from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, excerpt_names, key_name
+from agent_eval_schema.text.python_text import python_value
 from agent_eval_schema.text.spelling import match_names
 
 KEYS = ("messages", "query", "history")
@@ -38,7 +42,7 @@ _RULES: dict[tuple[str, str], Rule] = {
 
 def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values:
     """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable.
-    `plain` says of text cells which are known to hold what `is_plain_chat` accepts."""
+    `plain` has the text cells that `is_plain_chat` accepts."""
     if cells.json:
         values: Values = [
             None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
@@ -54,7 +58,7 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bo
 
 
 def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -> Values:
-    """The requests in cells that hold text. The texts themselves are only made if some cell is no plain chat."""
+    """The requests in cells that contain text. The texts themselves are only made if some cell is not a plain chat."""
     suspects, chats = cells.suspects(), dict[int, Messages]()
     if cells.array is not None and suspects and not nests:
         views = text_views(cells.array)
@@ -71,7 +75,7 @@ def _in_texts(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool]) -
 
 
 class Chat(Sequence[dict[str, Any]]):
-    """The messages of a plain chat whose cell, `text`, is its normalised text already; read when they are needed."""
+    """The messages of a plain chat whose cell, `text`, is its normalized text already; read when they are needed."""
 
     __slots__ = ("_messages", "text")
 
@@ -110,7 +114,7 @@ class PlainMessage(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _PlainChat(Struct, forbid_unknown_fields=True, gc=False):
-    """The commonest request by far: one typed decode tells that there is nothing to say of it."""
+    """By far the most common request: one typed decode shows that it has no issue."""
 
     messages: list[PlainMessage]
 
@@ -119,14 +123,17 @@ _plain = msgspec.json.Decoder(_PlainChat).decode
 
 
 def has_nothing_odd(messages: list[PlainMessage]) -> bool:
-    """Whether no rule has anything to say of these messages."""
+    """Whether these messages have no issue."""
     if not messages or messages[-1].role != "user" or not messages[-1].content.strip():
         return False
-    return messages[-2:-1] != messages[-1:] and not any([m.role == "tool" for m in messages])
+    if len(messages) == 1:
+        return True
+    roles = [m.role for m in messages]
+    return messages[-2] != messages[-1] and "tool" not in roles and next(odd_turns(roles), None) is None
 
 
 def is_plain_chat(cell: Any) -> bool:
-    """Whether the JSON text of a request is a chat of which no rule has anything to say."""
+    """Whether the JSON text of a request is a chat without any issue."""
     try:
         return has_nothing_odd(_plain(cell).messages)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -134,7 +141,7 @@ def is_plain_chat(cell: Any) -> bool:
 
 
 def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
-    """The messages of a plain chat; None for all that must be looked at."""
+    """The messages of a plain chat; None for a cell that must be examined."""
     try:
         if not has_nothing_odd(_plain(cell).messages):
             return None
@@ -145,7 +152,7 @@ def _plain_chat(cell: Any) -> list[dict[str, Any]] | None:
 
 
 def canonical_request(value: Any) -> bytes:
-    """The JSON text of the normalised request: compact, keys in the order in which they came."""
+    """The JSON text of the normalized request: compact, keys in the order in which they came."""
     if value.__class__ is Chat:
         return bytes(value.text)
     if value.__class__ is str:
@@ -154,13 +161,13 @@ def canonical_request(value: Any) -> bytes:
 
 
 def request_key(value: Any) -> str:
-    """A text that is the same for the same request in whatever format: a lone user message is its text."""
+    """A text that is the same for the same request in every format: a lone user message is its text."""
     question = value if value.__class__ is str else chat.lone_question(value)
     return jsontext.encode(list(value)).decode() if question is None else str(question)
 
 
 def last_user_text(value: Any) -> str | None:
-    """What the user asked last."""
+    """The last question of the user."""
     if isinstance(value, str):
         return value
     asked = [m for m in value if m.get("role") == "user"]
@@ -169,7 +176,7 @@ def last_user_text(value: Any) -> str | None:
 
 
 def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
-    """A text cell: what the user typed, unless it is a request object written as JSON."""
+    """A text cell: the message of a user, unless it is a request object written as JSON."""
     stripped = text.strip()
     if not stripped:
         log.add(requests.BLANK_REQUEST, row, "request", f"expected a question, got {describe(text)}")
@@ -178,21 +185,28 @@ def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
         return text
     value = jsontext.parse(stripped)
     if isinstance(value, jsontext.Malformed):
-        if _begins_like_a_request(stripped):
-            log.add(value.rule, row, "request", value.message)
+        if _begins_like_a_request(stripped) or _is_request(python_value(stripped)):
+            log.add_finding(row, explain_malformed(value, stripped), "request")
             return FAILED
         return text
-    if isinstance(value, dict) and (any(k in value for k in KEYS) or match_names(value, KEYS)):
+    if isinstance(value, dict) and _is_request(value):
         if nests:
             log.add(
                 requests.JSON_TEXT_REQUEST, row, "request", f"expected text or an object, got {describe(value)} as text"
             )
         return _value(value, row, nests, log)
-    if isinstance(value, list) and value and all(isinstance(m, dict) and "role" in m for m in value):
+    if _is_request(value):
         return _value(value, row, nests, log)
     if isinstance(value, dict):
-        log.add(requests.LOOKS_LIKE_JSON, row, "request", f"taken as what the user typed: JSON of {describe(value)}")
+        log.add(requests.LOOKS_LIKE_JSON, row, "request", f"used as the user message: JSON of {describe(value)}")
     return text
+
+
+def _is_request(value: Any) -> bool:
+    """Whether an object or a list is meant as a request, under the right keys or not, and nothing that a user typed."""
+    if isinstance(value, dict):
+        return any(k in value for k in KEYS) or bool(match_names(value, KEYS))
+    return isinstance(value, list) and bool(value) and all(map(_has_role, value))
 
 
 def _begins_like_a_request(text: str) -> bool:
@@ -216,7 +230,7 @@ def _value(value: Any, row: int, nests: bool, log: IssueLog) -> Any:
 
 
 def _means_history(value: dict[str, Any], unknown: list[str]) -> bool:
-    """Whether the chat before the query stands under a name that nobody reads."""
+    """Whether the chat before the query has an unknown key."""
     chats = (k for k in unknown if isinstance(value[k], list) and all(_has_role(m) for m in value[k]))
     return "history" not in value and bool(match_names(chats, ["history"], 0.85))
 
@@ -227,14 +241,22 @@ def _has_role(message: Any) -> bool:
 
 def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
     """An object: exactly one of messages and query, in which every message is one."""
-    unknown = [k for k in value if k not in KEYS]
+    unknown = [k for k, v in value.items() if k not in KEYS and v is not None]
     given = {k: v for k, v in value.items() if k in KEYS and v is not None}
+    if not given and (items := _of_responses_api(value)) is not None:
+        log.add(requests.RESPONSES_REQUEST, row, "request", f"got {describe(value)}; its messages are read")
+        unknown, given = [k for k in unknown if k != "input"], {"messages": items}
     if "messages" not in given and "query" not in given:
         _no_request_in(value, row, log)
         return FAILED
-    if unknown:
-        message = f"the request object's other keys are not read: {excerpt_names(unknown)}"
-        hint = "did you mean `history`?" if "query" in given and _means_history(value, unknown) else ""
+    parameters = [k for k in unknown if chat.is_parameter(k, value[k])]
+    if parameters:
+        message = f"the request contains parameters of the chat API: {excerpt_names(parameters)}"
+        log.add(requests.REQUEST_PARAMETERS, row, "request", message)
+    if len(unknown) > len(parameters):
+        others = [k for k in unknown if k not in parameters]
+        message = f"no metric reads these keys of the request; they are preserved in inputs: {excerpt_names(others)}"
+        hint = "did you mean `history`?" if "query" in given and _means_history(value, others) else ""
         log.add(requests.REQUEST_EXTRA_KEY, row, "request", message, hint=hint)
     if "messages" in given and "query" in given:
         message = "expected `messages` or `query`, got both"
@@ -242,12 +264,33 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         return FAILED
     messages = _messages(given, row, log)
     if messages is not FAILED:
-        _look_at_chat(messages, row, log)
+        look_at_chat(messages, row, log)
+        look_at_order(messages, len(given.get("history") or ()) if "query" in given else None, row, log)
     return messages
 
 
+def _of_responses_api(value: dict[str, Any]) -> chat.Messages | None:
+    """The messages of a request of the Responses API."""
+    return chat.read_messages({"input": value["input"]}) if isinstance(value.get("input"), str | list) else None
+
+
+def match_request_keys(value: dict[str, Any], cutoff: float = 0.75) -> dict[str, str]:
+    """The keys that are probably other names of `messages` or `query`, each with the one that its value fits."""
+    meant = match_names((k for k in value if k not in KEYS), ("messages", "query"), cutoff)
+    return {k: meant_of_value(right, value[k]) or right for k, right in meant.items()}
+
+
+def meant_of_value(name: str | None, value: Any) -> str | None:
+    """Which of `messages` and `query` a key means, if its name is that of one: a chat is not a query, and text is not
+    messages."""
+    if name not in ("messages", "query"):
+        return name
+    is_chat = isinstance(value, list) and bool(value) and all(map(_has_role, value))
+    return "messages" if is_chat else "query" if isinstance(value, str) else name
+
+
 def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
-    meant = match_names((k for k in value if k not in KEYS), ("messages", "query"))
+    meant = match_request_keys(value)
     hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
     path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
     got = describe(value) if value else "an empty object"
@@ -285,7 +328,8 @@ def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
 
 
 def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: IssueLog) -> bool:
-    """What the types cannot say: content is null only beside tool_calls, and a tool message names its call."""
+    """The conditions that types cannot express: content is null only next to tool_calls, and a tool message names its
+    call."""
     good = True
     for i, message in enumerate(messages):
         if message.get("content") is None and not message.get("tool_calls") and not message.get("function_call"):
@@ -297,28 +341,6 @@ def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: Iss
             path = f"request.{key}[{i}]"
             log.add(requests.TOOL_MESSAGE_ID, row, "request", "expected `tool_call_id`, got none", path=path)
     return good
-
-
-def _look_at_chat(messages: list[dict[str, Any]], row: int, log: IssueLog) -> None:
-    """The chat as a whole: who speaks last, whether the user speaks at all, or twice."""
-    last = len(messages) - 1
-    asked = [m for m in messages if m["role"] == "user"]
-    if asked and not any(_has_content(m) for m in asked):
-        log.add(requests.BLANK_REQUEST, row, "request", "expected a question, got only blank user messages")
-    elif messages[last]["role"] == "assistant":
-        path = f"request.messages[{last}].role"
-        log.add(
-            requests.ENDS_WITH_ASSISTANT, row, "request", "expected the user's message last, got assistant", path=path
-        )
-    elif not asked:
-        log.add(requests.NO_USER_MESSAGE, row, "request", "expected a message with the role user, got none")
-    if last > 0 and messages[last]["role"] == "user" and messages[last - 1] == messages[last]:
-        log.add(requests.REPEATED_USER_MESSAGE, row, "request", "the last user message stands twice in a row")
-
-
-def _has_content(message: dict[str, Any]) -> bool:
-    content = message.get("content")
-    return bool(content.strip()) if isinstance(content, str) else bool(content)
 
 
 __all__ = ["Message", "canonical_request", "decode_requests", "last_user_text"]

@@ -19,7 +19,7 @@ TEXT_COLUMNS: dict[str, Rule] = {
     **{name: columns.CELL_TYPE for name in columns_of(str) if name not in ("response", "trace")},
     "expected_response": expectations.EXPECTED_RESPONSE_TYPE,
 }
-"""The columns of plain text, and the rule that a cell breaks that is none."""
+"""The columns of plain text, and the rule for a cell that is not plain text."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
 
 
 def _plain(cells: Cells) -> TextColumn | None:
-    """The column as it stands in Arrow, if nothing about it needs a closer look."""
+    """The column as it is in Arrow, if nothing about it has to be examined."""
     return TextColumn(cells.array) if cells.array is not None and not cells.nul and not cells.suspects() else None
 
 
@@ -69,7 +69,7 @@ def _drop_blank(values: Values, suspects: Iterable[int], log: IssueLog) -> None:
 
 
 def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
-    """Say which texts hold a NUL character."""
+    """Log the texts that contain a NUL character."""
     for row, value in enumerate(values):
         if isinstance(value, str) and "\0" in value:
             where = value.index("\0")
@@ -91,7 +91,7 @@ def decode_response(cells: Cells, log: IssueLog) -> Values | TextColumn:
         if isinstance(values[row], str):
             values[row] = _answer_in_text(values[row], row, log)
         if isinstance(values[row], str) and not values[row].strip():
-            message = f"expected the app's answer, got {describe(values[row])}"
+            message = f"expected the agent's response, got {describe(values[row])}"
             log.add(requests.BLANK_RESPONSE, row, "response", message)
     if cells.nul:
         note_nul("response", values, log)

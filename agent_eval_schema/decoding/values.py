@@ -1,7 +1,7 @@
 """Decoded columns: one entry per row; None where a cell is absent, `FAILED` where it did not decode.
 
-Whether the cells are Python values (`ListColumn`) or stay in Arrow (arrow_columns.py), a rule asks the same questions
-of the whole column (`Column`), and for a row only if it must.
+Whether the cells are Python values (`ListColumn`) or stay in Arrow (arrow_columns.py), a rule uses the same methods of
+the whole column (`Column`), and for a row only if necessary.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class _Failed:
 
 
 FAILED: Final[Any] = _Failed()
-"""In a decoded column: there is a cell, but it could not be read (and an issue says why)."""
+"""In a decoded column: the cell could not be read (and an issue has the reason)."""
 
 Values = list[Any]
 """The decoded cells of a column."""
@@ -27,7 +27,7 @@ Mask = np.ndarray[Any, Any]
 
 
 class Column(Protocol):
-    """What can be asked of a decoded column, whatever holds its cells."""
+    """The methods of a decoded column, however its cells are stored."""
 
     def __len__(self) -> int: ...
 

@@ -24,11 +24,11 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS
 
 CODE_MASK = np.int64((1 << int(CODE_BITS)) - 1)
-"""The bits of a finding that say its code."""
+"""The bits of a finding that are its code."""
 
 
 class IssueSet(NamedTuple):
-    """Findings of rows (see CODE_BITS), and those on the data set as a whole: (code, column)."""
+    """Findings of rows (see CODE_BITS), and those on the dataset as a whole: (code, column)."""
 
     rows: Array
     overall: set[tuple[str, str | None]]
@@ -118,12 +118,12 @@ class Comparison:
 
     @cached_property
     def gained(self) -> IssueSet:
-        """The findings of the new side whose pair, or whose data set, did not have the code."""
+        """The findings of the new side whose pair, or whose dataset, did not have the code."""
         return _only_in_first(self.new, self.pairs.new, self.old, self.pairs.old)
 
     @cached_property
     def lost(self) -> IssueSet:
-        """The findings of the old side whose pair, or whose data set, no longer has the code."""
+        """The findings of the old side whose pair, or whose dataset, no longer has the code."""
         return _only_in_first(self.old, self.pairs.old, self.new, self.pairs.new)
 
     @cached_property
@@ -160,7 +160,7 @@ class Comparison:
 
     @cached_property
     def metrics(self) -> list[MetricChange]:
-        """A line a metric of the catalogue."""
+        """A line a metric of the catalog."""
         return [self._metric(metric) for metric in metrics_of("all")]
 
     def _metric(self, metric: Metric) -> MetricChange:

@@ -1,66 +1,127 @@
-"""Two data sets → what changed between them, as one would review it.
+"""Two datasets → the changes between them, as one would review them.
 
     old, new ──Snapshot──▶ hashes per row ──match──▶ Pairs ──Comparison──▶ numbers ──summarize──▶ DiffSummary
                                                                                text │ JSON │ HTML ◀──┘
 
-Values are compared as they are after normalisation, so that a request as text is the same as messages, and a row of
+Values are compared as they are after normalization, so that a request as text is the same as messages, and a row of
 JSONL the same as one of Parquet. Only hashes are kept of each row; a value is read again when it is to be shown.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from msgspec.structs import asdict
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import Comparison
 from agent_eval_schema.diff.examples import NAMING, asked, issues_among, summarize
 from agent_eval_schema.diff.snapshot import Snapshot
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat
+from agent_eval_schema.io.pandas import issues_frame
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.render.diff.html import diff_inline, diff_page
 from agent_eval_schema.render.diff.json import diff_json
 from agent_eval_schema.render.diff.summary import DiffSummary, IssueChange, MetricChange
 from agent_eval_schema.render.diff.text import diff_text
-from agent_eval_schema.render.shown import Shown
-from agent_eval_schema.validation.plan import Outputs
-from agent_eval_schema.validation.report import Report, issues_frame
+from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
+from agent_eval_schema.validation.plan import Outputs, make_plan
+from agent_eval_schema.validation.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def diff_eval_sets(old: Any, new: Any, *, format: str = "auto", outputs: Outputs = "auto") -> Diff:
-    """Compare two versions of an evaluation set: rows, fields, issues, and what can be measured.
+def diff_eval_sets(
+    old: EvalSetLike, new: EvalSetLike, *, format: InputFormat = "auto", outputs: Outputs = "auto"
+) -> Diff:
+    """Compare two versions of an evaluation dataset.
+
+    Rows are matched by `request_id`, otherwise by the normalized request; of several rows with the same key the n-th is
+    matched with the n-th. Values are compared after normalization, so a request as a string equals the same request as
+    messages. Invalid rows are compared as well.
 
     Parameters
     ----------
-    old, new
-        What `validate_eval_set` takes: a pandas frame, an Arrow table, batch or reader, a list of dicts, or the path of
-        a JSONL, JSON, CSV or Parquet file; each its own kind. They are not changed.
-    format, outputs
-        As for `validate_eval_set`, for both.
+    old : EvalSetLike
+        The old version: any input of `validate_eval_set`.
+    new : EvalSetLike
+        The new version, in the same or in another form.
+    format : FormatName or "auto", default "auto"
+        The format of both. `"auto"` detects each from its column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data, as in `validate_eval_set`.
 
     Returns
     -------
     Diff
-        What differs. Rows are matched by `request_id`, else by the normalised request; of rows with the same key the
-        n-th is matched with the n-th. Invalid rows take part: a cell that could not be read is compared as it is.
+        The changes of rows, fields, issues and metric coverage. Two files of Google Customer Engagement Suite are
+        compared as such; one of them is compared with another format by its turns.
 
     Raises
     ------
     EvalSetError
-        A side could not be read: no such file, not a table, an unknown option.
+        The data cannot be read as a table, or an option is not one of the allowed values.
+
+    See Also
+    --------
+    EvalResult.compare : Compare the scores of two evaluations.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import diff_eval_sets
+    >>> diff = diff_eval_sets("sample_data/good.jsonl", "sample_data/edited_broken.jsonl")
+    >>> diff
+    <Diff: 12 → 12 rows, 1 added, 1 removed, 5 changed, 1 became invalid, 1 lost a metric>
+    >>> diff.changed[["new_row", "request_id", "field"]].head(3)
+       new_row request_id              field
+    0        0     hd-001     expected_facts
+    1        2     hd-003  expected_response
+    2        4     hd-005            request
     """
-    return Diff(Comparison(Snapshot(old, format, outputs), Snapshot(new, format, outputs)))
+    return Diff(Comparison(*(Snapshot(*side, outputs) for side in _sides(old, new, format))))
 
 
-class Diff(Shown):
-    """What `diff_eval_sets` found.
+def _sides(old: Any, new: Any, format: str) -> list[tuple[Source, str]]:
+    """Both sides with the formats in which they are compared: rows with rows."""
+    sources = [open_source(old, "old"), open_source(new, "new")]
+    formats = [make_plan(source, format, "generated").format for source in sources]
+    if formats[0] == formats[1]:
+        return [(source, format) for source in sources]
+    return [
+        (turns_of(source, found), "databricks") if found in CES_FORMATS else (source, found)
+        for source, found in zip(sources, formats, strict=True)
+    ]
 
-    Attributes: `same`, `losses`, `old`, `new` (the two reports), `counts` ({what: rows}), `fields` ({field: rows that
-    changed in it}), `columns_added`, `columns_dropped`, and frames with a line each: `added`, `removed`, `changed`,
-    `became_invalid`, `became_valid`, `issues`, `issues_gained`, `issues_lost`, `metrics`. The frames are complete;
-    those of rows read the data again. `review` has it all with few examples, ready to be drawn.
+
+class Diff(Saved):  # numpydoc ignore=PR01
+    """The changes between two versions of an evaluation dataset.
+
+    Attributes
+    ----------
+    old : Report
+        The validation report of the old version.
+    new : Report
+        The validation report of the new version.
+
+    See Also
+    --------
+    diff_eval_sets : The function that returns a diff.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import diff_eval_sets
+    >>> old = [{"request_id": "q1", "request": "Hi", "response": "Hello!"}]
+    >>> new = [{"request_id": "q1", "request": "Hi", "response": "Good day!"}]
+    >>> diff = diff_eval_sets(old, new)
+    >>> diff.same, diff.counts["changed"]
+    (False, 1)
+    >>> diff.changed[["field", "old", "new"]].to_dict("records")
+    [{'field': 'response', 'old': 'Hello!', 'new': 'Good day!'}]
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -73,50 +134,175 @@ class Diff(Shown):
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs, but perhaps the order of the rows."""
+        """Whether the versions have no difference.
+
+        Returns
+        -------
+        bool
+            True if at most the order of the rows differs.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> chat = {"messages": [{"role": "user", "content": "Hi"}]}
+        >>> diff_eval_sets(old, [{"request": chat, "response": "Hello!"}]).same
+        True
+        """
         return self._comparison.same
 
     @property
     def losses(self) -> bool:
-        """Whether a row is gone, became invalid, or lost a metric."""
+        """Whether the new version lost a row, a valid row or the support of a metric.
+
+        Returns
+        -------
+        bool
+            True if a row was removed or became invalid, or no longer supports a metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [{"request": "Bye", "response": "Bye!"}]).losses
+        True
+        """
         return self._comparison.losses
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows: old, new, matched, added, removed, changed, unchanged, moved, became_invalid, became_valid,
-        gained_a_metric, lost_a_metric (see RowCounts in render/diff/summary.py)."""
+        """The number of rows per kind of change.
+
+        Returns
+        -------
+        dict of str to int
+            The keys are `old`, `new`, `matched`, `added`, `removed`, `changed`, `unchanged`, `moved`, `became_invalid`,
+            `became_valid`, `gained_a_metric` and `lost_a_metric`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> counts = diff_eval_sets(old, [*old, {"request": "Bye", "response": "Bye!"}]).counts
+        >>> counts["unchanged"], counts["added"]
+        (1, 1)
+        """
         return asdict(self._comparison.counts)
 
     @property
     def fields(self) -> dict[str, int]:
-        """In how many matched rows each field changed."""
+        """The number of matched rows that changed, per field.
+
+        Returns
+        -------
+        dict of str to int
+            Fields without a change are not in it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [{"request": "Hi", "response": "Good day!"}]).fields
+        {'response': 1}
+        """
         return {name: len(pairs) for name, pairs in self._comparison.fields.items()}
 
     @property
     def columns_added(self) -> tuple[str, ...]:
-        """The columns that hold something in the new data only."""
+        """The columns with a value in the new version only.
+
+        Returns
+        -------
+        tuple of str
+            The names, in the order of the new version.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [{"request": "Hi", "response": "Hello!", "team": "docs"}]).columns_added
+        ('team',)
+        """
         return self._comparison.columns_added
 
     @property
     def columns_dropped(self) -> tuple[str, ...]:
-        """The columns that hold something in the old data only."""
+        """The columns with a value in the old version only.
+
+        Returns
+        -------
+        tuple of str
+            The names, in the order of the old version.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> new = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets([{"request": "Hi", "response": "Hello!", "team": "docs"}], new).columns_dropped
+        ('team',)
+        """
         return self._comparison.columns_dropped
 
     # frames
 
     @property
     def added(self) -> pd.DataFrame:
-        """The rows that only the new data has: row, request_id, request (what is asked), valid."""
+        """The rows that are in the new version only.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with a RangeIndex and the columns `row` (int64; the 0-based position in the new version),
+            `request_id` and `request` (object; str or None) and `valid` (bool).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [*old, {"request": "Bye", "response": "Bye!"}]).added[["row", "request", "valid"]]
+           row request  valid
+        0    1     Bye   True
+        """
         return _rows_frame(self._comparison.new, self._pairs.added)
 
     @property
     def removed(self) -> pd.DataFrame:
-        """The rows that only the old data has: row, request_id, request (what is asked), valid."""
+        """The rows that are in the old version only.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with a RangeIndex and the columns of `added`; `row` is the position in the old version.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> new = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets([*new, {"request": "Bye", "response": "Bye!"}], new).removed[["row", "request", "valid"]]
+           row request  valid
+        0    1     Bye   True
+        """
         return _rows_frame(self._comparison.old, self._pairs.removed)
 
     @property
     def changed(self) -> pd.DataFrame:
-        """Each cell that changed, in the order of the new rows: old_row, new_row, request_id, field, old, new."""
+        """The cells that changed, in the order of the new rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per cell, with a RangeIndex and the columns `old_row` and `new_row` (int64; 0-based positions),
+            `request_id`, `field`, `old` and `new` (object; the normalized values).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff = diff_eval_sets(old, [{"request": "Hi", "response": "Good day!"}])
+        >>> diff.changed[["new_row", "field", "old", "new"]]
+           new_row     field     old        new
+        0        0  response  Hello!  Good day!
+        """
         fields = self._comparison.fields
         before = self._comparison.old.read({name: self._pairs.old[pairs] for name, pairs in fields.items()})
         after = self._comparison.new.read({name: self._pairs.new[pairs] for name, pairs in fields.items()})
@@ -131,15 +317,46 @@ class Diff(Shown):
 
     @property
     def became_invalid(self) -> pd.DataFrame:
-        """The matched rows that were valid and are not: old_row, new_row, request_id."""
+        """The matched rows that were valid and are invalid.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with a RangeIndex and the columns `old_row` and `new_row` (int64; 0-based positions) and
+            `request_id` (object; str or None).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request_id": "q1", "request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, [{"request_id": "q1", "request": " ", "response": "Hello!"}]).became_invalid
+           old_row  new_row request_id
+        0        0        0         q1
+        """
         return self._pairs_frame(self._comparison.became(valid=False))
 
     @property
     def became_valid(self) -> pd.DataFrame:
-        """The matched rows that were invalid and are not: old_row, new_row, request_id."""
+        """The matched rows that were invalid and are valid.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with the index and columns of `became_invalid`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> new = [{"request_id": "q1", "request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets([{"request_id": "q1", "request": " ", "response": "Hello!"}], new).became_valid
+           old_row  new_row request_id
+        0        0        0         q1
+        """
         return self._pairs_frame(self._comparison.became(valid=True))
 
     def _pairs_frame(self, pairs: Array) -> pd.DataFrame:
+        import pandas as pd
+
         old, new = self._pairs.old[pairs], self._pairs.new[pairs]
         before = self._comparison.old.read({"request_id": old})["request_id"]
         after = self._comparison.new.read({"request_id": new})["request_id"]
@@ -148,45 +365,170 @@ class Diff(Shown):
 
     @property
     def issues(self) -> pd.DataFrame:
-        """A line a code that some row has on one side only: code, name, severity, old, new (rows that have it), gained,
-        lost (matched rows), on_added, on_removed. A finding on the data set as a whole counts like a row."""
+        """The codes whose rows differ between the versions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per code, with a RangeIndex and the columns `code`, `name` and `severity` (str), `old` and `new`
+            (int64; rows with the issue), `gained` and `lost` (int64; matched rows), `on_added` and `on_removed`
+            (int64). An issue of the dataset as a whole counts as a row.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request_id": "q1", "request": "Hi", "response": "Hello!"}]
+        >>> diff = diff_eval_sets(old, [{"request_id": "q1", "request": " ", "response": "Hello!"}])
+        >>> diff.issues[["code", "old", "new", "gained"]]
+            code  old  new  gained
+        0  AE202    0    1       1
+        """
         return _structs_frame(self._comparison.issues, IssueChange)
 
     @property
     def issues_gained(self) -> pd.DataFrame:
-        """The issues of matched rows, and of the data set as a whole, whose code was not there: the columns of
-        `Report.issues`, `row` is the position in the new data."""
+        """The issues that matched rows have in the new version only.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per issue, with the columns of `Report.issues`; `row` is the 0-based position in the new version.
+            Issues of the dataset as a whole are included.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request_id": "q1", "request": "Hi", "response": "Hello!"}]
+        >>> diff = diff_eval_sets(old, [{"request_id": "q1", "request": " ", "response": "Hello!"}])
+        >>> diff.issues_gained[["row", "request_id", "column"]]
+           row request_id   column
+        0    0         q1  request
+        """
         return issues_frame(list(issues_among(self._comparison.new, self._comparison.gained)))
 
     @property
     def issues_lost(self) -> pd.DataFrame:
-        """The issues of matched rows, and of the data set as a whole, whose code is no longer there: the columns of
-        `Report.issues`, `row` is the position in the old data."""
+        """The issues that matched rows have in the old version only.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per issue, with the columns of `Report.issues`; `row` is the 0-based position in the old version.
+            Issues of the dataset as a whole are included.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> new = [{"request_id": "q1", "request": "Hi", "response": "Hello!"}]
+        >>> diff = diff_eval_sets([{"request_id": "q1", "request": " ", "response": "Hello!"}], new)
+        >>> diff.issues_lost[["row", "request_id", "column"]]
+           row request_id   column
+        0    0         q1  request
+        """
         return issues_frame(list(issues_among(self._comparison.old, self._comparison.lost)))
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """A line a metric: system, metric, old of old_rows and new of new_rows support it, gained, lost (matched rows),
-        on_added, on_removed (rows that support it)."""
+        """The metric coverage of both versions.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric, with a RangeIndex and the columns `system` and `metric` (str), `old` and `new` (int64;
+            supported rows), `old_rows` and `new_rows` (int64; all rows), `gained` and `lost` (int64; matched rows),
+            `on_added` and `on_removed` (int64).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff = diff_eval_sets(old, [{"request": "Hi", "response": "Hello!", "guidelines": ["Be polite"]}])
+        >>> diff.metrics[diff.metrics["gained"] > 0]["metric"].iloc[0]
+        'response/llm_judged/guideline_adherence/rating'
+        """
         return _structs_frame(self._comparison.metrics, MetricChange)
 
     # pictures
 
     @cached_property
     def review(self) -> DiffSummary:
-        """What there is to see, with at most 20 examples of a kind: renderers draw it and compute nothing."""
+        """The numbers and examples of the diff, as plain values.
+
+        Returns
+        -------
+        DiffSummary
+            A frozen object with at most 20 examples per kind of change; the text, JSON and HTML reports are drawn from
+            it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> type(diff_eval_sets(old, old).review).__name__
+        'DiffSummary'
+        """
         return summarize(self._comparison)
 
     def to_text(self, *, color: bool = False, width: int | None = None, system: str = "databricks") -> str:
-        """The comparison as it is printed in a terminal, with the metrics of a system (or of `"all"`)."""
+        """Return the diff as text for a terminal.
+
+        Parameters
+        ----------
+        color : bool, default False
+            If True, use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+        system : {"databricks", "mlflow", "vertex", "ces", "all"}, default "databricks"
+            The system whose metric coverage is shown.
+
+        Returns
+        -------
+        str
+            The changes, with at most 20 examples per kind.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff = diff_eval_sets(old, [{"request": "Hi", "response": "Good day!"}])
+        >>> "Good day!" in diff.to_text(width=80)
+        True
+        """
         return diff_text(self.review, color=color, width=width, system=system)
 
     def to_json(self) -> str:
-        """The comparison as versioned JSON (see render/diff/json.py)."""
+        """Return the diff as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version, the counts, the changed fields, issues and metrics, and examples.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> json.loads(diff_eval_sets(old, old).to_json())["same"]
+        True
+        """
         return diff_json(self.review)
 
     def to_html(self) -> str:
-        """The comparison as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
+        """Return the diff as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import diff_eval_sets
+        >>> old = [{"request": "Hi", "response": "Hello!"}]
+        >>> diff_eval_sets(old, old).to_html().startswith("<!doctype html>")
+        True
+        """
         return diff_page(self.review)
 
     def _repr_html_(self) -> str:
@@ -200,6 +542,8 @@ class Diff(Shown):
 
 
 def _rows_frame(snapshot: Snapshot, rows: Array) -> pd.DataFrame:
+    import pandas as pd
+
     found = snapshot.read(dict.fromkeys(NAMING, rows))
     return pd.DataFrame(
         {
@@ -212,9 +556,13 @@ def _rows_frame(snapshot: Snapshot, rows: Array) -> pd.DataFrame:
 
 
 def _structs_frame(lines: list[Any], kind: Any) -> pd.DataFrame:
+    import pandas as pd
+
     names = [name for name in kind.__struct_fields__ if not name.endswith("_examples")]
     return pd.DataFrame([[getattr(line, name) for name in names] for line in lines], columns=names)
 
 
 def _objects(values: list[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
     return pd.Series(values, dtype="object")

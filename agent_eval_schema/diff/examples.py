@@ -38,7 +38,7 @@ ASKS = 80
 """Characters of a request by which a row is named."""
 
 NAMING = ("request_id", "request", ORIGINAL_LINE)
-"""What is read of a row in order to name it."""
+"""The fields of a row that name it."""
 
 CellValues = dict[str, dict[int, Any]]
 
@@ -49,7 +49,7 @@ def summarize(comparison: Comparison) -> DiffSummary:
 
 
 def asked(values: CellValues, row: int) -> str | None:
-    """What a row asks, or what stands where it should; from the columns NAMING."""
+    """The request of a row, or the value in its place; from the columns NAMING."""
     request = values["request"][row]
     if isinstance(request, dict) and isinstance(request.get("messages"), list):
         messages = [m for m in request["messages"] if isinstance(m, dict)]
@@ -170,7 +170,7 @@ class _Summarizer:
 
 
 def _lacks(snapshot: Snapshot, metric: Metric, row: int) -> str:
-    """What a valid row lacks for a metric; an invalid one lacks nothing, it is to be mended."""
+    """The fields that a valid row lacks for a metric; an invalid one has to be fixed first."""
     missing = missing_needs(metric, int(snapshot.masks[row]), snapshot.report.outputs) if snapshot.valid[row] else ()
     return ", and ".join(need_words(need) for need in missing)
 
@@ -181,7 +181,7 @@ def _excerpt(text: str | None) -> str:
 
 
 def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue, ...]]:
-    """The first issues of each code among findings, one a row (or column, for the data set as a whole)."""
+    """The first issues of each code among findings, one per row (or column, for the dataset as a whole)."""
     codes = found.rows & CODE_MASK
     first = [found.rows[codes == code][:EXAMPLES_KEPT] for code in np.unique(codes).tolist()]
     places: dict[str, dict[int | str | None, Issue]] = {}

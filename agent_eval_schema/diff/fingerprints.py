@@ -1,12 +1,12 @@
-"""Cells → 64-bit hashes that are equal where the cells say the same, whatever file they came from.
+"""Cells → 64-bit hashes that are equal where the cells have the same value, whatever file they came from.
 
     text             its characters
     JSON             its value: neither blanks nor the order of keys matter, and 1.0 is 1
     list, struct     the hashes of the parts, by their places
     absent           0
 
-Canonical columns have one Arrow form, so their parts are hashed as columns. A carried column is text in one file and
-JSON in another: there a JSON string is its text, text that holds a JSON object or list is that value.
+Canonical columns have one Arrow form, so their parts are hashed as columns. A passed-through column is text in one file
+and JSON in another: there a JSON string is its text, text that holds a JSON object or list is that value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.hashing import Array, hash_texts
 from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.schema import COLUMNS, ChatRequest, JsonObject, columns_of
+from agent_eval_schema.schema import COLUMNS, ChatRequest, JsonObject, JsonValue, columns_of
 from agent_eval_schema.text.jsontext import (
     NOT_JSON,
     OPENING,
@@ -34,25 +34,26 @@ from agent_eval_schema.text.jsontext import (
 )
 
 ORIGINAL_LINE = "(line)"
-"""What stands for a field where a line of a file is no row: its text."""
+"""The name of the field for a line of a file that is not a row: its text."""
 
-_JSON_TEXTS = frozenset((*columns_of(ChatRequest, JsonObject), "trace", "tool_input"))
+_JSON_TEXTS = frozenset((*columns_of(ChatRequest, JsonObject, JsonValue), "trace", "tool_input"))
 """Columns, and keys in them, whose Arrow form is JSON text."""
 
 _UNREADABLE = np.uint64(0x9E3779B97F4A7C15)
 
 
 def fingerprints(rows: pa.RecordBatch, given: pa.RecordBatch, unread: dict[str, list[int]]) -> dict[str, Array]:
-    """One hash a row for each column of the normalised `rows` that holds anything.
+    """One hash per row for each column of the normalized `rows` that has a value.
 
-    A cell that could not be read has no normalised value: where `unread` says so, the cell as it was `given` counts.
+    A cell that could not be read has no normalized value: where `unread` is true, the original cell (`given`) is
+    hashed.
     """
     found = {field.name: _column(rows, field) for field in rows.schema}
     for name, at in unread.items():
         cells = read_cells(filtered(given.select([name]), np.isin(np.arange(given.num_rows), at)), name)
         if cells is not None:
             hashes = _texts(_said(cells.texts, cells.json))
-            # Apart from cells that can be read: text that is no list yet is another thing than the list.
+            # Different from cells that can be read: text that is not a list yet differs from the list.
             found[name][at] = np.where(hashes, mixed(hashes ^ _UNREADABLE), 0)
     lines = line_texts(given)
     if lines is not None:
@@ -98,7 +99,7 @@ def _said(texts: Sequence[str | None], json: bool) -> list[str | None]:
 
 
 def _plain(text: str) -> str:
-    """Text as it is ("1.10" is no number), unless it holds an object or a list."""
+    """Text as it is ("1.10" is not a number), unless it is an object or a list."""
     return canonical_json(text) if text.startswith(OPENING) else text
 
 

@@ -1,9 +1,9 @@
-"""Which row of the old data set is which row of the new one.
+"""Which row of the old dataset is which row of the new one.
 
 A row is known by one of several keys, the surest first; each key is tried on the rows that the keys before it left:
 
-    its request_id, with the rest of the row, else with its request, else alone
-    the whole rest of the row, else its request            ids that are missing, or were given anew
+    its request_id, with the rest of the row, else with all its inputs, else alone
+    the whole rest of the row, else all inputs, else the request     IDs that are missing, or were replaced
 
 Where several rows have the same key, the n-th is taken for the n-th. Every row is in one pair or in none.
 """
@@ -29,14 +29,15 @@ class Pairs(NamedTuple):
     added: Array
 
 
-def row_keys(ids: Array, requests: Array, contents: Array) -> list[Array]:
-    """The keys of each row, the surest first; 0 where a row lacks what the key is made of."""
-    with_id, with_request = ids != 0, requests != 0
+def row_keys(ids: Array, inputs: Array, requests: Array, contents: Array) -> list[Array]:
+    """The keys of each row, the surest first; 0 where a row lacks the parts of the key."""
+    with_id, with_inputs = ids != 0, inputs != 0
     return [
         np.where(with_id, mixed(mixed(ids) + contents), 0),
-        np.where(with_id & with_request, mixed(mixed(ids) + requests), 0),
+        np.where(with_id & with_inputs, mixed(mixed(ids) + inputs), 0),
         ids,
         contents,
+        inputs,
         requests,
     ]
 
@@ -64,7 +65,7 @@ def _nth_with_nth(old: Array, new: Array) -> tuple[Array, Array]:
 
 
 def _numbered(keys: Array) -> Array:
-    """Each key mixed with how often it stood before: no two are the same."""
+    """Each key mixed with the number of its earlier occurrences: all are distinct."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])

@@ -1,6 +1,6 @@
-"""One of the two data sets of a comparison: its report, and of each row hashes to compare it, never cells.
+"""One of the two datasets of a comparison: its report, and hashes of each row to compare it, never cells.
 
-The rows are checked once for both. A value that is to be shown is read again when it is known which are (`read`).
+The rows are checked once for both. The values to be shown are read again once they are known (`read`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.cells.notes import line_texts
 from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE, fingerprints, mixed, name_hash
 from agent_eval_schema.diff.matching import row_keys
-from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.io.source import rows_where
+from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
@@ -44,14 +43,13 @@ ERRORS = tuple(rule.code for rule in RULES.values() if rule.severity is Severity
 
 
 class Snapshot:
-    """A data set that is compared with another one.
+    """A dataset that is compared with another one.
 
-    `hashes` has one hash a row for each column that holds anything (0 where a cell is absent), `findings` the codes
+    `hashes` has one hash per row for each column that has a value (0 where a cell is absent), `findings` the codes
     that each row has (see CODE_BITS), sorted.
     """
 
-    def __init__(self, data: Any, format: str, outputs: str) -> None:
-        source = open_source(data)
+    def __init__(self, source: Source, format: str, outputs: str) -> None:
         plan = make_plan(source, format, outputs)
         self._source = find_format(plan.format).prepare(source)
         self._plan = replace(plan, columns=True)
@@ -88,11 +86,11 @@ class Snapshot:
         return whole
 
     def _compared(self) -> Array:
-        """What the rules that compare rows found."""
+        """The issues of the rules that compare rows."""
         rows = np.array(self._builder.compared_rows, np.int64)
         return (rows << CODE_BITS) | np.array([CODES.index(c) for c in self._builder.compared_codes], np.int64)
 
-    # what a row holds
+    # the content of a row
 
     @property
     def row_count(self) -> int:
@@ -107,7 +105,7 @@ class Snapshot:
         return self._builder.masks
 
     def supports(self, metric: Metric) -> Array:
-        """For each row whether it supports the metric; the rows of a CES file are none to be evaluated."""
+        """For each row whether it supports the metric; the rows of a CES file are not evaluation rows."""
         if not self.report.has_metrics:
             return np.zeros(self.row_count, bool)
         return supports(metric, self.masks, self.valid, self.report.outputs)
@@ -118,12 +116,14 @@ class Snapshot:
         return np.zeros(self.row_count, np.uint64) if found is None else found
 
     def keys(self) -> list[Array]:
-        """What each row may be recognised by, the surest first."""
+        """What each row may be recognized by, the surest first."""
         contents = np.zeros(self.row_count, np.uint64)
         for name, hashes in self.hashes.items():
             if name != "request_id":
                 contents += np.where(hashes, mixed(hashes ^ name_hash(name)), 0)
-        return row_keys(self.hash("request_id"), self.hash("request"), mixed(contents + np.uint64(1)))
+        own, request = self.hash("inputs"), self.hash("request")
+        asked = np.where(own, mixed(own ^ mixed(request)), request)
+        return row_keys(self.hash("request_id"), asked, request, mixed(contents + np.uint64(1)))
 
     def errors(self, row: int) -> tuple[str, ...]:
         """The codes for which a row is invalid."""
@@ -133,13 +133,13 @@ class Snapshot:
 
     @property
     def overall(self) -> set[tuple[str, str | None]]:
-        """The findings on the data set as a whole: code and column."""
+        """The findings on the dataset as a whole: code and column."""
         return {(issue.code, issue.column) for issue in self._builder.overall}
 
     # values
 
     def read(self, wanted: Mapping[str, Array]) -> dict[str, dict[int, Any]]:
-        """The values of some rows, {column: {row: value}}: normalised, or as given where they could not be read."""
+        """The values of some rows, {column: {row: value}}: normalized, or as given where they could not be read."""
         found: dict[str, dict[int, Any]] = {name: {} for name in wanted}
         rows = np.unique(np.concatenate([np.zeros(0, np.int64), *wanted.values()]))
         mask = np.zeros(self.row_count, bool)
@@ -164,7 +164,7 @@ def _findings(checked: pa.RecordBatch, start: int) -> Array:
 
 
 def _unread(given: pa.RecordBatch, checked: pa.RecordBatch) -> dict[str, list[int]]:
-    """For each column the rows of which the cell is there but could not be read, so that it has no normalised value."""
+    """For each column the rows of which the cell is there but could not be read, so that it has no normalized value."""
     lists = verdict(checked, "issues")
     notes = lists.flatten()
     wrong = np.asarray(pc.is_in(notes.field("code"), value_set=pa.array(ERRORS)))

@@ -6,8 +6,8 @@
                 missing    book(id)        no such call in the prediction
     log()       moved      …               made, but in another place
 
-Calls meet in order first (the longest run that both share), then one to one wherever they stand. Calls of one tool with
-other inputs stand on one line, so that the difference can be seen.
+Calls meet in order first (the longest run that both share), then one to one wherever they are. Calls of one tool with
+other inputs are on one line, so that the difference is visible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> lis
     """The lines, in the order of both."""
     ids = call_ids([predicted, reference])
     blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
-    # What is left on both sides once the calls in order have met was made in another place.
+    # Calls on both sides that remain once the calls in order have met were made in another place.
     left = [Counter[int](), Counter[int]()]
     for kind, a, b, c, d in blocks:
         if kind != "equal":

@@ -25,7 +25,8 @@ def trajectories_of(trace_ids: Iterable[str]) -> list[list[dict[str, Any]] | Non
 def _calls(mlflow: Any, trace_id: str) -> list[dict[str, Any]] | None:
     try:
         found = mlflow.get_trace(trace_id)
-    except Exception:  # the store is gone, or refuses: the row then lacks a trajectory, and says so
+    # the store is unavailable or rejects the call: the row then lacks a trajectory, and its reason reports that
+    except Exception:
         return None
     trace = decode_trace(found.to_json()) if found is not None else None
     return as_plain(derive(trace).predicted_trajectory or []) if isinstance(trace, Trace) else None

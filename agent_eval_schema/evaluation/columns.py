@@ -1,4 +1,4 @@
-"""The columns of a result's table: which a run adds, and what a metric's column is called."""
+"""The columns of a result's table: those that a run adds, and the names of a metric's columns."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 
 RUN_COLUMNS = ("response", LATENCY, FAILURE, "predicted_trajectory", "error")
 """The columns that running an agent adds; `error` is ours, the documented run loses it."""
+
+
+REQUEST_ID = "request_id"
+"""The first column, if any row has an id and the data has no column of that name."""
 
 
 def score_column(metric: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,14 +21,42 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.result.summary import MetricComparison
 
+if TYPE_CHECKING:
+    from agent_eval_schema.render.panel import Panel
+
 Numbers = np.ndarray[Any, Any]
 
 EXACT_PAIRS, DRAWN, DRAWS = 16, 5_000, 10_000
 
 
-class ScoreComparison:
-    """What `EvalResult.compare` gives: `summary` has a line a metric, `rows` one for each score that differs (row, key,
-    metric, old, new, difference), `only_old` and `only_new` are the keys of rows that the other result lacks."""
+class ScoreComparison:  # numpydoc ignore=PR01
+    """The changes between the scores of two results.
+
+    Attributes
+    ----------
+    lines : list of MetricComparison
+        The rows of `summary` as objects.
+    rows : pandas.DataFrame
+        One row per score that differs, with a RangeIndex and the columns `row` (int64), `key`, `request_id` if the old
+        result has it, `metric` (str), `old`, `new` and `difference` (float64).
+    only_old : list
+        The keys of the rows that are in the old result only.
+    only_new : list
+        The keys of the rows that are in the new result only.
+
+    See Also
+    --------
+    EvalResult.compare : The method that returns a comparison.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalTask
+    >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
+    >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+    >>> old.compare(new).rows[["metric", "old", "new", "difference"]]
+            metric  old  new  difference
+    0  exact_match  0.0  1.0         1.0
+    """
 
     def __init__(
         self, lines: list[MetricComparison], rows: pd.DataFrame, only_old: list[Any], only_new: list[Any]
@@ -37,14 +65,90 @@ class ScoreComparison:
 
     @property
     def summary(self) -> pd.DataFrame:
-        names = MetricComparison.__struct_fields__
-        return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=list(names))
+        """The change of each metric.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; rows with a score in
+            both results), `old`, `new` and `difference` (float64; means), `higher` and `lower` (int64; rows), and
+            `p_value` (float64).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> old.compare(new).summary[["metric", "rows", "old", "new", "difference"]]
+                metric  rows  old  new  difference
+        0  exact_match     1  0.0  1.0         1.0
+        """
+        names = [name for name in MetricComparison.__struct_fields__ if name not in ("low", "high")]
+        return pd.DataFrame([[getattr(line, n) for n in names] for line in self.lines], columns=names)
 
     def to_text(self, width: int | None = None) -> str:
-        """The summary as text."""
+        """Return the summary as text for a terminal.
+
+        Parameters
+        ----------
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+
+        Returns
+        -------
+        str
+            A table with one line per metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> "exact_match" in old.compare(new).to_text(width=80)
+        True
+        """
         from agent_eval_schema.render.result.text import comparison_text
 
         return comparison_text(self.lines, len(self.only_old), len(self.only_new), width)
+
+    def to_html(self) -> str:
+        """Return the comparison as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            The mean difference of each metric with its interval and p value, and the scores that differ, regressions
+            first.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> old = EvalTask([{"response": "3", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> new = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> old.compare(new).to_html().startswith("<!doctype html>")
+        True
+        """
+        from agent_eval_schema.render.panel import panel_page
+
+        return panel_page(self._panel())
+
+    def _repr_html_(self) -> str:
+        from agent_eval_schema.render.panel import panel_inline
+
+        return panel_inline(self._panel())
+
+    def _panel(self) -> Panel:
+        from agent_eval_schema.render.result.comparison import comparison_panel
+
+        rows = self.rows
+        ids = rows["request_id"] if "request_id" in rows else [""] * len(rows)
+        columns = [rows[name].tolist() for name in ("metric", "old", "new", "difference")] if len(rows) else [[]] * 4
+        keys = rows["key"].tolist() if len(rows) else []
+        changed = [
+            (str(key), "" if id is None else str(id), *cells)
+            for key, id, *cells in zip(keys, ids, *columns, strict=True)
+        ]
+        return comparison_panel(self.lines, changed, len(self.only_old), len(self.only_new))
 
     def __str__(self) -> str:
         return self.to_text()
@@ -54,25 +158,26 @@ class ScoreComparison:
 
 
 def compare(old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None) -> ScoreComparison:
-    """Compare the scores of two tables by these metrics; `EvalResult.compare` says what `key` is."""
+    """Compare the scores of two tables by these metrics; `EvalResult.compare` documents `key`."""
     if key is None:
         _require_same_rows(old, new)
     tables = [_keyed(table, key) for table in (old, new)]
     shared = tables[0].index.intersection(tables[1].index, sort=False)
     if not len(shared):
         raise EvalSetError("the two results share no row")
+    ids = tables[0].loc[shared, "request_id"].to_numpy() if "request_id" in old.columns else None
     lines, changed = [], []
     for metric in metrics:
         before, after = (t.loc[shared, score_column(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
         lines.append(_line(metric, before, after))
-        changed.append(_changes(metric, shared, before, after))
+        changed.append(_changes(metric, shared, ids, before, after))
     rows = pd.concat(changed, ignore_index=True) if changed else pd.DataFrame()
     only = [t.index.difference(shared, sort=False).tolist() for t in tables]
     return ScoreComparison(lines, rows, *only)
 
 
 ASKED = ("request_id", "prompt", "request", "inputs")
-"""Columns that say which row is which, or what it asks: where they differ, a position says nothing."""
+"""Columns that identify a row or its prompt: where they differ, a position does not identify a row."""
 
 
 def _require_same_rows(old: pd.DataFrame, new: pd.DataFrame) -> None:
@@ -87,7 +192,7 @@ def _require_same_rows(old: pd.DataFrame, new: pd.DataFrame) -> None:
                 raise EvalSetError(f"row {row} has another {name} in the other result: {_GIVE_KEY}")
 
 
-_GIVE_KEY = "say with key= which column tells which row is which, such as key='request_id'"
+_GIVE_KEY = "set key= to a column that identifies the rows, such as key='request_id'"
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -101,7 +206,7 @@ def _keyed(table: pd.DataFrame, key: str | None) -> pd.DataFrame:
         raise EvalSetError(f"no column {key!r} in the result: give one that both have, such as request_id")
     if table[key].duplicated().any():
         raise EvalSetError(
-            f"the column {key!r} does not tell rows apart: {table[key].duplicated().sum():,} repeat another"
+            f"the column {key!r} does not identify rows: {table[key].duplicated().sum():,} repeat another"
         )
     return table.set_index(key, drop=False)
 
@@ -119,15 +224,25 @@ def _line(metric: str, before: Numbers, after: Numbers) -> MetricComparison:
         int((difference > 0).sum()),
         int((difference < 0).sum()),
         paired_test(difference),
+        *_interval(difference),
     )
 
 
-def _changes(metric: str, keys: pd.Index, before: Numbers, after: Numbers) -> pd.DataFrame:
+def _interval(differences: Numbers) -> tuple[float, float]:
+    """The 95 % confidence interval of the mean difference, by the normal approximation."""
+    if len(differences) < 2:
+        return math.nan, math.nan
+    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(len(differences))
+    return mean - 1.96 * error, mean + 1.96 * error
+
+
+def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, after: Numbers) -> pd.DataFrame:
     differs = np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after)))
     return pd.DataFrame(
         {
             "row": differs,
             "key": keys[differs].tolist(),
+            **({} if ids is None else {"request_id": ids[differs]}),
             "metric": metric,
             "old": before[differs],
             "new": after[differs],

@@ -1,4 +1,4 @@
-"""What is wrong with cells that scores are read from: exact counts, and the first issues themselves."""
+"""The issues of cells that scores are read from: exact counts, and the first issues themselves."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Container, Iterable
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.formats.registry import column_at, find_format
-from agent_eval_schema.issues import Issue
+from agent_eval_schema.formats.registry import column_at
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.plan import Plan
 
 KEPT = 10_000
-"""Findings that are kept; a file may have one a row."""
+"""The number of findings that are kept; a file may have one per row."""
 
 
 class Findings:
@@ -31,18 +31,15 @@ class Findings:
         self.counts.update(note[0] for note in log.notes)
         for at in sorted(range(len(log.rows)), key=log.rows.__getitem__)[: KEPT - len(self.kept)]:
             code, column, path, message, hint = log.notes[at]
-            rule = RULES[code]
-            row = start + log.rows[at]
-            self.kept.append(Issue(row, None, column, path, code, rule.name, rule.severity, message, hint))
+            self.kept.append(Finding(RULES[code], message, column, path, hint).issue(start + log.rows[at]))
 
 
 def issues_of(checked: pa.RecordBatch, plan: Plan, columns: Container[str | None] | None = None) -> IssueLog:
     """The issues of a checked batch, or those of these columns (None: of rows as a whole), by our names of columns."""
     log = IssueLog(checked.num_rows)
-    origins = find_format(plan.format).origins
     for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
         for note in notes or ():
-            column = column_at(note["path"] or note["column"] or "", origins) or note["column"]
+            column = column_at(note["path"] or note["column"] or "", plan.origins) or note["column"]
             if columns is None or column in columns:
                 log.rows.append(row)
                 log.notes.append((note["code"], column, note["path"], note["message"], note["hint"]))

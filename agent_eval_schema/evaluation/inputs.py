@@ -11,7 +11,7 @@ one part, with the frame in which it came; a file is never held as a whole.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,20 +19,19 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.arrow import one_batch
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.findings import issues_of
 from agent_eval_schema.evaluation.judges import PointwiseMetric
 from agent_eval_schema.evaluation.row_metrics import ROW_METRICS
 from agent_eval_schema.evaluation.task_metrics import TaskMetric
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Issue
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.rules.conversion import LEFT_OUT
 from agent_eval_schema.validation.checked_batch import rows_of
@@ -52,42 +51,42 @@ METRIC_INPUTS = (
 """The columns that metrics read, under the names that they have there."""
 
 _CANONICAL = {"prompt": "request", "reference": "expected_response"}
-"""Where a column of READ stands in canonical rows, if it has another name there."""
+"""The names of columns of READ in canonical rows that differ from these."""
 
 _CHECKED = ("AE0", "AE3", "AE4", "AE5", "AE6")
-"""Whether a request is there and well formed is not asked here: a prompt may stand in its place."""
+"""A missing or malformed request is not reported here: a prompt may take its place."""
 
 
 class EvalInputs(Struct):
-    """Some rows: their cells as they came, the columns that metrics read (None where absent), both trajectories as
-    Arrow has them, and what is wrong with the cells that are read."""
+    """Some rows: their original cells, the columns that metrics read (None where absent), both trajectories as Arrow
+    arrays, the issues of the cells that are read, and the rows' request_id."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
     trajectories: pa.RecordBatch
     log: IssueLog
+    ids: list[str | None]
 
 
 def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
-    """The source of evaluation rows, their form, and what was left out: of files of CES, whose rows are none, the turns
-    of their valid evaluations; of all else the source itself."""
-    plan = make_plan(source, format, "generated")
-    if find_format(plan.format).is_rows:
-        return source, plan.format, []
-    from agent_eval_schema.validation.ces_turns import evaluations_of
+    """The source of evaluation rows, their format, and the excluded rows: for files of CES, which do not contain rows,
+    the turns of their valid evaluations; for all others the source itself."""
+    plan = make_plan(source, format, "generated", select=_CHECKED)
+    from agent_eval_schema.validation.ces_turns import CES_FORMATS, evaluations_of, rows_of_each
 
+    if plan.format not in CES_FORMATS:
+        return source, plan.format, []
     given = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
-    turns = open_source([row for evaluation in given if evaluation.valid for row in evaluation.rows()])
+    turns = open_source([row for rows in rows_of_each(given) for row in rows])
     return replace(turns, name=source.name), "databricks", [_left_out(e.row) for e in given if not e.valid]
 
 
 def _left_out(row: int) -> Issue:
-    message = f"the evaluation on row {row} was left out: it is not valid"
-    return Issue(None, None, None, None, LEFT_OUT.code, LEFT_OUT.name, LEFT_OUT.severity, message, LEFT_OUT.hint)
+    return Finding(LEFT_OUT, f"the evaluation on row {row} was excluded: it is not valid").issue()
 
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:
-    """The columns of READ whose values these metrics want; those that compare trajectories take them from Arrow."""
+    """The columns of READ that these metrics need; those that compare trajectories take them from Arrow."""
     found: set[str] = set()
     for metric in metrics:
         if isinstance(metric, CustomMetric | PointwiseMetric):
@@ -100,7 +99,7 @@ def input_parts(
     source: Source, format: str, reads: Collection[str], *, ran: bool = False, trajectories: bool = True
 ) -> Iterator[EvalInputs]:
     """The rows of a source with the columns `reads`, part by part; data in memory is one part. Where an agent will be
-    run (`ran`), its trajectories take the place of those in the data. `trajectories` says that some are compared."""
+    run (`ran`), its trajectories take the place of those in the data. `trajectories` is true if some are compared."""
     plan = make_plan(source, format, "generated" if ran else "provided", select=_CHECKED)
     plan = replace(plan, columns=True)
     read = set(reads) | ({PREDICTED, REFERENCE} if trajectories else set())
@@ -108,20 +107,28 @@ def input_parts(
     judged = {None, "trace", *read, *(_CANONICAL[name] for name in read if name in _CANONICAL)}
     parts = (_read(batch, plan, reads, judged) for batch in source.batches())
     if source.name is not None:
-        yield from (_given(frame_of([batch]), values, calls, log) for batch, values, calls, log in parts)
+        yield from (_given(frame_of([batch]), part) for batch, part in parts)
         return
-    kept = [(values, calls, log) for _, values, calls, log in parts]
-    yield _joined(kept, source, reads)
+    yield _joined([part for _, part in parts], source, reads)
 
 
-_Part = tuple[pa.RecordBatch, dict[str, list[Any]], pa.RecordBatch, IssueLog]
+class _Part(NamedTuple):
+    """What metrics read of some rows; the parts of EvalInputs but the frame."""
+
+    values: dict[str, list[Any]]
+    calls: pa.RecordBatch
+    log: IssueLog
+    ids: list[str | None]
 
 
-def _read(batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str | None]) -> _Part:
+def _read(
+    batch: pa.RecordBatch, plan: Plan, reads: Collection[str], judged: Collection[str | None]
+) -> tuple[pa.RecordBatch, _Part]:
     checked = check_batch(batch, plan)
     rows = rows_of(checked)
     values = {name: _cells(rows, _CANONICAL.get(name, name)) for name in METRIC_INPUTS if name in reads}
-    return batch, values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged)
+    ids = rows.column("request_id").to_pylist()
+    return batch, _Part(values, rows.select([PREDICTED, REFERENCE]), issues_of(checked, plan, judged), ids)
 
 
 def _cells(rows: pa.RecordBatch, name: str) -> list[Any]:
@@ -138,34 +145,34 @@ def _prompt(request: Any) -> Any:
     return alone["content"] if alone.get("role") == "user" and isinstance(alone.get("content"), str) else request
 
 
-def _given(frame: pd.DataFrame, values: dict[str, list[Any]], calls: pa.RecordBatch, log: IssueLog) -> EvalInputs:
+def _given(frame: pd.DataFrame, part: _Part) -> EvalInputs:
     """A column that the data itself calls prompt, or reference, comes before the canonical one."""
     for name in _CANONICAL:
-        if name in values and name in frame.columns:
-            values[name] = [None if is_absent(v) else v for v in frame[name].tolist()]
-    return EvalInputs(frame, values, calls, log)
+        if name in part.values and name in frame.columns:
+            part.values[name] = [None if is_absent(v) else v for v in frame[name].tolist()]
+    return EvalInputs(frame, *part)
 
 
-def _joined(
-    parts: list[tuple[dict[str, list[Any]], pa.RecordBatch, IssueLog]], source: Source, reads: Collection[str]
-) -> EvalInputs:
+def _joined(parts: list[_Part], source: Source, reads: Collection[str]) -> EvalInputs:
     log, values = IssueLog(0), {name: list[Any]() for name in METRIC_INPUTS if name in reads}
-    for columns, _, found in parts:
+    ids: list[str | None] = []
+    for columns, _, found, here in parts:
+        ids += here
         for name, column in columns.items():
             values[name].extend(column)
         log.rows.extend(log.size + row for row in found.rows)
         log.notes.extend(found.notes)
         log.size += found.size
     none = pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (PREDICTED, REFERENCE)})
-    calls = one_batch(calls for _, calls, _ in parts) if parts else none
-    return _given(whole_frame(source, log.size), values, calls, log)
+    calls = one_batch(part.calls for part in parts) if parts else none
+    return _given(whole_frame(source, log.size), _Part(values, calls, log, ids))
 
 
 def whole_frame(source: Source, rows: int) -> pd.DataFrame:
-    """All rows of a source as a frame, with the cells in which they came."""
+    """All rows of a source as a frame, with the cells in which they came, and the index of a frame."""
     given = source.take(np.ones(rows, bool))
     if isinstance(given, pd.DataFrame):
-        return given.reset_index(drop=True)
+        return given if source.index is not None else given.reset_index(drop=True)
     if isinstance(given, pa.Table | pa.RecordBatch):
         return frame_of(given.to_batches() if isinstance(given, pa.Table) else [given])
     return frame_of(source.batches())

@@ -1,10 +1,10 @@
-"""The journal of a run: a line for each row that is finished, so that a run that was killed goes on where it was.
+"""The checkpoint file of a run: one line per finished row, so that an interrupted run can be resumed.
 
-    {"journal":1,"rows":500,"prompts":"9f…"}                          which data it is of
+    {"journal":1,"rows":500,"prompts":"9f…"}                          the data of the run
     {"row":3,"response":"…","trajectory":[…],"seconds":0.4, …}        in the order in which the rows ended
 
-A line is handed to the system as soon as its row is finished: what is lost with the process are the calls in flight,
-and at most half a line, which is cut off when the run goes on.
+A line is written as soon as its row is finished: an interruption loses the calls in flight, and at most half a line,
+which is removed when the run is resumed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.lock import lock_file
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text import jsontext
 
@@ -48,7 +49,7 @@ _line = msgspec.json.Decoder(Finished).decode
 
 
 class Journal:
-    """An open journal: `finished` are the rows that earlier runs wrote, `add` writes one more."""
+    """An open checkpoint file: `finished` are the rows that earlier runs wrote, `add` writes one more."""
 
     def __init__(self, file: IO[bytes] | None, finished: dict[int, Finished]) -> None:
         self.finished = finished
@@ -62,9 +63,9 @@ class Journal:
 
 @contextmanager
 def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
-    """The journal of a run over these prompts, made or continued; without a path nothing is kept.
+    """The checkpoint file of a run over these prompts, new or continued; without a path no file is written.
 
-    Raises EvalSetError if the file cannot be written, is no journal, or is that of other prompts.
+    Raises EvalSetError if the file cannot be written, is not a checkpoint file, or is that of other prompts.
     """
     if path is None:
         yield Journal(None, {})
@@ -79,20 +80,18 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
             _lock(path, file)
             finished = _read(path, file, head)
             yield Journal(file, finished)
+    except EvalSetError:
+        raise
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _lock(path: str, file: IO[bytes]) -> None:
-    """Two runs must not write one journal; the lock goes with the process."""
+    """Two runs must not write one checkpoint file."""
     try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise EvalSetError(f"{path}: another run is writing this journal") from None
+        lock_file(file.fileno())
+    except BlockingIOError:
+        raise EvalSetError(f"{path}: another run is writing this checkpoint file") from None
 
 
 def _head_of(prompts: Iterable[Any]) -> _Head:
@@ -110,9 +109,9 @@ def _read(path: str, file: IO[bytes], head: _Head) -> dict[int, Finished]:
     try:
         found = _head(file.readline())
     except msgspec.MsgspecError:
-        raise EvalSetError(f"{path}: is no journal of a run: give another path") from None
+        raise EvalSetError(f"{path}: is not a checkpoint file of a run: use another path") from None
     if found != head:
-        raise EvalSetError(f"{path}: is the journal of a run over other prompts: delete it, or give another path")
+        raise EvalSetError(f"{path}: is the checkpoint file of a run with other prompts: delete it or use another path")
     finished, end = dict[int, Finished](), file.tell()
     for line in file:
         try:

@@ -22,11 +22,40 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 class PointwiseMetric(Struct, frozen=True):
-    """A metric that a model judges, row by row, through mlflow's judge interface (mlflow 3.4 or newer).
+    """A metric that an LLM judge computes for each row.
 
-    Either `template`, a text with `{prompt}`, `{response}`, `{reference}`, `{predicted_trajectory}` or other columns of
-    the table, or `criteria` and `rating_rubric` with `input_variables`, the columns that the judge is shown. `model` is
-    the judge, as mlflow names it (`"openai:/gpt-4o"`). The judge gives a number, and why.
+    It uses the judges of MLflow, which requires MLflow 3.4 or newer. The judge gives a number and an explanation.
+
+    Parameters
+    ----------
+    name : str
+        The name of the metric.
+    template : str, default ""
+        The instructions for the judge, with the names of columns in braces, such as `{prompt}` and `{response}`.
+    model : str
+        The judge model, such as `"openai:/gpt-4o"`. It is required.
+    criteria : mapping of str to str, default {}
+        Names of criteria and their descriptions; an alternative to `template`.
+    rating_rubric : mapping of str to str, default {}
+        Scores and their descriptions.
+    input_variables : sequence of str, default ()
+        The columns that the judge is given, besides those in `template`.
+
+    Raises
+    ------
+    EvalSetError
+        `model` is missing, or neither `template` nor `input_variables` names a column.
+
+    See Also
+    --------
+    EvalTask : Compute the metric on a dataset.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import PointwiseMetric
+    >>> metric = PointwiseMetric("polite", "Rate from 1 to 5 how polite {response} is.", model="openai:/gpt-4o")
+    >>> metric.variables
+    ('response',)
     """
 
     name: str
@@ -44,13 +73,42 @@ class PointwiseMetric(Struct, frozen=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns that the judge is shown."""
+        """The columns that the judge is given.
+
+        Returns
+        -------
+        tuple of str
+            The columns of `template`, then `input_variables`, each once.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import PointwiseMetric
+        >>> PointwiseMetric("polite", "Does {response} answer {prompt}?", model="openai:/gpt-4o").variables
+        ('response', 'prompt')
+        """
         return tuple(dict.fromkeys([*_VARIABLE.findall(self.template), *self.input_variables]))
 
     @property
     def instructions(self) -> str:
-        """The instructions of the judge, with the names of columns in place of their values."""
-        parts = [_VARIABLE.sub(r"`\1`", self.template)] if self.template else ["Rate the agent's behaviour."]
+        """The instructions for the judge.
+
+        Returns
+        -------
+        str
+            The template with the names of columns in backticks, the criteria and the ratings.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import PointwiseMetric
+        >>> rubric = {"1": "rude", "5": "polite"}
+        >>> metric = PointwiseMetric("polite", "Rate {response}.", model="openai:/gpt-4o", rating_rubric=rubric)
+        >>> print(metric.instructions)
+        Rate `response`.
+        # Ratings
+        1: rude
+        5: polite
+        """
+        parts = [_VARIABLE.sub(r"`\1`", self.template)] if self.template else ["Rate the agent's behavior."]
         parts += ["# Criteria", *(f"{name}: {words}" for name, words in self.criteria.items())] if self.criteria else []
         if self.rating_rubric:
             parts += ["# Ratings", *(f"{score}: {words}" for score, words in self.rating_rubric.items())]
@@ -58,7 +116,7 @@ class PointwiseMetric(Struct, frozen=True):
 
 
 def measure_pointwise(metric: PointwiseMetric, table: Table, max_workers: int) -> Measured:
-    """The judge's score and explanation of each row. A row that lacks what the judge is to see is not asked about."""
+    """The judge's score and explanation of each row. For a row that lacks an input, the judge is not called."""
     judge = _judge(metric)
     scores, explanations = [math.nan] * table.size, [None] * table.size
     unscored: Counter[str] = Counter()
@@ -86,7 +144,7 @@ def _judge(metric: PointwiseMetric) -> Any:
         from mlflow.genai.judges import make_judge
     except ImportError as error:
         raise missing("mlflow", "mlflow 3.4", error) from None
-    # What a template says in double braces would be variables of mlflow.
+    # Text of a template in double braces would be variables of MLflow.
     text = metric.instructions.replace("{{", "{ {").replace("}}", "} }")
     instructions = f"{text}\n\nAnswer with a number. The values of this row:\n{{{{ inputs }}}}"
     try:
@@ -106,11 +164,11 @@ def _plain(value: Any) -> Any:
 
 
 def _read(feedback: Any, error: str | None) -> tuple[float, str]:
-    """The score and its rationale, or NaN and why there is none."""
+    """The score and its rationale, or NaN and the reason why there is none."""
     problem = error or getattr(getattr(feedback, "error", None), "error_message", None)
     if problem:
-        return math.nan, f"the judge broke down: {visible(str(problem).splitlines()[0])}"
+        return math.nan, f"the judge raised an exception: {visible(str(problem).splitlines()[0])}"
     try:
         return float(feedback.value), visible(feedback.rationale or "")
     except (TypeError, ValueError):
-        return math.nan, "the judge gave no number"
+        return math.nan, "the judge returned no number"

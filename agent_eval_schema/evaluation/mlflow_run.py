@@ -18,7 +18,7 @@ def log_result(
     metrics: Mapping[str, float],
     params: Mapping[str, str],
     texts: Mapping[str, Callable[[], str]],
-    write_table: Callable[[str], None],
+    write_table: Callable[[str], object],
 ) -> str:
     """Log to the active run, or to a new one; returns its ID. `texts` has the content of each file by its name."""
     try:

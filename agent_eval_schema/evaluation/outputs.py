@@ -6,7 +6,7 @@
     {"messages": […]}, a message, a list of messages           LangGraph, LangChain, OpenAI
     anything that chat.py reads                                OpenAI completions and responses, {"answer": …} …
 
-Objects of pydantic are read as what they dump, a frame or list of one row as that row.
+Objects of pydantic are read as their dump, a DataFrame or list of one row as that row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from agent_eval_schema.text.describe import describe
 
 
 class Answer(Struct):
-    """What was read: the text, the calls (None: not known), what could not be read; `failed` if there is no answer."""
+    """The result of reading: the text, the calls (None: unknown), the parts that could not be read; `failed` if there
+    is no answer."""
 
     response: str | None = None
     trajectory: list[dict[str, Any]] | None = None
@@ -41,7 +42,7 @@ class Answer(Struct):
 
 
 def read_output(value: Any) -> Answer:
-    """The answer in what a runnable returned; never raises."""
+    """The answer in the return value of a runnable; never raises."""
     if isinstance(value, Generator | AsyncGenerator):
         return _no_answer("a generator: give a function that reads it to its end, and returns all of the answer")
     try:
@@ -49,7 +50,7 @@ def read_output(value: Any) -> Answer:
         for reads, read in _FORMS:
             if reads(plain):
                 return read(plain)
-    except Exception as error:  # objects of other packages may do anything when they are looked at
+    except Exception as error:  # reading objects of other packages may raise anything
         return _no_answer(f"{describe(value)} that cannot be read ({type(error).__name__})")
     return _no_answer(describe(plain))
 
@@ -59,7 +60,7 @@ def _no_answer(got: str) -> Answer:
 
 
 def _plain(value: Any) -> Any:
-    """JSON-like data; the objects of LangChain, pydantic and pandas as what they hold."""
+    """JSON-like data; the objects of LangChain, pydantic and pandas as their content."""
     if isinstance(value, pd.DataFrame):
         return [_plain(row) for row in value.to_dict("records")]
     if isinstance(value, pd.Series):
@@ -111,7 +112,7 @@ def _read_steps(value: dict[str, Any]) -> Answer:
 
 
 def _action(action: Any) -> dict[str, Any] | None:
-    """One action, as an object or as LangChain writes it into JSON (its fields then stand in `kwargs`)."""
+    """One action, as an object or as LangChain writes it into JSON (its fields are then in `kwargs`)."""
     if not isinstance(action, dict):
         return None
     fields = action["kwargs"] if isinstance(action.get("kwargs"), dict) else action
@@ -122,8 +123,8 @@ def _action(action: Any) -> dict[str, Any] | None:
 
 
 def _read_chat(value: Any) -> Answer:
-    """All that chat.py knows; what it has no text for is no answer, unless tools were asked for. That no tool was
-    called is known of a whole conversation only: a last message says nothing of those before it."""
+    """Every format of chat.py; a value without a text is not an answer, unless tools were called. Only a whole
+    conversation shows that no tool was called: a last message does not show the messages before it."""
     messages = _messages(value)
     given = value if messages is None else {"messages": messages}
     calls = [{"tool_name": n, "tool_input": a or {}} for n, a in chat.read_tool_calls(given)]
@@ -149,7 +150,7 @@ _FORMS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Answer]], ...] = (
 
 
 def _text(value: Any) -> tuple[str | None, str | None]:
-    """An answer's text, or why there is none. An answer may be a message or another chat object."""
+    """An answer's text, or the reason why there is none. An answer may be a message or another chat object."""
     if value is None or isinstance(value, str):
         return value, None
     text, _ = chat.read_answer(value)
@@ -157,14 +158,14 @@ def _text(value: Any) -> tuple[str | None, str | None]:
 
 
 def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
-    """A trajectory as a cell of the data would be read, and what is wrong with it."""
+    """A trajectory as a cell of the data would be read, and its problems."""
     text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
     log = IssueLog(1)
     found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text]), log)[0]
     if found is not FAILED and found is not None:
         return as_plain(found), None
     wrong = [note for note in log.notes if RULES[note[0]].severity is Severity.ERROR]
-    return None, "; ".join(f"{path}: {message}" for _, _, path, message, _ in wrong) or f"{PREDICTED}: nothing in it"
+    return None, "; ".join(f"{path}: {message}" for _, _, path, message, _ in wrong) or f"{PREDICTED}: it is empty"
 
 
 def as_plain(calls: Sequence[ToolCall]) -> list[dict[str, Any]]:

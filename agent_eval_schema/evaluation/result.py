@@ -10,11 +10,10 @@ table is read, and scored, again when it is asked for.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -22,41 +21,57 @@ from msgspec.structs import replace
 
 from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
+from agent_eval_schema.evaluation.coverage import FailedCalls
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.score_stats import RESAMPLES, ScoreStats
+from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.render.coverage import headline
 from agent_eval_schema.render.result.summary import ResultSummary, Scored, ScorePlot
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.validation.report import issues_frame
+from agent_eval_schema.text.choices import path_of, require_choice, shown
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
-WORST_ON_A_PAGE, WORST_INLINE = 20, 3
-"""Rows to look at that are shown."""
+WORST_ON_A_PAGE, WORST_INLINE = 100, 3
+"""Lowest-scoring rows that are shown."""
 
 ROWS_LISTED = 10_000
-"""Rows that `to_json` lists; `to_parquet` writes them all."""
+"""Rows that `to_json` lists; `write` writes them all."""
 
 
-class EvalResult(Saved):
-    """What `EvalTask.evaluate` and `score_trajectories` give.
+class EvalResult(Saved):  # numpydoc ignore=PR01
+    """The scores of an evaluation, with their summary.
 
     Attributes
     ----------
-    summary_metrics
-        row_count, then `<metric>/mean` and `/std` of each metric; of a run first those of latency_in_seconds and
-        failure. Rows without a score are left out of both; std is the sample standard deviation (NaN for one row).
-    metrics_table
-        A line a row, in order: the data's columns, those of the run (response, latency_in_seconds, failure,
-        predicted_trajectory, error), then `<metric>/score`, and `<metric>/explanation` of a judge.
-    metrics
+    metrics : tuple of str
         The names of the metrics.
-    options
+    row_count : int
+        The number of rows.
+    options : dict of str to str
         How trajectories were compared: `duplicates` and `empty`.
-    reasons
-        How many rows have no score, by (metric, reason); `unscored` is the same as a frame.
+    reasons : dict of (str, str) to int
+        By metric and reason: the number of rows without a score.
+    name : str or None
+        The path of the file, or None for data in memory.
+
+    See Also
+    --------
+    EvalTask.evaluate : The method that returns a result.
+    score_trajectories : The function that returns a result.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalTask
+    >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+    >>> result = EvalTask(data, ["exact_match"]).evaluate()
+    >>> result
+    <EvalResult: 2 rows, 1 metrics>
+    >>> result.failing({"exact_match": 0.9})
+    {'exact_match': 0.5}
     """
 
     def __init__(
@@ -70,16 +85,35 @@ class EvalResult(Saved):
         unscored: Mapping[tuple[str, str], int],
         findings: Findings,
         name: str | None = None,
+        failed: FailedCalls | None = None,
+        left_out: int = 0,
     ) -> None:
         self.metrics, self.row_count, self.options, self.name = metrics, row_count, dict(options), name
         self.tallies = dict(tallies)
         self.reasons = dict(unscored)
         self._parts, self._findings = parts, findings
+        self._failed, self._left_out = failed or FailedCalls(), left_out
 
     # numbers
 
     @property
     def summary_metrics(self) -> dict[str, float]:
+        """The number of rows, and the mean and standard deviation of each metric.
+
+        Returns
+        -------
+        dict of str to float
+            `row_count`, then `<metric>/mean` and `<metric>/std` of each metric; after a run, those of
+            `latency_in_seconds` and `failure` come first. Rows without a score are excluded. The standard deviation is
+            that of a sample, NaN for one row.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().summary_metrics["exact_match/mean"]
+        0.5
+        """
         found: dict[str, float] = {"row_count": self.row_count}
         for name, tally in self.tallies.items():
             found[f"{name}/mean"], found[f"{name}/std"] = tally.mean, tally.std
@@ -87,42 +121,202 @@ class EvalResult(Saved):
 
     @cached_property
     def metrics_table(self) -> pd.DataFrame:
+        """The rows with their scores.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row of the data, in order, with the index of the data if it is a DataFrame, otherwise a
+            RangeIndex. The columns are those of the data, `request_id` if a row has one, those of a run (`response`,
+            `latency_in_seconds` (float64), `failure` (int64), `predicted_trajectory`, `error`), then `<metric>/score`
+            (float64; NaN if missing) and the other columns of a metric, such as `<metric>/explanation` of a judge.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().metrics_table
+          response reference  exact_match/score
+        0        4         4                1.0
+        1        3         2                0.0
+        """
         parts = list(self._parts())
         return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else pd.DataFrame()
 
     def iter_parts(self) -> Iterator[pd.DataFrame]:
-        """The table in pieces, whatever its size."""
+        """Iterate over `metrics_table` in parts; a file of any size is streamed.
+
+        Yields
+        ------
+        pandas.DataFrame
+            Consecutive rows of `metrics_table`, with its columns and index.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> [len(part) for part in EvalTask(data, ["exact_match"]).evaluate().iter_parts()]
+        [2]
+        """
         yield from [self.metrics_table] if "metrics_table" in self.__dict__ else self._parts()
 
     @property
     def lines(self) -> list[Scored]:
-        """One line a metric: its mean, std, how many rows there are and how many of them have a score."""
+        """The summary of each metric as an object.
+
+        Returns
+        -------
+        list of Scored
+            Objects with the attributes `metric`, `mean`, `std`, `rows` and `scored` (the number of rows with a score).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
+        >>> [(line.metric, line.rows, line.scored) for line in EvalTask(data, ["exact_match"]).evaluate().lines]
+        [('exact_match', 2, 1)]
+        """
         return [Scored(n, t.mean, t.std, self.row_count, t.scored) for n, t in self.tallies.items()]
 
-    def percentiles(self, metric: str = LATENCY, shares: tuple[float, ...] = PERCENTILES) -> dict[str, float]:
-        """`{"p50": …, "p90": …, "p95": …, "p99": …}` of a metric, by default of the latency in seconds."""
-        return {f"p{share * 100:g}": self._stats(metric).percentile(share) for share in shares}
+    @property
+    def headline(self) -> str:
+        """The rows that the means do not include.
 
-    def interval(
-        self, metric: str, level: float = 0.95, *, resamples: int = RESAMPLES, seed: int = 0
+        Returns
+        -------
+        str
+            Failed calls, rows without a score and excluded evaluations; empty if there are none.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": None, "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().headline
+        '1 of 2 rows scored'
+        """
+        scored = {name: tally.scored for name, tally in self.tallies.items() if name in self.metrics}
+        return headline(self.row_count, scored, self._failed.count, self._failed.names, self._left_out)
+
+    @overload
+    def quantile(self, q: float, metric: str = ...) -> float: ...
+    @overload
+    def quantile(self, q: Sequence[float], metric: str = ...) -> pd.Series[float]: ...
+    def quantile(self, q: float | Sequence[float] = 0.5, metric: str = LATENCY) -> float | pd.Series[float]:
+        """Return quantiles of a metric.
+
+        Parameters
+        ----------
+        q : float or sequence of float, default 0.5
+            The quantiles, each from 0 to 1.
+        metric : str, default "latency_in_seconds"
+            The metric; the latency is in seconds and requires a run.
+
+        Returns
+        -------
+        float or pandas.Series
+            For one quantile a number, NaN if no row has a score. For a sequence a Series of dtype float64 whose index
+            is `q`.
+
+        Raises
+        ------
+        EvalSetError
+            A quantile is not from 0 to 1, or the result has no such metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "5", "reference": "5"}]
+        >>> result = EvalTask(data, ["exact_match"]).evaluate()
+        >>> result.quantile(0.9, "exact_match")
+        1.0
+        >>> result.quantile([0.5, 0.9], "exact_match")
+        0.5    1.0
+        0.9    1.0
+        Name: exact_match, dtype: float64
+        """
+        stats = self._stats(metric)
+        if isinstance(q, str) or not isinstance(q, Iterable):
+            if not isinstance(q, int | float) or not 0 <= q <= 1:
+                raise EvalSetError(f"q: expected a number from 0 to 1; got {shown(q)}")
+            return stats.percentile(q)
+        return pd.Series([self.quantile(one, metric) for one in q], index=list(q), name=metric, dtype="float64")
+
+    def confidence_interval(
+        self, metric: str, confidence_level: float = 0.95, *, n_resamples: int = RESAMPLES, seed: int = 0
     ) -> tuple[float, float]:
-        """A confidence interval of a metric's mean, by bootstrap; the same seed gives the same one."""
-        if not 0 < level < 1:
-            raise EvalSetError(f"a level lies between 0 and 1, got {level}")
-        return self._stats(metric).interval(level, resamples=resamples, seed=seed)
+        """Return the bootstrap confidence interval of a metric's mean.
+
+        Parameters
+        ----------
+        metric : str
+            The metric.
+        confidence_level : float, default 0.95
+            The confidence level, between 0 and 1.
+        n_resamples : int, default 2000
+            The number of bootstrap resamples.
+        seed : int, default 0
+            The seed of the random numbers; the same seed gives the same interval.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper bound.
+
+        Raises
+        ------
+        EvalSetError
+            The confidence level is not between 0 and 1, or the result has no such metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}] * 3
+        >>> EvalTask(data, ["exact_match"]).evaluate().confidence_interval("exact_match")
+        (1.0, 1.0)
+        """
+        if not isinstance(confidence_level, int | float) or not 0 < confidence_level < 1:
+            raise EvalSetError(f"confidence_level: expected a number between 0 and 1; got {shown(confidence_level)}")
+        if not isinstance(n_resamples, int) or n_resamples < 1:
+            raise EvalSetError(f"n_resamples: expected a whole number of at least 1; got {shown(n_resamples)}")
+        return self._stats(metric).interval(confidence_level, resamples=n_resamples, seed=seed)
 
     def _stats(self, metric: str) -> ScoreStats:
-        if metric not in self.tallies:
-            raise EvalSetError(f"no metric {metric!r} in this result: it has {', '.join(self.tallies) or 'none'}")
+        require_choice("metric", metric, self.tallies)
         return self.tallies[metric]
 
-    def by(self, column: str) -> pd.DataFrame:
-        """The summary for each value of a column: a line a value, in the order in which they come, with row_count and
-        `<metric>/mean` and `/std`. Raises EvalSetError if there is no such column."""
+    def groupby(self, column: str) -> pd.DataFrame:
+        """Return the summary for each value of a column.
+
+        Parameters
+        ----------
+        column : str
+            A column of `metrics_table`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per value, in the order in which they occur; the index has the values as str and the name of the
+            column. The columns are `row_count` and, per metric, `<metric>/mean`, `<metric>/std` and `<metric>/scored`
+            (rows with a score).
+
+        Raises
+        ------
+        EvalSetError
+            There is no such column.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [
+        ...     {"response": "4", "reference": "4", "team": "docs"},
+        ...     {"response": "3", "reference": "2", "team": "sales"},
+        ... ]
+        >>> EvalTask(data, ["exact_match"]).evaluate().groupby("team")["exact_match/mean"].to_dict()
+        {'docs': 1.0, 'sales': 0.0}
+        """
         groups: dict[str, dict[str, ScoreStats]] = {}
         for part in self.iter_parts():
-            if column not in part.columns:
-                raise EvalSetError(f"no column {column!r} to group by: there are {', '.join(map(str, part.columns))}")
+            require_choice("column", column, part.columns)
             keys = part[column].map(str)
             for key, rows in part.groupby(keys.to_numpy(), sort=False):
                 tallies = groups.setdefault(str(key), {name: ScoreStats() for name in self.tallies})
@@ -130,46 +324,147 @@ class EvalResult(Saved):
                     tally.add(rows[score_column(name)].to_numpy(np.float64, na_value=np.nan))
         lines = {
             key: {"row_count": max((t.rows for t in tallies.values()), default=0)}
-            | {f"{n}/{what}": getattr(t, what) for n, t in tallies.items() for what in ("mean", "std")}
+            | {f"{n}/{what}": getattr(t, what) for n, t in tallies.items() for what in ("mean", "std", "scored")}
             for key, tallies in groups.items()
         }
         frame = pd.DataFrame.from_dict(lines, orient="index")
         frame.index.name = column
         return frame
 
-    # what is wrong
+    # the issues
 
     @cached_property
     def issues(self) -> pd.DataFrame:
-        """What was found wrong with cells that scores are read from, a line each, as in a Report. Of very many only the
-        first 10,000; `issue_counts` has all."""
+        """The issues of the cells that scores are computed from.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per issue, at most the first 10,000, with the columns of `Report.issues`.
+
+        See Also
+        --------
+        EvalResult.issue_counts : Count all issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import score_trajectories
+        >>> result = score_trajectories([{"predicted_trajectory": "search", "reference_trajectory": []}])
+        >>> result.issues[["row", "column", "severity"]]
+           row                column severity
+        0    0  predicted_trajectory    error
+        1    0  reference_trajectory  warning
+        """
         return issues_frame(self._findings.kept)
 
     @property
     def issue_counts(self) -> dict[str, int]:
-        """How many findings of each code there are."""
+        """The exact number of issues per code.
+
+        Returns
+        -------
+        dict of str to int
+            Codes in sorted order; codes without an issue are not in it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import score_trajectories
+        >>> result = score_trajectories([{"predicted_trajectory": "search", "reference_trajectory": []}])
+        >>> sum(result.issue_counts.values())
+        2
+        """
         return dict(sorted(self._findings.counts.items()))
 
     def count(self, severity: Severity | str) -> int:
-        """The number of findings of a severity."""
+        """Return the number of issues of a severity.
+
+        Parameters
+        ----------
+        severity : Severity or {"error", "warning", "info"}
+            The severity to count.
+
+        Returns
+        -------
+        int
+            The exact number of issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import score_trajectories
+        >>> result = score_trajectories([{"predicted_trajectory": "search", "reference_trajectory": []}])
+        >>> result.count("error")
+        1
+        """
+        require_choice("severity", severity, list(map(str, Severity)))
         return sum(n for code, n in self.issue_counts.items() if RULES[code].severity == severity)
 
-    def below(self, bounds: Mapping[str, float]) -> dict[str, float]:
-        """The means that are lower than their bound, or that there are not: {metric: mean}. For a gate in CI.
+    def failing(self, thresholds: Mapping[str, float]) -> dict[str, float]:
+        """Return the metrics whose mean is below its threshold or undefined.
 
-        Raises EvalSetError for a metric that the result does not have."""
-        means = {metric: self._stats(metric).mean for metric in bounds}
-        return {metric: mean for metric, mean in means.items() if not mean >= bounds[metric]}
+        Parameters
+        ----------
+        thresholds : mapping of str to float
+            The lowest accepted mean per metric.
+
+        Returns
+        -------
+        dict of str to float
+            The means that are below their threshold, or NaN; empty if the result passes.
+
+        Raises
+        ------
+        EvalSetError
+            The result has no such metric.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().failing({"exact_match": 0.8})
+        {'exact_match': 0.5}
+        """
+        if not isinstance(thresholds, Mapping) or not all(isinstance(t, int | float) for t in thresholds.values()):
+            raise EvalSetError(f"thresholds: expected a dict {{metric: number}}; got {shown(thresholds)}")
+        means = {metric: self._stats(metric).mean for metric in thresholds}
+        return {metric: mean for metric, mean in means.items() if not mean >= thresholds[metric]}
 
     @property
     def unscored(self) -> pd.DataFrame:
-        """Why rows have no score: metric, reason, rows."""
+        """The reasons for missing scores.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric and reason, with a RangeIndex and the columns `metric` and `reason` (str) and `rows`
+            (int64).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": None}]
+        >>> EvalTask(data, ["exact_match"]).evaluate().unscored[["metric", "rows"]]
+                metric  rows
+        0  exact_match     1
+        """
         lines = [(metric, reason, rows) for (metric, reason), rows in self.reasons.items()]
         return pd.DataFrame(lines, columns=["metric", "reason", "rows"])
 
     @property
     def reason_groups(self) -> list[tuple[str, int, list[str]]]:
-        """(reason, rows, metrics): metrics that as many rows lack for the same reason stand together."""
+        """The reasons for missing scores, with the metrics that share them.
+
+        Returns
+        -------
+        list of tuple
+            Tuples of the reason, the number of rows, and the metrics with the same number of rows for this reason.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": None}]
+        >>> [(rows, metrics) for _, rows, metrics in EvalTask(data, ["exact_match"]).evaluate().reason_groups]
+        [(1, ['exact_match'])]
+        """
         groups: dict[tuple[str, int], list[str]] = {}
         for (metric, reason), rows in self.reasons.items():
             groups.setdefault((reason, rows), []).append(metric)
@@ -178,20 +473,71 @@ class EvalResult(Saved):
     # against another one
 
     def compare(self, other: EvalResult, *, key: str | None = None) -> ScoreComparison:
-        """What became better and what worse in `other`, row by row, with a paired test.
+        """Compare with another result, row by row, with a paired permutation test.
 
-        `key` is a column that says which row is which (such as request_id); by default rows are compared by their
-        position. See comparison.py for the test. Raises EvalSetError if rows at one position ask different things, or
-        the key does not tell rows apart.
+        Parameters
+        ----------
+        other : EvalResult
+            The new result; this result is the old one.
+        key : str or None, default None
+            A column that identifies rows, such as `"request_id"`. None compares the rows at the same positions.
+
+        Returns
+        -------
+        ScoreComparison
+            The change of the mean of each metric that both results have, with a p value, and the scores that differ.
+
+        Raises
+        ------
+        EvalSetError
+            Rows at the same position have different requests, the key is not unique, or the results share no row.
+
+        Notes
+        -----
+        The null hypothesis is that each difference could have the opposite sign. The p value is the share of sign
+        patterns whose mean is at least as far from 0 as the observed mean: of all patterns for up to 16 rows that
+        differ, of 10,000 random patterns (fixed seed) for up to 5,000 rows, and from the normal distribution for more
+        rows. For scores of 0 and 1 this is McNemar's test.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> same = {"response": "2", "reference": "2"}
+        >>> old = EvalTask([{"response": "3", "reference": "4"}, same], ["exact_match"]).evaluate()
+        >>> new = EvalTask([{"response": "4", "reference": "4"}, same], ["exact_match"]).evaluate()
+        >>> old.compare(new).summary[["metric", "old", "new", "higher", "lower"]]
+                metric  old  new  higher  lower
+        0  exact_match  0.5  1.0       1      0
         """
+        if not isinstance(other, EvalResult):
+            raise EvalSetError(f"other: expected an EvalResult; got {shown(other)}")
         metrics = [name for name in self.tallies if name in other.tallies]
         return compare(self.metrics_table, other.metrics_table, metrics, key)
 
     # pictures and files
 
     def summary(self, *, worst: int = 0) -> ResultSummary:
-        """The result as plain values, without its table; with `worst`, at most so many of the rows that failed or have
-        the lowest scores, the distributions of the scores, and the first issues."""
+        """Return the numbers of the result as plain values.
+
+        Parameters
+        ----------
+        worst : int, default 0
+            The maximum number of rows with a failure or the lowest scores to include. 0 omits these rows, the
+            distributions of the scores and the first issues.
+
+        Returns
+        -------
+        ResultSummary
+            A frozen object; the text, JSON and HTML reports are drawn from it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> summary = EvalTask(data, ["exact_match"]).evaluate().summary()
+        >>> summary.row_count, summary.metrics
+        (2, ('exact_match',))
+        """
         stats = self.tallies
         summary = ResultSummary(
             name=self.name,
@@ -203,8 +549,8 @@ class EvalResult(Saved):
             reasons=self.reasons,
             reason_groups=self.reason_groups,
             issue_counts=self.issue_counts,
-            failed=sum(rows for value, rows in stats[FAILURE].counts if value) if FAILURE in stats else 0,
-            latency=self.percentiles() if LATENCY in stats and stats[LATENCY].scored else {},
+            headline=self.headline,
+            latency=_percentiles(stats[LATENCY]) if LATENCY in stats and stats[LATENCY].scored else {},
         )
         if not worst:
             return summary
@@ -218,20 +564,65 @@ class EvalResult(Saved):
         )
 
     def to_text(self, width: int | None = None) -> str:
-        """The table of metrics as text."""
+        """Return the summary as text for a terminal.
+
+        Parameters
+        ----------
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+
+        Returns
+        -------
+        str
+            A table with one line per metric, and the reasons for missing scores.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"response": "4", "reference": "4"}, {"response": "3", "reference": "2"}]
+        >>> "exact_match" in EvalTask(data, ["exact_match"]).evaluate().to_text(width=80)
+        True
+        """
         from agent_eval_schema.render.result.text import result_text
 
         return result_text(self.summary(), width)
 
     def to_json(self) -> str:
-        """The summary and the table as JSON; NaN is null."""
+        """Return the summary and the rows as JSON.
+
+        Returns
+        -------
+        str
+            An object with the summary and at most 10,000 rows of `metrics_table`; NaN is null.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> json.loads(result.to_json())["summary_metrics"]["exact_match/mean"]
+        1.0
+        """
         from agent_eval_schema.render.result.json import result_json
 
         rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
         return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
     def to_html(self) -> str:
-        """A standalone page: scores, distributions, the worst rows with both trajectories side by side."""
+        """Return the result as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            Scores, distributions and the rows with the lowest scores, with both trajectories side by side.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> result.to_html().startswith("<!doctype html>")
+        True
+        """
         from agent_eval_schema.render.result.html import result_page
 
         return result_page(self.summary(worst=WORST_ON_A_PAGE))
@@ -241,33 +632,78 @@ class EvalResult(Saved):
 
         return result_inline(self.summary(worst=WORST_INLINE))
 
-    def to_parquet(self, path: str | Path) -> None:
-        """Write the table, a part at a time; cells with objects are JSON text."""
-        from agent_eval_schema.evaluation.table_files import write_result_parquet
+    def write(self, path: str | os.PathLike[str]) -> int:
+        """Write `metrics_table` to a file.
 
-        write_result_parquet(str(path), self.iter_parts())
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path of the file. The file extension selects the kind: `.parquet`, `.csv`, `.jsonl` or `.json`. Lists
+            and objects are written as JSON text.
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result by the ending of the path: a page (.html), JSON (.json), the table (.parquet, .csv, .jsonl),
-        or text."""
-        if Path(path).suffix.lower() in (".parquet", ".pq", ".csv", ".jsonl", ".ndjson"):
-            from agent_eval_schema.evaluation.table_files import write_result_table
+        Returns
+        -------
+        int
+            The number of rows that were written.
 
-            write_result_table(os.fspath(path), self.iter_parts())
-        else:
-            super().save(path)
+        Raises
+        ------
+        EvalSetError
+            The file extension is not supported, or the file cannot be written.
+
+        See Also
+        --------
+        EvalResult.save : Write the report.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate().write("scores.csv")
+        1
+        """
+        from agent_eval_schema.formats.result_tables import write_result_table
+
+        return write_result_table(path_of(path), self.iter_parts())
 
     def log_to_mlflow(self) -> str:
-        """Log the summary as metrics, and page, JSON and table as artifacts, to the active mlflow run (a new one if
-        there is none). Returns the run's id."""
+        """Log the result to the active MLflow run.
+
+        The summary is logged as metrics, the HTML page, the JSON and the table as artifacts. Without an active run, a
+        new one is created.
+
+        Returns
+        -------
+        str
+            The ID of the run.
+
+        Raises
+        ------
+        MissingExtraError
+            MLflow is not installed.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from agent_eval_schema import EvalTask
+        >>> result = EvalTask([{"response": "4", "reference": "4"}], ["exact_match"]).evaluate()
+        >>> run_id = result.log_to_mlflow()
+        >>> mlflow.get_run(run_id).data.metrics["exact_match/mean"]
+        1.0
+        """
         from agent_eval_schema.evaluation.mlflow_run import log_result
 
         params = {f"trajectory_{name}": value for name, value in self.options.items()}
         texts = {"result.html": self.to_html, "result.json": self.to_json}
-        return log_result(self.summary_metrics, params, texts, self.to_parquet)
+        scored = {f"{name}/scored": tally.scored for name, tally in self.tallies.items()}
+        return log_result({**self.summary_metrics, **scored}, params, texts, self.write)
 
     def __repr__(self) -> str:
-        return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics>"
+        told = f": {self.headline}" if self.headline else ""
+        return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics{told}>"
+
+
+def _percentiles(stats: ScoreStats) -> dict[str, float]:
+    return {f"p{share * 100:g}": stats.percentile(share) for share in PERCENTILES}
 
 
 def _plot(name: str, stats: ScoreStats) -> ScorePlot:

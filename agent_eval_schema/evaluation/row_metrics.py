@@ -1,5 +1,6 @@
-"""The metrics that EvalTask computes row by row: texts, retrieval, tool calls. What each reads, measures and lacks says
-its definition; here values come as a table holds them, and a metric that raises costs the score of that row only."""
+"""The metrics that EvalTask computes row by row: texts, retrieval, tool calls. The definition of each has its columns,
+its function and its requirements; here values come from a table, and if a metric raises an exception, only that row has
+no score."""
 
 from __future__ import annotations
 
@@ -67,4 +68,4 @@ def _scored(metric: Definition, cells: Sequence[Any]) -> tuple[float, str]:
     except EvalSetError:
         raise  # a package that is not installed
     except Exception as error:
-        return math.nan, f"the metric broke down: {error_line(error)}"
+        return math.nan, f"the metric raised an exception: {error_line(error)}"

@@ -1,9 +1,9 @@
-"""An agent is run on the rows of a data set, part by part.
+"""Run an agent on the rows of a dataset, part by part.
 
     parts ──▶ at most OPEN of them with rows that have no answer yet ──run_all──▶ done(part, answers), in order
 
-Memory holds these parts only, however many rows there are: while a row of the oldest one is being asked, no third part
-is read. A part is done when all its rows have an answer, be it one that the journal of an earlier run has.
+Memory holds these parts only, however many rows there are: while a row of the oldest one is running, no third part is
+read. A part is done when all its rows have an answer, possibly from the checkpoint file of an earlier run.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def run_parts(
     max_workers: int,
     timeout: float | None,
 ) -> int:
-    """Call on the prompt of every row that the journal does not have; `done` is told each part and its answers, both in
-    order. Returns how many rows have a prompt."""
+    """Call on the prompt of every row that the checkpoint file does not have; `done` is called with each part and its
+    answers, both in order. Returns the number of rows with a prompt."""
     window = _Window(parts, journal, done, so_far)
     for outcome in run_all(call, window.inputs(), max_workers=max_workers, timeout=timeout):
         window.take(_finished(outcome))
@@ -54,8 +54,7 @@ class _Part(Struct):
 
 
 class _Window:
-    """The open parts: gives the rows that are to be asked, takes in what became of them, and hands on parts that are
-    done."""
+    """The open parts: yields the rows to run, accepts their answers, and passes on parts that are done."""
 
     def __init__(self, parts: Iterable[EvalInputs], journal: Journal, done: Done, so_far: Progress) -> None:
         self.prompts = 0
@@ -94,7 +93,7 @@ class _Window:
         self._settle()
 
     def _settle(self) -> None:
-        """Hand on the first parts, if they are done."""
+        """Pass on the first parts, if they are done."""
         while self._open and not self._open[0].left:
             part = self._open.popleft()
             answers = [a for a in part.answers if a is not None]

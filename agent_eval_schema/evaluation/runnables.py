@@ -29,7 +29,7 @@ def _as_it_is(_: Any) -> Callable[[Any], Any]:
 
 
 class _Kind(NamedTuple):
-    """Something that can be run: how it is known, what is called, and what makes a prompt what that is called with."""
+    """A kind of runnable: how it is recognized, the function to call, and the conversion of a prompt into its input."""
 
     is_one: Callable[[Any], bool]
     method: Callable[[Any], Callable[[Any], Any]]
@@ -39,8 +39,8 @@ class _Kind(NamedTuple):
 def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Callable[[Any], Any]:
     """The function that calls a runnable with a prompt (a coroutine function if the runnable is one).
 
-    `make_input` makes of a prompt what the runnable is called with, where the kinds below guess wrong. Raises
-    EvalSetError for something that cannot be run, or whose input cannot be guessed.
+    `make_input` converts a prompt into the input of the runnable, where the kinds below choose the wrong one. Raises
+    EvalSetError for an object that cannot be run, or whose input schema is unknown.
     """
     if isinstance(runnable, type) and any(hasattr(runnable, name) for name in _METHODS):
         name = visible(runnable.__name__)
@@ -53,7 +53,7 @@ def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Ca
 
 
 _METHODS = ("query", "invoke", "predict")
-"""What an object is run by, if it is no function."""
+"""The method that runs an object, if it is not a function."""
 
 
 def _composed(run: Callable[[Any], Any], make_input: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -109,8 +109,8 @@ def _is_only_async(part: Any) -> bool:
 
 
 def _with_memory(runnable: Any, run: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A graph with a checkpointer wants to know the conversation: rows are no continuation of one another. One that was
-    configured with a thread_id stays in that."""
+    """A graph with a checkpointer requires a thread_id: rows do not continue one another. A graph that was configured
+    with a thread_id keeps it."""
     configured = (getattr(runnable, "config", None) or {}).get("configurable") or {}
     if getattr(runnable, "checkpointer", None) in (None, False) or "thread_id" in configured:
         return run
@@ -135,8 +135,8 @@ def _langchain_input(runnable: Any) -> Callable[[Any], Any]:
 
 
 def _input_schema(runnable: Any) -> dict[str, Any]:
-    """The JSON Schema that a runnable gives of its input; nothing if it has none. A graph whose state pydantic cannot
-    write, such as a TypedDict before Python 3.12, still knows its keys."""
+    """The JSON Schema of a runnable's input; empty if it has none. A graph whose state pydantic cannot describe, such
+    as a TypedDict before Python 3.12, still has the keys."""
     ask = getattr(runnable, "get_input_jsonschema", None)
     try:
         found: dict[str, Any] = ask() if callable(ask) else {}
@@ -158,7 +158,7 @@ def _by_schema(schema: dict[str, Any]) -> Callable[[Any], Any]:
 
 
 _USUAL = ("input", "question", "query", "prompt", "request")
-"""What the key of a prompt is called, where there are others beside it."""
+"""The key of a prompt, where the input has several."""
 
 
 def _key_of(names: Sequence[str]) -> str:
@@ -167,7 +167,7 @@ def _key_of(names: Sequence[str]) -> str:
     if found is None:
         keys, example = ", ".join(map(visible, names)), visible(names[0])
         raise EvalSetError(
-            f"the runnable takes an object with the keys {keys}: say which is the prompt, such as "
+            f"the runnable takes an object with the keys {keys}: name the key of the prompt, for example "
             f'make_input=lambda prompt: {{"{example}": prompt}}'
         )
     return found

@@ -5,8 +5,8 @@
 
 A thread cannot be killed. A call that does not come back in its time is given up: its row fails, its thread is left
 behind, and a new one takes over. The threads are daemons, so the process can still end. When LEFT_BEHIND of them hang
-at once, the agent is taken to be dead, and the rows that are left fail without a call. A coroutine is cancelled; one
-that does not let itself be cancelled is left behind, and one that blocks the event loop takes the calls in flight with
+at once, the agent is taken to be dead, and the rows that are left fail without a call. A coroutine is canceled; one
+that does not let itself be canceled is left behind, and one that blocks the event loop takes the calls in flight with
 it.
 """
 
@@ -31,7 +31,7 @@ LEFT_BEHIND = 32
 """So many calls may hang at once before the other rows are given up."""
 
 GRACE = 1.0
-"""Seconds beyond its time in which a coroutine has to be cancelled."""
+"""Seconds beyond its time in which a coroutine has to be canceled."""
 
 LONGEST_ERROR = 2_000
 """Characters of an error that are kept."""
@@ -66,7 +66,7 @@ def run_all(
     call: Call, inputs: Iterable[tuple[int, Any] | None], *, max_workers: int = 4, timeout: float | None = None
 ) -> Iterator[CallOutcome]:
     """Call on every (row, input); the outcomes come as they end. `timeout` is in seconds, for each call by itself. An
-    input that is None says that there is none before one of the calls has ended.
+    input of None means that none is available before one of the calls has ended.
 
     A coroutine function runs in one event loop, anything else in threads.
     """
@@ -165,7 +165,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def error_line(error: BaseException) -> str:
-    """The error in one line, also of one that cannot say itself."""
+    """The error in one line, also of an exception whose `str` raises."""
     try:
         text = str(error)
     except Exception:
@@ -179,7 +179,7 @@ def _last_trace() -> str | None:
     ask = getattr(sys.modules.get("mlflow"), "get_last_active_trace_id", None)
     try:
         found: str | None = ask(thread_local=True) if ask is not None else None
-    except Exception:  # mlflow before 3 has no such option
+    except Exception:  # MLflow before 3 has no such option
         return None
     return found
 
@@ -246,6 +246,6 @@ class _LoopSlot:
         except BaseException as error:
             late = self._timeout is not None and time.perf_counter() - start >= self._timeout
             if late and isinstance(error, asyncio.TimeoutError):
-                return CallOutcome(row, error=f"no answer within {self._timeout:g} s: the call was cancelled")
+                return CallOutcome(row, error=f"no answer within {self._timeout:g} s: the call was canceled")
             return CallOutcome(row, error=error_line(error), trace_id=_last_trace())
         return CallOutcome(row, value, seconds=time.perf_counter() - start, trace_id=trace_id)

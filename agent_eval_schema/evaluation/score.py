@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from agent_eval_schema.cells.notes import IssueLog
-from agent_eval_schema.evaluation.columns import RUN_COLUMNS, score_column
+from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
+from agent_eval_schema.evaluation.coverage import FailedCalls
 from agent_eval_schema.evaluation.custom import CustomMetric, measure_custom
 from agent_eval_schema.evaluation.findings import Findings
 from agent_eval_schema.evaluation.inputs import EvalInputs, columns_read, input_parts, of_turns, whole_frame
@@ -35,7 +37,8 @@ from agent_eval_schema.evaluation.trajectories import (
     score_calls,
     score_source,
 )
-from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Issue
@@ -47,41 +50,67 @@ from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progre
 
 
 def score_trajectories(
-    data: Any,
+    data: EvalSetLike,
     metrics: Sequence[TrajectoryMetric] = tuple(TRAJECTORY_METRICS),
     *,
     tool_name: str | None = None,
     duplicates: Duplicates = "membership",
     empty: Empty = "nan",
-    format: str = "auto",
+    format: InputFormat = "auto",
 ) -> EvalResult:
-    """Score what an agent called against what it should have called.
+    """Compare the tool calls of an agent with the expected tool calls.
 
     Parameters
     ----------
-    data
-        Anything that `validate_eval_set` takes, a remote file (`gs://`, `s3://`, …) or a BigQuery table (`bq://`), with
-        `predicted_trajectory` and `reference_trajectory`: lists of `{"tool_name", "tool_input"}`, as values or as JSON
-        text. What only a trace says is taken from it. Of a file memory does not grow with the number of rows.
-    metrics
-        Names of `TRAJECTORY_METRICS`, by default all five, and `TrajectorySingleToolUse(tool_name=...)`.
-    tool_name
-        Adds trajectory_single_tool_use of this tool.
-    duplicates
-        How precision and recall count a call that is repeated: `"membership"`, each time that it occurs at all in the
-        other trajectory; `"one_to_one"`, once for each time that it occurs there.
-    empty
-        The score of an empty trajectory: `"nan"`, none, as the service refuses such rows; `"define"`, by definition.
+    data : EvalSetLike
+        Any input of `validate_eval_set`, the URL of a file (`gs://`, `s3://`) or a BigQuery table (`bq://`), with the
+        columns `predicted_trajectory` and `reference_trajectory`: lists of `{"tool_name", "tool_input"}`, as values or
+        as JSON strings. Missing trajectories are taken from the trace. A file of any size is streamed.
+    metrics : sequence of str or TrajectorySingleToolUse, default all five names
+        Names of trajectory metrics (`"trajectory_exact_match"`, `"trajectory_in_order_match"`,
+        `"trajectory_any_order_match"`, `"trajectory_precision"`, `"trajectory_recall"`), and instances of
+        TrajectorySingleToolUse.
+    tool_name : str or None, default None
+        The tool for `trajectory_single_tool_use`. None does not add this metric.
+    duplicates : {"membership", "one_to_one"}, default "membership"
+        How precision and recall count repeated calls. `"membership"`: each call that occurs in the other trajectory.
+        `"one_to_one"`: each call at most as often as it occurs there.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none, as the Vertex AI service rejects such rows. `"define"`: the
+        mathematical definition.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
 
     Returns
     -------
     EvalResult
-        Its `options` say what was used; `issues` and `unscored` why rows have no score.
+        The scores and their summary. `unscored` and `issues` list the reasons for missing scores.
 
     Raises
     ------
     EvalSetError
-        No such file, metric or option. Never for what a row holds.
+        There is no such file, metric or option. It is never raised for the content of a row.
+
+    See Also
+    --------
+    EvalTask : Run an agent, and compute more metrics.
+    agent_eval_schema.scorers : The same metrics as MLflow scorers.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import score_trajectories
+    >>> search, read = {"tool_name": "search", "tool_input": {"q": "Delta"}}, {"tool_name": "read", "tool_input": {}}
+    >>> data = [
+    ...     {"predicted_trajectory": [search, read], "reference_trajectory": [search, read]},
+    ...     {"predicted_trajectory": [search], "reference_trajectory": [search, read]},
+    ... ]
+    >>> result = score_trajectories(data, ["trajectory_exact_match", "trajectory_recall"])
+    >>> result.summary_metrics["trajectory_recall/mean"]
+    0.75
+    >>> result.metrics_table[["trajectory_exact_match/score", "trajectory_recall/score"]]
+       trajectory_exact_match/score  trajectory_recall/score
+    0                           1.0                      1.0
+    1                           0.0                      0.5
     """
     return score_dataset(data, metrics, tool_name, duplicates, empty, format, notebook())
 
@@ -96,9 +125,12 @@ def score_dataset(
     screen: ProgressDisplay | None,
 ) -> EvalResult:
     """`score_trajectories` with its progress on a screen."""
+    metrics = (metrics,) if isinstance(metrics, str) else metrics
     for metric in metrics:
         if metric in ROW_METRICS:
-            raise EvalSetError(f"{metric} is no trajectory metric: EvalTask(data, [{metric!r}]).evaluate() measures it")
+            raise EvalSetError(
+                f"{metric} is not a trajectory metric: EvalTask(data, [{metric!r}]).evaluate() measures it"
+            )
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:
         chosen.append(TrajectorySingleToolUse(tool_name))
@@ -147,8 +179,12 @@ class Scoring:
     ) -> None:
         self._source, self._metrics, self._options, self._again = source, metrics, options, again
         self._stats = {name: ScoreStats() for name in (*((LATENCY, FAILURE) if ran else ()), *metrics)}
-        self._findings, self._unscored = Findings(left_out), Counter[tuple[str, str]]()
+        self._left_out = list(left_out)
+        self._findings, self._unscored = Findings(self._left_out), Counter[tuple[str, str]]()
+        self._failed = FailedCalls()
         self._kept: list[dict[str, Numbers]] = []
+        self._ids: list[Sequence[str | None]] = []
+        self._has_ids = False
         self._frame: pd.DataFrame | None = None
         self._rows = 0
 
@@ -156,12 +192,16 @@ class Scoring:
         """Take in the next part; returns how many rows it has."""
         for name, stats in self._stats.items():
             stats.add(part.columns[score_column(name)].astype(np.float64, copy=False))
+        if FAILURE in self._stats:
+            self._failed.add(part.columns[FAILURE], self._rows, part.ids)
         self._findings.add(part.log, self._rows)
         self._unscored.update(part.unscored)
         self._rows += part.log.size
         self._frame = part.frame
+        self._has_ids |= any(id is not None for id in part.ids)
         if self._again is None:
             self._kept.append(part.columns)
+            self._ids.append(part.ids)
         return part.log.size
 
     def result(self) -> EvalResult:
@@ -175,33 +215,40 @@ class Scoring:
             unscored=self._unscored,
             findings=self._findings,
             name=self._source.name,
+            failed=self._failed,
+            left_out=len(self._left_out),
         )
 
     def _table(self) -> Iterator[pd.DataFrame]:
-        """The rows with their scores, in parts, numbered through all of them."""
+        """The rows with their scores, in parts: with the index of a frame, else numbered through all parts."""
         names = list(dict.fromkeys(name for columns in self._kept for name in columns))
         start = 0
-        for frame, columns in self._rows_and_columns():
+        for frame, columns, ids in self._rows_and_columns():
             whole = _beside(frame, columns, names or list(columns))
-            whole.index = pd.RangeIndex(start, start + len(whole))
+            if self._has_ids and REQUEST_ID not in whole.columns:
+                whole.insert(0, REQUEST_ID, pd.Series(list(ids) or None, whole.index, dtype="object"))
+            if self._source.index is None:
+                whole.index = pd.RangeIndex(start, start + len(whole))
             start += len(whole)
             yield whole
 
-    def _rows_and_columns(self) -> Iterator[tuple[pd.DataFrame, dict[str, Numbers]]]:
-        if self._source.name is None:  # one frame, of whatever kind the data is
+    def _rows_and_columns(self) -> Iterator[tuple[pd.DataFrame, dict[str, Numbers], Sequence[str | None]]]:
+        if self._source.name is None:  # one DataFrame, of the kind of the data
             frame = whole_frame(self._source, self._rows) if self._frame is None else self._frame
             kept = self._kept or [{score_column(name): np.empty(0) for name in self._stats}]
-            yield frame, {name: np.concatenate([columns[name] for columns in kept]) for name in kept[0]}
+            columns = {name: np.concatenate([columns[name] for columns in kept]) for name in kept[0]}
+            yield frame, columns, list(chain.from_iterable(self._ids))
         elif self._again is not None:
-            yield from ((frame_of([part.batch]), part.columns) for part in self._again() if part.batch is not None)
+            parts = ((part.batch, part) for part in self._again())
+            yield from ((frame_of([batch]), part.columns, part.ids) for batch, part in parts if batch is not None)
         else:
             frames = (frame_of([batch]) for batch in self._source.batches())
-            yield from zip(frames, self._kept, strict=True)
+            yield from zip(frames, self._kept, self._ids, strict=True)
 
 
 def _beside(frame: pd.DataFrame, columns: Mapping[str, Numbers], names: Iterable[str]) -> pd.DataFrame:
-    """The rows with these columns; one that there is not is None. What an agent did takes the place of what was there,
-    columns keep their types."""
+    """The rows with these columns, None for a missing one. The outputs of the agent replace those of the data; columns
+    keep their types."""
     none = np.full(len(frame), None)
     found = {name: columns.get(name, none) for name in names}
     kept = frame.drop(columns=[name for name in RUN_COLUMNS if name in found and name in frame.columns])
@@ -222,7 +269,7 @@ def measure(
     columns = {} if ran is None else {name: ran[name].to_numpy() for name in RUN_COLUMNS}
     failed = np.zeros(len(given.frame), bool) if ran is None else columns[FAILURE] > 0
     table = Table(given.frame, given.values, frozenset(np.flatnonzero(failed).tolist()))
-    # What is wrong with cells was reported by the validation; what an agent returned is read already.
+    # Problems of cells were reported by the validation; the outputs of an agent are read already.
     unread = IssueLog(table.size)
     scores, why = score_calls(given.trajectories, options, given.log, unread, failed) if options.metrics else ({}, {})
     unscored = Counter[tuple[str, str]]()
@@ -236,7 +283,7 @@ def measure(
         for part, values in measured.columns.items():
             columns[f"{name}/{part}"] = pd.Series(values, dtype="float64" if part == "score" else "object").to_numpy()
         unscored.update({(name, reason): rows for reason, rows in measured.unscored.items()})
-    return ScoredPart(columns, given.log, unscored, frame=given.frame)
+    return ScoredPart(columns, given.log, unscored, given.ids, frame=given.frame)
 
 
 def _measured(metric: TaskMetric, table: Table, max_workers: int) -> Measured:

@@ -1,8 +1,8 @@
 """Scores → mean, standard deviation, percentiles, a confidence interval.
 
 `ScoreStats` counts how often each value occurs, so that a million scores of 0, 0.5 and 1 are three numbers. Rows
-without a score (NaN) are counted and left out of everything else. The standard deviation is that of a sample (ddof 1),
-NaN for one row, as trajectories.md documents.
+without a score (NaN) are counted and excluded from all other statistics. The standard deviation is that of a sample
+(ddof 1), NaN for one row, as trajectories.md documents.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ScoreStats:
         self.add(np.fromiter(scores, np.float64))
 
     def add(self, scores: Numbers) -> None:
-        """Take in the scores of some rows, NaN where there is none."""
+        """Add the scores of some rows, NaN where there is none."""
         self.rows += len(scores)
         for one in pc.value_counts(pa.array(scores[~np.isnan(scores)])).to_pylist():  # numpy would sort them
             self._counts[one["values"]] += one["counts"]
@@ -69,7 +69,7 @@ class ScoreStats:
 
     @property
     def is_binary(self) -> bool:
-        """Whether all scores are 0 or 1, so that the mean says all."""
+        """Whether all scores are 0 or 1, so that the mean describes them completely."""
         return all(value in (0, 1) for value in self._counts)
 
     @property
@@ -86,7 +86,7 @@ class ScoreStats:
         return [Bar(i / 10, (i + 1) / 10, int(n)) for i, n in enumerate(sums.tolist())]
 
     def percentile(self, share: float) -> float:
-        """The value below which this share of the scores lies, between two of them in proportion (as numpy does)."""
+        """The quantile of the scores, interpolated linearly (as in NumPy)."""
         if not self.scored:
             return math.nan
         values, counts = (np.array(column) for column in zip(*self.counts, strict=True))
@@ -96,8 +96,8 @@ class ScoreStats:
         return low + (high - low) * (place - math.floor(place))
 
     def interval(self, level: float = 0.95, *, resamples: int = RESAMPLES, seed: int = 0) -> tuple[float, float]:
-        """Where the mean lies, by bootstrap: so many means of as many scores drawn again. The same seed gives the same
-        interval."""
+        """A bootstrap confidence interval of the mean: resampled means of as many scores each. The same seed gives the
+        same interval."""
         if not self.scored:
             return math.nan, math.nan
         values, counts = (np.array(column) for column in zip(*self.counts, strict=True))

@@ -13,8 +13,8 @@ from agent_eval_schema.io.records import is_absent
 
 
 class Table(Struct):
-    """What there is to measure: the rows as they will stand in the result, and the columns that metrics read, as plain
-    values (None where absent). Of rows on which the agent `failed` there are no outputs."""
+    """The input of the metrics: the rows as they will be in the result, and the columns that metrics read, as plain
+    values (None where absent). Rows on which the agent `failed` have no outputs."""
 
     frame: pd.DataFrame
     values: dict[str, list[Any]]
@@ -42,11 +42,12 @@ OUTPUTS = ("response", "predicted_trajectory")
 
 
 class Measured(Struct):
-    """What a metric gave: columns by their part after the slash (`score`, `explanation`), reasons for no score."""
+    """The result of a metric: columns by their part after the slash (`score`, `explanation`), reasons for missing
+    scores."""
 
     columns: dict[str, list[Any]]
     unscored: Counter[str]
 
 
 FAILED_CALL = "the call failed"
-"""Why a row on which an agent failed has no score of what the agent did."""
+"""The reason why a row on which an agent failed has no score of its outputs."""

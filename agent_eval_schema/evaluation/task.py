@@ -1,8 +1,8 @@
-"""EvalTask: a data set and metrics; `evaluate` runs an agent on it, or scores what is there.
+"""EvalTask: a dataset and metrics; `evaluate` runs an agent on it, or scores the outputs of the data.
 
     dataset ──input_parts──▶ columns that metrics read ──run_parts──▶ what the agent answered ──▶ Scoring ──▶ EvalResult
 
-Without a runnable the data is scored as it is (score.py). Either way a file streams by.
+Without a runnable the data is scored as it is (score.py). In both cases a file is streamed.
 """
 
 from __future__ import annotations
@@ -23,9 +23,15 @@ from agent_eval_schema.evaluation.run import run_parts
 from agent_eval_schema.evaluation.runnables import calling
 from agent_eval_schema.evaluation.score import Scoring, measure, score_rows
 from agent_eval_schema.evaluation.table import OUTPUTS
-from agent_eval_schema.evaluation.task_metrics import TaskMetric, metric_name, require_metrics, trajectory_metrics
+from agent_eval_schema.evaluation.task_metrics import (
+    GivenMetric,
+    metric_name,
+    require_metrics,
+    trajectory_metrics,
+)
 from agent_eval_schema.evaluation.trajectories import TrajectoryOptions
-from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
@@ -34,41 +40,58 @@ from agent_eval_schema.runtime.progress import notebook, progress
 
 
 class EvalTask:
-    """A data set, and what is to be measured on it.
+    """An evaluation dataset and the metrics to compute on it.
 
     Parameters
     ----------
-    dataset
-        A pandas frame, an Arrow table, a list of dicts, a path (JSONL, JSON, CSV, Parquet), the URL of a file (`gs://`,
-        `s3://`, `abfss://`, with the driver of fsspec installed) or of a BigQuery table (`bq://project.dataset.table`),
-        in any form that `validate_eval_set` knows; files of CES are their turns. A file streams by: kept are the scores
-        and what an agent did, and it is read again for `metrics_table`.
-    metrics
-        Names (`"trajectory_exact_match"`, `"rouge_l_sum"`, `"document_recall"` …) and metrics with options
-        (`TrajectorySingleToolUse`, `CustomMetric`, `PointwiseMetric`).
-    duplicates, empty
-        How trajectories are compared: see `score_trajectories`.
-    format
-        The form of the data; `"auto"` looks at its columns.
+    dataset : EvalSetLike
+        Any input of `validate_eval_set`, the URL of a file (`gs://`, `s3://`, `abfss://`; requires its fsspec driver)
+        or a BigQuery table (`bq://project.dataset.table`). Rows of Google Customer Engagement Suite are their turns. A
+        file is streamed; only scores and the agent's outputs stay in memory.
+    metrics : iterable of MetricName, TrajectorySingleToolUse, CustomMetric or PointwiseMetric
+        Names of metrics (`"trajectory_exact_match"`, `"rouge_l_sum"`, `"document_recall"`) and metrics with options.
+    duplicates : {"membership", "one_to_one"}, default "membership"
+        How precision and recall count repeated calls, as in `score_trajectories`.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory, as in `score_trajectories`.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+
+    Attributes
+    ----------
+    metrics : tuple
+        The metrics, as they were given.
 
     Raises
     ------
     EvalSetError
-        There is no such file or metric, or two metrics have one name.
+        There is no such file or metric, or two metrics have the same name.
+
+    See Also
+    --------
+    evaluate_eval_set : Evaluate with MLflow.
+    score_trajectories : Compute trajectory metrics only.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import EvalTask
+    >>> data = [{"prompt": "What is Delta Lake?", "response": "A table format", "reference": "A table format"}]
+    >>> EvalTask(data, ["exact_match"]).evaluate().summary_metrics["exact_match/mean"]
+    1.0
     """
 
     def __init__(
         self,
-        dataset: Any,
-        metrics: Iterable[TaskMetric],
+        dataset: EvalSetLike,
+        metrics: Iterable[GivenMetric],
         *,
         duplicates: Duplicates = "membership",
         empty: Empty = "nan",
-        format: str = "auto",
+        format: InputFormat = "auto",
     ) -> None:
         self.metrics = require_metrics(metrics)
         self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty)
-        self._source = open_source(dataset)
+        self._source = open_source(dataset, "dataset")
         self._format = format
 
     def evaluate(
@@ -80,38 +103,59 @@ class EvalTask:
         journal: str | os.PathLike[str] | None = None,
         make_input: Callable[[Any], Any] | None = None,
     ) -> EvalResult:
-        """Run the agent on every prompt, if one is given, and measure.
+        """Run an agent on every prompt, if one is given, and compute the metrics.
 
         Parameters
         ----------
-        runnable
-            A function or coroutine function of the prompt, an object with `.query(input=)`, a LangChain or LangGraph
-            runnable (or its `.ainvoke`), an mlflow pyfunc model, ChatAgent or ResponsesAgent. It returns a text,
-            `{"response", "predicted_trajectory"}`, LangChain's `intermediate_steps` or messages, or a chat object; a
-            trajectory that it does not return is taken from the mlflow trace of the call, if there is one. Its outputs
-            take the place of those in the data.
-        max_workers
-            Calls at a time, of the agent and of a judge.
-        timeout
-            Seconds that a call may take. A coroutine is cancelled, a thread is left behind; the row fails.
-        journal
-            A file that keeps finished rows: run again with it, and only the others are called. It is known by its
-            prompts, as what an agent does depends on nothing else of the data: with other references or metrics it goes
-            on. That the agent is another one nobody can tell; that needs a journal of its own.
-        make_input
-            What the runnable is called with, made of the prompt, such as `lambda prompt: {"question": prompt}`; by
-            default by its own schema.
+        runnable : object or None, default None
+            The agent: a function or coroutine function of the prompt, an object with a method `query(input=...)`, a
+            LangChain or LangGraph runnable, or an MLflow pyfunc model, ChatAgent or ResponsesAgent. It returns a
+            string, `{"response": ..., "predicted_trajectory": ...}`, LangChain's `intermediate_steps` or messages, or a
+            chat object. A missing trajectory is taken from the MLflow trace of the call. Its outputs replace those of
+            the data. None scores the outputs of the data.
+        max_workers : int, default 4
+            The number of concurrent calls of the agent, and of a judge.
+        timeout : float or None, default None
+            The maximum duration of a call, in seconds; the row fails after it. A coroutine is canceled, a thread keeps
+            running. None sets no limit.
+        journal : str, os.PathLike or None, default None
+            The path of a checkpoint file with the finished rows: an interrupted run that is started again with it calls
+            the agent on the other rows only. It belongs to the prompts of the data; use a new file for another agent.
+            None writes none.
+        make_input : callable or None, default None
+            A function from the prompt to the input of the agent, such as `lambda prompt: {"question": prompt}`. None
+            uses the input schema of the agent.
 
         Returns
         -------
         EvalResult
-            A row that raised, hung, or returned nothing that can be read has failure 1 and says why in `error`.
+            The scores and the columns of the run. If a call raises, times out or returns an unsupported value, only
+            that row fails: its `failure` is 1 and its `error` is the reason.
 
         Raises
         ------
         EvalSetError
-            There is no prompt, the runnable is none or takes nobody knows what, the journal belongs to other prompts, a
-            package is missing.
+            The dataset has no prompts, `runnable` is not supported, the checkpoint file was written for other prompts,
+            or an option is not valid.
+        MissingExtraError
+            A package that a metric requires is not installed.
+
+        See Also
+        --------
+        EvalResult : The result.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> data = [{"prompt": "2 + 2", "reference": "4"}, {"prompt": "2 / 0", "reference": "undefined"}]
+        >>> def agent(prompt):
+        ...     left, operator, right = prompt.split()
+        ...     return str(int(left) + int(right) if operator == "+" else int(left) // int(right))
+        >>> result = EvalTask(data, ["exact_match"]).evaluate(agent)
+        >>> result.metrics_table[["response", "failure", "exact_match/score"]]
+          response  failure  exact_match/score
+        0        4        0                1.0
+        1     None        1                NaN
         """
         if max_workers < 1 or (timeout is not None and timeout <= 0):
             raise EvalSetError(f"expected workers and seconds above 0, got {max_workers} and {timeout}")
@@ -119,7 +163,7 @@ class EvalTask:
             call = calling(runnable, make_input)
             return self._run(call, max_workers, timeout, None if journal is None else os.fspath(journal))
         if journal is not None or make_input is not None:
-            raise EvalSetError("a journal and make_input are for a runnable, and there is none")
+            raise EvalSetError("`journal` and `make_input` require a runnable")
         return score_rows(self._source, self.metrics, self._options, self._format, notebook(), max_workers)
 
     def _run(
@@ -149,7 +193,7 @@ class EvalTask:
 
 
 def _required(prompts: Iterable[Any], left_out: list[Issue]) -> Iterator[Any]:
-    """The prompts. Raises EvalSetError if there was none, before a journal is made of them."""
+    """The prompts. Raises EvalSetError if there was none, before a checkpoint file is made for them."""
     found = False
     for prompt in prompts:
         found |= prompt is not None
@@ -159,12 +203,12 @@ def _required(prompts: Iterable[Any], left_out: list[Issue]) -> Iterator[Any]:
 
 
 def _nothing_to_ask(left_out: list[Issue]) -> EvalSetError:
-    why = f"; {len(left_out)} invalid evaluations were left out: `validate` says why" if left_out else ""
-    return EvalSetError(f"there is nothing to run the agent on: the data has no prompt and no request{why}")
+    why = f"; {len(left_out)} invalid evaluations were excluded: run `validate` for the reasons" if left_out else ""
+    return EvalSetError(f"the agent cannot run: the data has no prompt and no request{why}")
 
 
 def _take_answers(given: EvalInputs, answers: list[Finished]) -> pd.DataFrame:
-    """Put what the agent did into the rows, in the place of what the data had; these columns by themselves."""
+    """Put the outputs of the agent into the rows, in the place of those of the data; these columns by themselves."""
     columns: dict[str, list[Any]] = {
         "response": [a.response for a in answers],
         LATENCY: [a.seconds for a in answers],

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any, Literal
 
 from agent_eval_schema.evaluation.custom import CustomMetric
 from agent_eval_schema.evaluation.judges import PointwiseMetric
@@ -21,32 +22,60 @@ from agent_eval_schema.evaluation.trajectories import TrajectoryMetric, Trajecto
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+from agent_eval_schema.text.choices import meant, shown
 
+MetricName = Literal[
+    "trajectory_exact_match", "trajectory_in_order_match", "trajectory_any_order_match", "trajectory_precision",
+    "trajectory_recall", "exact_match", "bleu", "rouge_1", "rouge_l", "rouge_l_sum", "document_recall",
+    "document_precision", "tool_invocation", "tool_ordered_invocation", "parameter_correctness", "tool_calls_pass",
+]  # fmt: skip
+"""The type of a metric's name: the names that `EvalTask` accepts."""
+
+NAMES: tuple[str, ...] = (*TRAJECTORY_METRICS, *ROW_METRICS)
+
+_WITH_OPTIONS = (TrajectorySingleToolUse, CustomMetric, PointwiseMetric)
+GivenMetric = MetricName | TrajectorySingleToolUse | CustomMetric | PointwiseMetric
 TaskMetric = str | TrajectorySingleToolUse | CustomMetric | PointwiseMetric
 
-NAMES = (*TRAJECTORY_METRICS, *ROW_METRICS)
-"""Every metric that is asked for by its name."""
+_EXAMPLES: dict[object, str] = {
+    TrajectorySingleToolUse: 'TrajectorySingleToolUse(tool_name="search")',
+    CustomMetric: 'CustomMetric("name", function)',
+    PointwiseMetric: 'PointwiseMetric("name", template=..., model=...)',
+}
 
 
 def metric_name(metric: TaskMetric) -> str:
     return metric if isinstance(metric, str) else metric.name
 
 
-def require_metrics(metrics: Iterable[TaskMetric]) -> tuple[TaskMetric, ...]:
+def require_metrics(metrics: Iterable[GivenMetric]) -> tuple[TaskMetric, ...]:
     """The metrics, or EvalSetError for one that there is not, or two of one name."""
-    if isinstance(metrics, str):
-        metrics = (metrics,)
-    given = tuple(metrics)
+    given: tuple[Any, ...] = tuple(metrics) if _is_list(metrics) else (metrics,)
     for metric in given:
-        if isinstance(metric, str) and metric not in NAMES:
-            hint = " (give it as TrajectorySingleToolUse(tool_name=...))" if metric == SINGLE_TOOL_USE else ""
-            raise EvalSetError(f"no metric {metric!r}{hint}: use {', '.join(NAMES)}, or an object")
-        if not isinstance(metric, TaskMetric):
-            raise EvalSetError(f"expected the name of a metric, or a metric, got a {type(metric).__name__}")
+        if metric not in NAMES if isinstance(metric, str) else not isinstance(metric, _WITH_OPTIONS):
+            raise EvalSetError(
+                f"metrics: expected names ({', '.join(NAMES)}) or metrics; got {shown(metric)}{_nearest(metric)}"
+            )
     twice = [name for name, n in Counter(map(metric_name, given)).items() if n > 1]
     if twice:
         raise EvalSetError(f"several metrics are called {twice[0]!r}: give them names of their own")
     return given
+
+
+def _is_list(metrics: object) -> bool:
+    return isinstance(metrics, Iterable) and not isinstance(metrics, str | type)
+
+
+def _nearest(metric: object) -> str:
+    """The nearest thing that works."""
+    if metric == SINGLE_TOOL_USE:
+        return f"; use {_EXAMPLES[TrajectorySingleToolUse]}"
+    if isinstance(metric, type) and issubclass(metric, _WITH_OPTIONS):
+        return f"; use an instance: {_EXAMPLES[metric]}"
+    if callable(metric):
+        name = getattr(metric, "__name__", "function")
+        return f'; use CustomMetric("{name}", {name})' if name.isidentifier() else f"; use {_EXAMPLES[CustomMetric]}"
+    return meant(metric, NAMES)
 
 
 def trajectory_metrics(metrics: Iterable[TaskMetric]) -> tuple[TrajectoryMetric, ...]:

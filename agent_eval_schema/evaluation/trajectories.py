@@ -8,7 +8,7 @@ batch ──format──▶ both columns, no trace ─────────�
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -16,8 +16,11 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, reading_problems
-from agent_eval_schema.evaluation.columns import score_column
+from agent_eval_schema.decoding.arrow_columns import TextColumn
+from agent_eval_schema.decoding.texts import decode_text
+from agent_eval_schema.evaluation.columns import REQUEST_ID, score_column
 from agent_eval_schema.evaluation.findings import issues_of
 from agent_eval_schema.evaluation.table import FAILED_CALL
 from agent_eval_schema.formats.registry import find_format
@@ -30,16 +33,43 @@ from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
+from agent_eval_schema.text.choices import no_choice, require_kind, shown
 from agent_eval_schema.validation.checked_batch import rows_of
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan, make_plan
 
 
 class TrajectorySingleToolUse(Struct, frozen=True):
-    """Whether a tool was called at all: 1 or 0; needs no reference. `name` is for when there are several."""
+    """Whether an agent called a tool: 1 or 0.
+
+    It requires no reference.
+
+    Parameters
+    ----------
+    tool_name : str
+        The name of the tool.
+    name : str, default "trajectory_single_tool_use"
+        The name of the metric; it must differ between several of them.
+
+    See Also
+    --------
+    score_trajectories : Compute trajectory metrics.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import TrajectorySingleToolUse, score_trajectories
+    >>> data = [{"predicted_trajectory": [{"tool_name": "search", "tool_input": {}}]}, {"predicted_trajectory": []}]
+    >>> result = score_trajectories(data, [TrajectorySingleToolUse("search")])
+    >>> result.metrics_table["trajectory_single_tool_use/score"].tolist()
+    [1.0, nan]
+    """
 
     tool_name: str
     name: str = SINGLE_TOOL_USE
+
+    def __post_init__(self) -> None:
+        require_kind("tool_name", self.tool_name, str, "a string")
+        require_kind("name", self.name, str, "a string")
 
 
 TrajectoryMetric = str | TrajectorySingleToolUse
@@ -59,8 +89,11 @@ class TrajectoryOptions(Struct, frozen=True):
                 if metric == SINGLE_TOOL_USE:
                     hint = "give it as TrajectorySingleToolUse(tool_name=...), on the command line as --tool-name T"
                     raise EvalSetError(f"{metric} needs the name of a tool: {hint}")
-                known = ", ".join((*TRAJECTORY_METRICS, SINGLE_TOOL_USE))
-                raise EvalSetError(f"no metric {metric!r}: use {known}")
+                raise no_choice("metrics", metric, TRAJECTORY_METRICS)
+            if not isinstance(metric, str | TrajectorySingleToolUse):
+                use = f'{TrajectorySingleToolUse.__name__}(tool_name="search")'
+                expected = f"names ({', '.join(TRAJECTORY_METRICS)}) or {use}"
+                raise EvalSetError(f"metrics: expected {expected}; got {shown(metric)}")
 
     @property
     def names_tools(self) -> bool:
@@ -78,14 +111,16 @@ class TrajectoryOptions(Struct, frozen=True):
 
 
 class ScoredPart(Struct):
-    """Some rows with their scores: the `columns` that a table gets (NaN where there is no score), what is wrong with
-    the cells, and how many rows have no score, by metric and reason.
+    """Some rows with their scores: the `columns` that a table gets (NaN where there is no score), the issues of the
+    cells, the number of rows without a score, by metric and reason, and the request_id of each row, unless the original
+    rows have a column of that name.
 
-    The rows as they came are a `batch` of the source, or a `frame` of all of its rows, or still where the source is."""
+    The rows are a `batch` of the source, a `frame` of all of its rows, or still at the source."""
 
     columns: dict[str, Numbers]
     log: IssueLog
     unscored: Counter[tuple[str, str]]
+    ids: Sequence[str | None] = ()
     batch: pa.RecordBatch | None = None
     frame: pd.DataFrame | None = None
 
@@ -96,7 +131,17 @@ def score_source(source: Source, format: str, options: TrajectoryOptions) -> Ite
     for batch in source.batches():
         calls, log, unread = _canonical(batch, plan)
         scores, unscored = score_calls(calls, options, log, unread)
-        yield ScoredPart({score_column(name): found for name, found in scores.items()}, log, unscored, batch)
+        columns = {score_column(name): found for name, found in scores.items()}
+        yield ScoredPart(columns, log, unscored, () if REQUEST_ID in batch.schema.names else _ids(calls), batch)
+
+
+def _ids(rows: pa.RecordBatch) -> list[str | None]:
+    cells = read_cells(rows, REQUEST_ID)
+    if cells is None:
+        return [None] * rows.num_rows
+    found = decode_text(REQUEST_ID, cells, IssueLog(rows.num_rows))
+    ids = found.array.to_pylist() if isinstance(found, TextColumn) else found
+    return [id if isinstance(id, str) else None for id in ids]
 
 
 def score_calls(
@@ -114,7 +159,7 @@ def score_calls(
 
 
 def _mark_unreadable(pair: Pair, log: IssueLog) -> None:
-    """Cells that a reader or a check could not read are absent in its rows; its log says which they were."""
+    """Cells that a reader or the validation could not read are absent in its rows; its log has them."""
     columns = {PREDICTED: [pair.predicted], REFERENCE: [pair.reference], None: [pair.predicted, pair.reference]}
     for row, (code, column, *_) in zip(log.rows, log.notes, strict=True):
         if RULES[code].severity is Severity.ERROR:
@@ -133,12 +178,12 @@ def _score_numbers(pair: Pair, options: TrajectoryOptions) -> dict[str, Numbers]
 
 
 def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, IssueLog, IssueLog]:
-    """The batch with the canonical trajectory columns, what is wrong with it, and where to log what reading them finds:
-    after a validation, which has reported that already, nowhere."""
+    """The batch with the canonical trajectory columns and the IDs, its issues, and the log for issues of reading them:
+    after a validation, which has reported them already, none."""
     read = batch if _is_ready(batch) else find_format(plan.format).read(batch)
     if not _is_ready(read):
         checked = check_batch(batch, replace(plan, columns=True))
-        calls = rows_of(checked).select([PREDICTED, REFERENCE])
+        calls = rows_of(checked).select([PREDICTED, REFERENCE, REQUEST_ID])
         return calls, issues_of(checked, plan), IssueLog(batch.num_rows)
     log = IssueLog(batch.num_rows)
     for row, problems in reading_problems(read).items():
@@ -148,7 +193,7 @@ def _canonical(batch: pa.RecordBatch, plan: Plan) -> tuple[pa.RecordBatch, Issue
 
 
 def _is_ready(batch: pa.RecordBatch) -> bool:
-    """Whether both trajectories stand in columns of ours, and no trace could say more."""
+    """Whether both trajectories are in canonical columns, and there is no trace that could add to them."""
     return {PREDICTED, REFERENCE} <= set(batch.schema.names) and "trace" not in batch.schema.names
 
 

@@ -1,4 +1,4 @@
-"""The rows that are worth a look: those that failed, then those with the lowest scores."""
+"""The rows to examine first: those that failed, then those with the lowest scores."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def _ranked(
     parts: Iterable[pd.DataFrame], unit: list[str], ran: bool, most: int
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
     """(mean score, row, cells) of the lowest rows of each part; -1 for those that failed."""
+    start = 0
     for part in parts:
         means = part[[score_column(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
         if ran:
@@ -45,7 +46,8 @@ def _ranked(
         order = np.argsort(scores, kind="stable")  # NaN comes last
         for place in order[scores[order] < 1][:most].tolist():
             cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
-            yield scores[place].item(), int(part.index[place]), cells
+            yield scores[place].item(), start + place, cells
+        start += len(part)
 
 
 def _worst(metrics: list[str], row: int, cells: dict[str, Any]) -> Worst:

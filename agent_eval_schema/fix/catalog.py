@@ -29,15 +29,16 @@ from agent_eval_schema.fix.values import (
     text_to_list,
     without_blanks,
 )
+from agent_eval_schema.formats.ragas import LISTS
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, reading, requests, retrieval, tools
 from agent_eval_schema.schema import COLUMNS
 
 
 class Fix(Struct, frozen=True):
-    """One fix: the columns whose cells it may touch, the codes that it may settle, and what it does in a few words.
+    """One fix: the columns whose cells it may touch, the codes that it may settle, and its effect in a few words.
 
-    The docstring of `apply` says why it is safe.
+    The docstring of `apply` has the reason why it is safe.
     """
 
     columns: tuple[str, ...]
@@ -58,7 +59,7 @@ _FACTS_OR_GUIDELINES = (expectations.EXPECTED_FACTS_SHAPE, expectations.GUIDELIN
 
 FIXES: tuple[Fix, ...] = (
     Fix(
-        (*_CONTEXTS, *_TRAJECTORIES, *_TEXTS, *_OBJECTS),
+        ("request", *_CONTEXTS, *_TRAJECTORIES, *_TEXTS, *_OBJECTS, *LISTS),
         _codes(reading.MALFORMED_JSON),
         "read the text that Python wrote of it",
         python_text,
@@ -135,7 +136,7 @@ FIXES: tuple[Fix, ...] = (
     Fix(
         _CONTEXTS,
         _codes(retrieval.MISSING_DOC_URI, retrieval.DOC_URI_VALUE),
-        "took doc_uri from where the document says it",
+        "took doc_uri from another key of the document",
         entries(document_uri),
     ),
     Fix(_CONTEXTS, _codes(retrieval.DOC_URI_VALUE), "wrote a doc_uri as text", entries(document_uri_text)),
@@ -158,12 +159,18 @@ FIXES: tuple[Fix, ...] = (
 """In the order in which they are applied to a cell."""
 
 FIXES_OF: dict[str, tuple[Fix, ...]] = {
-    name: found for name in COLUMNS if (found := tuple(r for r in FIXES if name in r.columns))
+    name: found for name in (*COLUMNS, *LISTS) if (found := tuple(r for r in FIXES if name in r.columns))
 }
-"""The fixes of each column that has any, in order."""
+"""The fixes of each column that has any, in order: ours, and those of Ragas that hold lists."""
+
+CODES_OF = {name: frozenset(code for fix in fixes for code in fix.codes) for name, fixes in FIXES_OF.items()}
+"""The codes of the issues that may be fixed in each column."""
+
+MOVED = "moved columns next to inputs into expectations"
 
 FIXABLE: dict[str, tuple[str, ...]] = {
     columns.MISSPELT_COLUMN.code: ("renamed the column",),  # as a whole, see fix.py
+    expectations.BESIDE_INPUTS.code: (MOVED,),  # of several columns, see moves.py
     **{code: tuple(r.what for r in FIXES if code in r.codes) for code in sorted({c for r in FIXES for c in r.codes})},
 }
 """What can be done about the issues of each code, in the words of `explain`."""

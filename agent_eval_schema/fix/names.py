@@ -10,7 +10,7 @@ from agent_eval_schema.text.spelling import ALIASES
 
 
 def meant(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
-    """The one of the known names that `name` is another spelling of, or None if there is none or more than one.
+    """The known name that `name` is another spelling of, or None if there is none or more than one.
 
     A name with a digit (`response_2`) or with a word more (`response_b`) is a name of its own, not a misspelling.
     """

@@ -2,11 +2,11 @@
 
     rows with a fixable issue ──▶ try: a cell with all its fixes, else with fewer
                  ▲                                     │
-                 └── kept, and searched anew ◀── validate the row again ──▶ given up
+                 └── kept, and searched again ◀── validate the row again ──▶ given up
 
 A try is kept if the row is better: some errors are gone and no other one came; or the errors are the same, and so for
 the warnings. So a fix that does not help, or that uncovers an error which it cannot fix as well, leaves the cell as it
-came, and a row never has more errors than before. A row is decided by itself, whatever is in the batch with it.
+came, and a row never has more errors than before. A row is decided by itself, whatever else is in the batch.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import filtered, one_batch
+from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
-from agent_eval_schema.fix.catalog import FIXABLE, FIXES, FIXES_OF
+from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.fix.catalog import CODES_OF, FIXABLE, FIXES, FIXES_OF
 from agent_eval_schema.fix.values import opened_json_text
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.rows import misspelt_columns
+from agent_eval_schema.validation.rows import misspelled_columns
 
 
 class FixedPart(NamedTuple):
-    """Where two values differ, and what they are there."""
+    """The places where two values differ, and the values there."""
 
     path: str
     before: Any
@@ -44,7 +44,8 @@ class FixedPart(NamedTuple):
 
 
 class CellFix(Struct, frozen=True):
-    """One fixed cell: the row (0-based) and its id, the column, what was done, the value before and after."""
+    """One fixed cell: the row (0-based) and its ID, the column, the fix, the value before and after, and the columns
+    whose cells it used."""
 
     row: int
     request_id: str | None
@@ -52,6 +53,7 @@ class CellFix(Struct, frozen=True):
     what: str
     before: Any
     after: Any
+    emptied: tuple[str, ...] = ()
 
     @property
     def parts(self) -> list[FixedPart]:
@@ -92,7 +94,7 @@ class _RowIssues(NamedTuple):
 _CLEAN = _RowIssues(Counter(), Counter(), 0, {})
 
 
-class _Try(NamedTuple):
+class Try(NamedTuple):
     """A value that a cell may get, and the fixes that lead to it."""
 
     column: str
@@ -101,7 +103,7 @@ class _Try(NamedTuple):
 
 
 class _Row:
-    """A row that is being fixed: what its fixable cells hold now, and what is yet to be tried."""
+    """A row that is being fixed: the current content of its fixable cells, and the fixes that are yet to be tried."""
 
     def __init__(self, at: int, issues: _RowIssues) -> None:
         self.at = at
@@ -109,38 +111,35 @@ class _Row:
         self.given: dict[str, Any] = {}
         self.cells: dict[str, Any] = {}
         self.what: dict[str, tuple[str, ...]] = {}
-        self.tries: list[_Try] = []
+        self.tries: list[Try] = []
 
     def read(self, column: str, value: Any) -> None:
         self.given[column] = self.cells[column] = value
 
-    def find_tries(self, codes: frozenset[str]) -> None:
+    def findtries_of(self, codes: frozenset[str]) -> None:
         """Find what to try next: for each cell with a fixable issue all its fixes, then ever fewer."""
         self.tries = [
             attempt
             for column, value in self.cells.items()
-            if self.issues.codes.get(column, set()) & codes & _CODES_OF[column]
-            for attempt in reversed(_tries(column, value))
+            if self.issues.codes.get(column, set()) & codes & CODES_OF[column]
+            for attempt in reversed(tries_of(column, value))
         ]
 
-    def accept(self, attempt: _Try, issues: _RowIssues) -> None:
+    def accept(self, attempt: Try, issues: _RowIssues) -> None:
         self.issues = issues
         self.cells[attempt.column] = attempt.value
         self.what[attempt.column] = (*self.what.get(attempt.column, ()), *attempt.what)
 
 
-_CODES_OF = {name: frozenset(code for fix in fixes for code in fix.codes) for name, fixes in FIXES_OF.items()}
-
-
-def _tries(column: str, value: Any) -> list[_Try]:
+def tries_of(column: str, value: Any) -> list[Try]:
     """The cell after its first fix, after the second one, …"""
-    found: list[_Try] = []
+    found: list[Try] = []
     what: tuple[str, ...] = ()
     for fix in FIXES_OF[column]:
         fixed = fix.apply(value)
         if fixed is not value and _can_be_written(fixed):
             value, what = fixed, (*what, fix.what)
-            found.append(_Try(column, value, what))
+            found.append(Try(column, value, what))
     return found
 
 
@@ -159,7 +158,7 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
     rows = _rows_to_fix(batch, checked, plan, codes)
     _search(batch, rows, plan, codes)
     for row in rows:
-        for column in (c for c in COLUMNS if c in row.what):
+        for column in (c for c in FIXES_OF if c in row.what):
             what = "; ".join(dict.fromkeys(row.what[column]))
             request_id = ids[row.at].as_py()
             yield CellFix(start + row.at, request_id, column, what, row.given[column], row.cells[column])
@@ -167,13 +166,13 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
 
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
     read: dict[str, Cells | None] = {}
-    twins = {right: filled_rows(batch, wrong) for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
+    twins = {right: filled_rows(batch, wrong) for wrong, right in misspelled_columns(tuple(batch.schema.names)).items()}
     rows = []
     for row in (_Row(at, found) for at, found in enumerate(_issues_of_rows(checked)) if found.codes):
         for column, found in row.issues.codes.items():
             if column in twins and twins[column][row.at]:
-                continue  # the cell may stand in the other column, which was not renamed
-            if found & codes & _CODES_OF.get(column, frozenset()):
+                continue  # the cell may be in the other column, which was not renamed
+            if found & codes & CODES_OF.get(column, frozenset()):
                 cells = read[column] if column in read else read.setdefault(column, read_cells(batch, column))
                 _read_cell(row, column, cells, plan.nests)
         if row.cells:
@@ -182,15 +181,19 @@ def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, cod
 
 
 def _read_cell(row: _Row, column: str, cells: Cells | None, nests: bool) -> None:
-    """A cell that is text because its column cannot hold an object is read as the object that it says."""
-    text = cells.texts[row.at] if cells is not None else None
-    if cells is None or text is None:
-        return
-    value = jsontext.parse_exactly(text) if cells.json else text
-    if not cells.json and not nests and column in _OPENED:
-        value = opened_json_text(value)
-    if not isinstance(value, jsontext.Malformed):
+    value = read_exactly(cells, row.at, column, nests)
+    if value is not None and not isinstance(value, jsontext.Malformed):
         row.read(column, value)
+
+
+def read_exactly(cells: Cells | None, row: int, column: str, nests: bool) -> Any:
+    """The value of a cell if it can be written again without loss, else a `Malformed`; None if there is none. A cell
+    that is text because its column cannot contain an object is parsed as the object."""
+    text = cells.texts[row] if cells is not None else None
+    if cells is None or text is None:
+        return None
+    value = jsontext.parse_exactly(text) if cells.json else text
+    return opened_json_text(value) if not cells.json and not nests and column in _OPENED else value
 
 
 _OPENED = frozenset(name for fix in FIXES if fix.apply is opened_json_text for name in fix.columns)
@@ -215,20 +218,20 @@ def _issues_of_rows(checked: pa.RecordBatch) -> list[_RowIssues]:
 
 
 def _search(batch: pa.RecordBatch, rows: list[_Row], plan: Plan, codes: frozenset[str]) -> None:
-    """Try and check again, one cell of each row at a time, until no row has anything left to try. After a fix that
-    helped, all is tried anew: so a second run finds nothing more."""
+    """Try and validate again, one cell of each row at a time, until no row has anything left to try. After a fix that
+    helped, all fixes are tried again: so a second run finds nothing more."""
     for row in rows:
-        row.find_tries(codes)
+        row.findtries_of(codes)
     while rows := [row for row in rows if row.tries]:
         tries = [row.tries.pop(0) for row in rows]
         for row, attempt, found in zip(rows, tries, _issues_of_rows(_checked(batch, rows, tries, plan)), strict=True):
             if found.better_than(row.issues):
                 row.accept(attempt, found)
-                row.find_tries(codes)
+                row.findtries_of(codes)
 
 
-def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[_Try], plan: Plan) -> pa.RecordBatch:
-    """The verdict on these rows, were the cells what is tried."""
+def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Plan) -> pa.RecordBatch:
+    """The validation result of these rows, with the cells that are tried."""
     trial = _taken(batch, [row.at for row in rows])
     cells: dict[str, dict[int, Any]] = {}
     for i, (row, attempt) in enumerate(zip(rows, tries, strict=True)):

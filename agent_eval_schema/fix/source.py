@@ -1,4 +1,4 @@
-"""A source with fixed cells and columns, which is validated, normalised and written like any other.
+"""A source with fixed cells and columns, which is validated, normalized and written like any other.
 
 source ──columns renamed──▶ batches ──search.py──▶ batches with fixed cells, and a note on each
 """
@@ -16,35 +16,44 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column
 from agent_eval_schema.cells.edit import json_texts, with_cells, with_json
 from agent_eval_schema.cells.notes import LINE, Notes, line_texts, own_columns, with_notes
+from agent_eval_schema.fix.moves import moves_in
 from agent_eval_schema.fix.search import CellFix, fixes_in
+from agent_eval_schema.fix.unfixed import Unfixed, unfixed_in
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.files import same_form
+from agent_eval_schema.io.json_cells import REMOVED
 from agent_eval_schema.io.rewrite import REWRITTEN, copy_file, rewrite_file
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules import columns
+from agent_eval_schema.rules.expectations import BESIDE_INPUTS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import excerpt_difference
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.plan import Plan
 
-FIXED_FORMATS = ("databricks", "vertex")
+OUR_COLUMNS = ("databricks", "vertex")
 """The formats whose columns, where they have a fix, are ours: names and cells are the same in the file and in the
-rules. Other formats hold the same in a shape of their own, or are traces, which are evidence."""
+rules."""
+
+FIXED_FORMATS = (*OUR_COLUMNS, "ragas", "mlflow")
+"""The formats of which some cells can be fixed (for MLflow the columns next to `inputs`). Others have shapes of their
+own, or are traces, which are evidence."""
 
 
 class FixedSource(Struct, frozen=True):
-    """A source and its fixes: `source` is what to validate or normalise, `batches()` the fixed batches and their fixes.
+    """A source and its fixes: `source` is what to validate or normalize, `batches()` the fixed batches and their fixes.
 
-    `renames` maps misspelt columns to what they are called now; the columns `as_json` have an Arrow type that cannot
-    hold the fixed cells and become JSON text in every batch.
+    `renames` maps misspelled columns to their new names, `unrenamed` others to the reason why they are not renamed; the
+    columns `as_json` have an Arrow type that cannot hold the fixed cells and become JSON text in every batch.
     """
 
     given: Source
     plan: Plan
     codes: frozenset[str]
     renames: dict[str, str] = {}
+    unrenamed: dict[str, str] = {}
     as_json: frozenset[str] = frozenset()
 
     @property
@@ -53,6 +62,7 @@ class FixedSource(Struct, frozen=True):
         return replace(
             self.given,
             batches=lambda: (batch for batch, _ in self.batches()),
+            columns=self.given.columns and tuple(self.renames.get(name, name) for name in self.given.columns),
             shares=None,
             fixed=True,
             renamed=tuple(self.renames.items()),
@@ -63,31 +73,49 @@ class FixedSource(Struct, frozen=True):
         start = 0
         for given in self.given.batches():
             batch = _with_renames(given, self.renames)
-            fixes = list(fixes_in(batch, start, self.plan, self.codes)) if self.codes else []
+            fixes = list(self._fixes(batch, start))
             for name in self.as_json:
                 batch = with_json(batch, name)
             yield _with_fixes(batch, start, fixes, self.plan.nests), fixes
             start += batch.num_rows
 
+    def unfixed(self, batch: pa.RecordBatch, start: int) -> Iterator[Unfixed]:
+        """The cells of a fixed batch, of which `start` is the first row, that have a fix and were not fixed."""
+        if self.plan.format in FIXED_FORMATS and self.plan.format != "mlflow":
+            yield from unfixed_in(batch, start, self.plan, self.codes)
+
+    @property
+    def _adds_a_column(self) -> bool:
+        """Whether a fix may need a column that a file with a header lacks."""
+        return self.plan.format == "mlflow" and self.given.kind == "csv"
+
+    def _fixes(self, batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
+        """The fixes of the cells of a batch, of which `start` is the first row."""
+        if self.plan.format != "mlflow":
+            return fixes_in(batch, start, self.plan, self.codes) if self.codes else iter(())
+        return moves_in(batch, start) if BESIDE_INPUTS.code in self.codes else iter(())
+
     def write(self, path: str) -> FixCounts:
-        """Write all rows with their fixes: in the file's own form only what was fixed is new, byte for byte.
+        """Write all rows with their fixes: in the file's own format everything else is unchanged, byte for byte.
 
         The file itself may be given: it is replaced when the new one is complete. Raises EvalSetError if it cannot be
-        written, or if something that stands in the file would be lost.
+        written, or if some content of the file would be lost.
         """
         require_fixable(self.given, path)
         counts = FixCounts(len(self.renames))
         if self.plan.format not in FIXED_FORMATS and _is_of_form(self.given, path):
-            copy_file(str(self.given.path), path)
+            copy_file(str(self.given.path), path, self.given.state)
             return counts
         batches = counts.over(self.batches())
-        if _is_rewritten(self.given, path):
-            rewrite_file(str(self.given.path), self.given.kind, path, self.renames, _edits(batches))
+        if _is_rewritten(self.given, path) and not self._adds_a_column:
+            edits, state = _edits(batches), self.given.state
+            rewrite_file(str(self.given.path), self.given.kind, path, self.renames, edits, state)
             return counts
-        schema = schema_of(self.given.kind, self.source.batches())
+        schema = schema_of(self.source)
         if any(line_texts(batch) is not None for batch in self.given.batches()):
             schema = schema.append(pa.field(LINE, pa.string()))
-        write_batches(path, (batch.select(own_columns(batch.schema)) for batch, _ in batches), schema)
+        own = (batch.select(own_columns(batch.schema)) for batch, _ in batches)
+        write_batches(path, own, schema, self.given.state)
         return counts
 
 
@@ -97,7 +125,8 @@ def _edits(batches: FixedBatches) -> Iterator[dict[str, Any]]:
     for batch, fixes in batches:
         rows: dict[int, dict[str, Any]] = {}
         for fix in fixes:
-            rows.setdefault(fix.row - start, {})[fix.column] = fix.after
+            row = rows.setdefault(fix.row - start, {})
+            row |= {fix.column: fix.after, **dict.fromkeys(fix.emptied, REMOVED)}
         yield from (rows.get(row, {}) for row in range(batch.num_rows))
         start += batch.num_rows
 
@@ -182,9 +211,13 @@ def _with_fixes(batch: pa.RecordBatch, start: int, fixes: list[CellFix], nests: 
     cells: dict[str, dict[int, Any]] = {}
     notes = Notes()
     for fix in fixes:
-        cells.setdefault(fix.column, {})[fix.row - start] = fix.after
+        for column, value in {fix.column: fix.after, **dict.fromkeys(fix.emptied)}.items():
+            cells.setdefault(column, {})[fix.row - start] = value
         notes.setdefault(fix.row - start, []).append(_note(fix))
     for column, values in cells.items():
+        if column not in batch.schema.names:
+            absent = pa.field(column, pa.string(), metadata=JSON_CELLS)
+            batch = batch.append_column(absent, pa.nulls(batch.num_rows, pa.string()))
         batch = with_cells(batch, column, values, nests)
     return with_notes(batch, notes)
 

@@ -1,23 +1,24 @@
-"""What may be fixed in a cell without asking what was meant, and why that is safe: pure functions on a cell's value.
+"""The fixes of a cell with exactly one interpretation, and why they are safe: pure functions on a cell's value.
 
-A function returns the very same object where it has nothing to do, and a new one where it has: what it is given is
-never changed. It applies only where one reading fits; where two do (`url` and `source`, `text` and `page_content`) it
-leaves the cell to its author. Whether a fix helped is decided in search.py, which validates the row again.
+A function returns the very same object if it changes nothing, and a new one otherwise: its argument is never
+changed. It applies only where one reading fits; where two do (`url` and `source`, `text` and `page_content`) it leaves
+the cell to its author. Whether a fix helped is decided in search.py, which validates the row again.
 
-Left alone on purpose: `messages` beside `query`, JSON that was cut off, NaN, null entries of a list (the ranks of the
-documents behind would move), a list of bare texts as documents (URI or content?), and whatever the app answered.
+Left alone on purpose: `messages` next to `query`, JSON that was cut off, NaN, null entries of a list (the ranks of the
+documents behind would move), a list of bare texts as documents (URI or content?), and all outputs of the agent.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 from typing import Any
 
 from agent_eval_schema.decoding.chat import ROLES
+from agent_eval_schema.decoding.requests import meant_of_value
 from agent_eval_schema.fix.names import lone_key, meant, plain_name, with_key_renamed
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.python_text import python_value
 from agent_eval_schema.text.spelling import ALIASES
 
 FixFunction = Callable[[Any], Any]
@@ -56,7 +57,7 @@ def entries(fix: FixFunction) -> FixFunction:
 # ---------------------------------------------------------------------------------------------------------------------
 # any cell that holds a list or an object
 def opened_json_text(value: Any) -> Any:
-    """Text that is, from end to end, the JSON of a list or an object: it says the same, in quotes."""
+    """Text that is, from end to end, the JSON of a list or an object: it has the same content, in quotes."""
     if isinstance(value, str) and jsontext.is_structured(value):
         found = jsontext.parse_exactly(value)
         return found if isinstance(found, list | dict) else value
@@ -66,30 +67,12 @@ def opened_json_text(value: Any) -> Any:
 def python_text(value: Any) -> Any:
     """Text that is exactly what Python's `str` writes of a list or an object (as a frame's `to_csv` does), in a cell
     that must be one: it has one reading, and NaN, cut-off text and other objects are not it."""
-    if not isinstance(value, str) or not jsontext.is_structured(value) or len(value) > LONGEST_PYTHON:
-        return value
-    try:
-        found = ast.literal_eval(value.strip())
-        exact = repr(found) == value.strip()
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        return value
-    return found if isinstance(found, list | dict) and exact and _is_json_like(found) else value
-
-
-LONGEST_PYTHON = 1 << 20
-"""Python's parser takes a hundred times the memory of the text."""
-
-
-def _is_json_like(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(map(_is_json_like, value))
-    if isinstance(value, dict):
-        return all(isinstance(k, str) and _is_json_like(v) for k, v in value.items())
-    return value is None or isinstance(value, str | int | float)
+    found = python_value(value)
+    return value if found is None else found
 
 
 def blank_to_null(value: Any) -> Any:
-    """Blank text says nothing, as null does. (A blank response is an answer that the app may have given: not here.)"""
+    """Blank text has no content, like null. (A blank response may be an answer of the agent: it is not fixed.)"""
     return None if _is_blank(value) else value
 
 
@@ -103,10 +86,10 @@ def messages_to_object(value: Any) -> Any:
 
 def request_keys(value: Any) -> Any:
     """Every key of the object is another name of `messages`, `query` or `history`, each meant once and of the right
-    type: nothing that the app was asked is left under a name that nobody reads."""
+    type: no part of the request remains under an unknown name."""
     if not isinstance(value, dict) or any(value.get(k) is not None for k in ("messages", "query")):
         return value
-    right = {k: k if k in _REQUEST_KEYS else meant(k, _REQUEST_KEYS) for k in value}
+    right = {k: k if k in _REQUEST_KEYS else meant_of_value(meant(k, _REQUEST_KEYS), v) for k, v in value.items()}
     found = {r: value[k] for k, r in right.items() if r is not None}
     if None in right.values() or len(found) < len(right) or not all(_REQUEST_KEYS[r](v) for r, v in found.items()):
         return value
@@ -139,8 +122,8 @@ def in_chats(fix: FixFunction) -> FixFunction:
 
 
 def message_role(message: Any) -> Any:
-    """A role in another writing (`User`), by its name in another library (human, ai, bot, model) or with a slip of the
-    pen that only one role is near: who speaks stays the same. A role with a number or a name is left alone."""
+    """A role in another notation (`User`), by its name in another library (human, ai, bot, model) or with a typo that
+    is a close match of one role only: the speaker is the same. A role with a number or a name is not changed."""
     if not isinstance(message, dict):
         return message
     if isinstance(message.get("role"), str):
@@ -188,12 +171,12 @@ def named_texts(value: Any) -> Any:
 
 
 def without_blanks(value: Any) -> Any:
-    """A blank entry says nothing; a list of nothing else is null, as blank ground truth counts as none."""
+    """A blank entry has no content; a list of only blank entries is null, as blank ground truth counts as missing."""
     kept = _not_blank(value)
     if isinstance(value, dict):
         kept = {k: _not_blank(v) for k, v in value.items()}
         same = all(kept[k] is v for k, v in value.items())
-        return value if same or [] in kept.values() else kept  # what is left of a named list of blanks?
+        return value if same or [] in kept.values() else kept  # the rest of a named list of blanks
     return value if kept is value else kept or None
 
 
@@ -228,9 +211,9 @@ def document_content(document: Any) -> Any:
 
 
 def document_uri(document: Any) -> Any:
-    """An absent doc_uri that the document says elsewhere: `metadata.doc_uri`, else the only URI or path under another
-    name, beside it or in its metadata. A bare word as `source` (the name of a system), and `id` (mostly the chunk's,
-    not the document's) are no URIs. The metadata stays as it is."""
+    """An absent doc_uri that the document has elsewhere: `metadata.doc_uri`, else the only URI or path under another
+    name, in the document or in its metadata. A bare word as `source` (the name of a system), and `id` (mostly the
+    chunk's, not the document's) are not URIs. The metadata is not changed."""
     if not isinstance(document, dict) or blank_to_null(document.get("doc_uri")) is not None:
         return document
     given = document.get("metadata")

@@ -1,1 +1,1 @@
-"""How a table of each format is recognised, read and written: one file per format."""
+"""How a table of each format is recognized, read and written: one file per format."""

@@ -13,33 +13,41 @@ google-adk's own classes accept (the tests read and write with them).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats.adk_documents import OF_CASE, OF_SET, snake_keys
+from agent_eval_schema.formats.adk_schema import inspect_part
+from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Layout, Row, calls_from
-from agent_eval_schema.formats.nested import snake_keys
-from agent_eval_schema.formats.writer import Writer, Written, save_json
+from agent_eval_schema.formats.writer import Writer, Written, named, save_json
 from agent_eval_schema.text import jsontext
 
 COLUMNS_OF_A_TURN = (
     *("eval_id", "turn", "turns", "history", "user_content", "final_response", "intermediate_data", "session_input"),
-    *("rubrics", "query", "expected_tool_use", "reference"),
+    *("eval_case_rubrics", "rubrics", "query", "expected_tool_use", "reference"),
 )
 
-OF_A_SET = ("name", "description")
-OF_A_CASE = ("final_session_state",)
+OF_A_SET = ("name", "description", "eval_set_creation_timestamp")
+OF_A_CASE = ("final_session_state", "eval_case_creation_timestamp")
 OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
 ADK_OWN = frozenset(("eval_set_id", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
-"""What else stands in an evalset: carried along without a word, and written back into one."""
+"""Other parts of an evalset: they are passed through, and written back into an evalset."""
+
+ADK_LEGACY_OWN = frozenset({"expected_intermediate_agent_responses"})
 
 
-def detect_adk(names: Sequence[str]) -> str | None:
-    return "turns of an ADK evalset" if {"turn", "history", "user_content"} <= set(names) else None
-
-
-def detect_legacy(names: Sequence[str]) -> str | None:
-    return "turns of an ADK test list: query, history" if {"turn", "history", "query"} <= set(names) else None
+ADK_SIGNS = Signs(
+    (("turn", "history", "user_content"),),
+    columns=ADK_OWN.union(COLUMNS_OF_A_TURN),
+    needs=("eval_cases",),
+)
+ADK_LEGACY_SIGNS = Signs(
+    (("turn", "history", "query"),),
+    columns=ADK_LEGACY_OWN.union(COLUMNS_OF_A_TURN),
+    needs=("query", "expected_tool_use"),
+)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -54,7 +62,7 @@ def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
     made["expected_response"] = turn.answer()
     made["reference_trajectory"] = turn.calls()
     made["request_id"] = _identity(theirs)
-    made["guidelines"] = _guidelines(theirs.get("rubrics"))
+    made["guidelines"] = _guidelines([*_listed(theirs.get("eval_case_rubrics")), *_listed(theirs.get("rubrics"))])
     session = theirs.get("session_input")
     if isinstance(session, dict):
         session = snake_keys(session)
@@ -81,12 +89,12 @@ class _Turn:
         made = self._given.get("intermediate_data")
         if not isinstance(made, dict):
             return None
-        made = snake_keys(made)
-        uses = made.get("tool_uses", _parts_of(made.get("invocation_events"), "function_call"))
+        made = snake_keys(made)  # `{}` as google-adk writes it for no call
+        uses = made.get("tool_uses", _parts_of(made.get("invocation_events") or [], "function_call"))
         return calls_from("name", "args")(uses)
 
     def messages(self) -> chat.Messages:
-        """The turn as part of the history of a later one: what was asked, and the answer that was expected."""
+        """The turn as part of the history of a later one: the request and the expected answer."""
         asked, answer = self.asked(), self.answer()
         told = [{"role": "user", "content": asked}] if asked is not None else []
         return told + ([{"role": "assistant", "content": answer}] if isinstance(answer, str) else [])
@@ -96,23 +104,41 @@ def _content(content: Any) -> Any:
     """A Content {parts, role} as the content of a message: text, or parts if there is more than text."""
     if not isinstance(content, dict):
         return content
-    parts = [snake_keys(p) if isinstance(p, dict) else p for p in content.get("parts") or ()]
-    if all(isinstance(p, dict) and isinstance(p.get("text"), str) for p in parts):
-        return "\n".join(p["text"] for p in parts) if parts else None
-    return [_part(p) for p in parts]
+    parts = [_without_nulls(p) for p in _listed(snake_keys(content).get("parts"))]
+    if all(isinstance(p, dict) and p.keys() <= {"text"} for p in parts):
+        return _joined(parts)
+    return [_part(p) for p in parts if p]
+
+
+def _without_nulls(part: Any) -> Any:
+    """A part as google-genai writes it may hold every key that there is, all null but one."""
+    return {k: v for k, v in snake_keys(part).items() if v is not None} if isinstance(part, dict) else part
+
+
+def _joined(parts: Iterable[Any]) -> str | None:
+    """The texts of parts as google-adk joins them."""
+    texts = [p["text"] for p in parts if isinstance(p, dict) and isinstance(p.get("text"), str)]
+    return "\n".join(text for text in texts if text) if texts else None
 
 
 def _part(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
-    if isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]}
-    return {"type": next(iter(k for k, v in part.items() if v is not None), "part"), **part}
+    if "text" in part:
+        return {"type": "text", **part}
+    return {"type": next(iter(part)), **part}
 
 
 def _text_of(content: Any) -> Any:
-    found = _content(content)
-    return chat.join_text(found) if isinstance(found, list) else found
+    return (
+        _joined(map(_without_nulls, _listed(snake_keys(content).get("parts"))))
+        if isinstance(content, dict)
+        else content
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _parts_of(events: Any, kind: str) -> Any:
@@ -120,30 +146,26 @@ def _parts_of(events: Any, kind: str) -> Any:
     if not isinstance(events, list):
         return None
     contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
-    parts = [
-        snake_keys(p) for c in contents if isinstance(c, dict) for p in c.get("parts") or () if isinstance(p, dict)
-    ]
-    return [snake_keys(p[kind]) for p in parts if isinstance(p.get(kind), dict)]
+    parts = [_without_nulls(p) for c in contents if isinstance(c, dict) for p in _listed(c.get("parts"))]
+    return [snake_keys(p[kind]) for p in parts if isinstance(p, dict) and isinstance(p.get(kind), dict)]
 
 
 def _identity(turn: Row) -> Any:
+    """The id of a turn; none is made for a case without one, as the turns of several such cases would share it."""
     eval_id, place = turn.get("eval_id"), turn.get("turn")
-    if eval_id is None:
-        return f"turn {place}" if place is not None else None
-    return f"{eval_id}#{place}" if turn.get("turns") != 1 and isinstance(eval_id, str) else eval_id
+    named = isinstance(eval_id, str | int) and not isinstance(eval_id, bool)
+    return f"{eval_id}#{place}" if named and place is not None and turn.get("turns") != 1 else eval_id
 
 
-def _guidelines(rubrics: Any) -> Any:
+def _guidelines(rubrics: Sequence[Any]) -> Any:
     """Rubrics {rubric_id, rubric_content: {text_property}} as named guidelines."""
-    if not isinstance(rubrics, list) or not rubrics:
-        return None
     named: dict[str, list[Any]] = {}
     for rubric in rubrics:
         given = snake_keys(rubric) if isinstance(rubric, dict) else {}
         content = given.get("rubric_content")
         text = snake_keys(content).get("text_property") if isinstance(content, dict) else None
-        named.setdefault(str(given.get("rubric_id")), []).append(text)
-    return named
+        named.setdefault(str(given.get("rubric_id")), []).extend([] if text is None else [text])
+    return named or None
 
 
 ADK = Layout(read_rest=_read_turn, more=COLUMNS_OF_A_TURN)
@@ -158,45 +180,67 @@ def _evalset(rows: Sequence[Row]) -> Written:
     earlier messages are turns before the row's.
     """
     cases: list[dict[str, Any]] = []
+    rubrics: list[list[list[Any]]] = []
     turns: list[int] = []
     count = 0
+    rows = named(rows)
     for i, row in enumerate(rows):
-        name, turn = _case(row, i)
+        name, turn = _case(row)
         follows = turn > 1 and bool(cases) and cases[-1]["eval_id"] == name
         if follows and len(cases[-1].get("conversation", ())) == turn - 1:
             cases[-1]["conversation"].append(_invocation(row))
+            rubrics[-1].append(_rubrics(row))
             count += 1
         else:
             first = turn == 1 and _next_is(rows, i, name, 2)
-            identity = name if first else str(row.get("request_id") or name)
+            identity = name if first else row["request_id"]
             cases.append(_new_case(identity, row, [] if first else _history(row)))
+            rubrics.append([_rubrics(row)])
             count += len(cases[-1].get("conversation", (row,)))  # a scenario is read as one row
         turns.append(count - 1)
-    named = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
-    of_set = _carried(rows[0], OF_A_SET) if rows else {}
-    made = {"eval_set_id": named, **of_set, "eval_cases": cases}
+    for case, of_turns in zip(cases, rubrics, strict=True):
+        _set_rubrics(case, of_turns)
+    set_id = next((row["eval_set_id"] for row in rows if isinstance(row.get("eval_set_id"), str)), "evalset")
+    of_set = _carried(rows[0], OF_A_SET, OF_SET) if rows else {}
+    made = {"eval_set_id": set_id, **of_set, "eval_cases": cases}
     return Written(made, made, "adk", turns)
 
 
-def _carried(row: Row, names: Sequence[str]) -> Row:
-    """What a row that comes of an evalset says of these; of any other row the same names may mean something else."""
-    return {n: row[n] for n in names if row.get(n) is not None} if row.get("eval_set_id") is not None else {}
+def _set_rubrics(case: dict[str, Any], of_turns: Sequence[list[Any]]) -> None:
+    """Rubrics that all turns share are those of the case."""
+    if all(rubrics == of_turns[0] for rubrics in of_turns):
+        case.update({"rubrics": of_turns[0]} if of_turns[0] else {})
+        return
+    for turn, rubrics in zip(case["conversation"], of_turns, strict=True):
+        turn.update({"rubrics": rubrics} if rubrics else {})
 
 
-def _case(row: Row, place: int) -> tuple[str, int]:
-    identity = row.get("request_id") or f"row {place}"
+def _rubrics(row: Row) -> list[Any]:
+    named = row.get("guidelines") or {}
+    return [{"rubric_id": n, "rubric_content": {"text_property": t}} for n, texts in named.items() for t in texts]
+
+
+def _carried(row: Row, names: Sequence[str], owner: str = "") -> Row:
+    """The values of these in a row that comes from an evalset, without the name of the owner. In any other row the same
+    names may have another meaning."""
+    of_adk = row.get("eval_set_id") is not None
+    return {n.removeprefix(owner): row[n] for n in names if of_adk and row.get(n) is not None}
+
+
+def _case(row: Row) -> tuple[str, int]:
+    identity: str = row["request_id"]
     name, mark, turn = identity.rpartition("#")
     return (name, int(turn)) if mark and turn.isdecimal() and turn.isascii() and name else (identity, 1)
 
 
 def _next_is(rows: Sequence[Row], i: int, name: str, turn: int) -> bool:
-    return i + 1 < len(rows) and _case(rows[i + 1], i + 1) == (name, turn)
+    return i + 1 < len(rows) and _case(rows[i + 1]) == (name, turn)
 
 
 def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str, Any]:
     scenario = _carried(row, ("conversation_scenario",))  # which a case has in place of a conversation
     case: dict[str, Any] = {"eval_id": eval_id, **(scenario or {"conversation": [*before, _invocation(row)]})}
-    case |= _carried(row, OF_A_CASE)
+    case |= _carried(row, OF_A_CASE, OF_CASE)
     tags = row.get("tags") or {}
     if row.get("session_id") or tags.keys() & {"app_name", "user_id", "state"}:
         state = jsontext.parse_leniently(tags["state"]) if tags.get("state") else {}
@@ -206,12 +250,6 @@ def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str,
             **({"session_id": row["session_id"]} if row.get("session_id") else {}),
             "state": state if isinstance(state, dict) else {},
         }
-    if row.get("guidelines"):
-        case["rubrics"] = [
-            {"rubric_id": name, "rubric_content": {"text_property": text}}
-            for name, texts in row["guidelines"].items()
-            for text in texts
-        ]
     return case
 
 
@@ -244,10 +282,24 @@ def _to_content(content: Any, role: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"text": content or ""}]}
 
 
-def _to_part(part: Row) -> dict[str, Any]:
-    if part.get("type") == "text":
-        return {"text": part.get("text") or ""}
-    return {k: v for k, v in part.items() if k != "type"}
+def _to_part(part: Any) -> dict[str, Any]:
+    """A part of a message as google-genai takes it: as it is, as media, else its JSON text."""
+    own = {k: v for k, v in part.items() if k != "type"} if isinstance(part, dict) else {}
+    if own and not inspect_part(own):
+        return own
+    return _to_media(own.get("image_url")) or {"text": jsontext.encode(part).decode()}
+
+
+def _to_media(image: Any) -> dict[str, Any] | None:
+    """An image of OpenAI's chat, {"url": …}."""
+    url = image.get("url") if isinstance(image, dict) else image
+    if not isinstance(url, str):
+        return None
+    kind, mark, data = url.removeprefix("data:").partition(";base64,")
+    if mark and url.startswith("data:"):
+        inline = {"inline_data": {"mime_type": kind, "data": data}}
+        return None if inspect_part(inline) else inline
+    return {"file_data": {"file_uri": url}}
 
 
 def _one_session(rows: Sequence[Row]) -> Written:

@@ -1,32 +1,244 @@
-"""DeepEval: goldens and test cases."""
+"""DeepEval: goldens, test cases and conversational goldens.
+
+    input, actual_output, expected_output            request, response, expected_response
+    context, retrieval_context                       expected_retrieved_context, retrieved_context
+    tools_called, expected_tools                     predicted_trajectory, reference_trajectory
+    scenario, turns, expected_outcome                a conversation: the last question, the answer, the reference
+    additional_metadata, tags                        tags
+
+Names of columns and keys may be in camelCase, as Confident AI and DeepEval's own models write them. In a cell of text,
+documents are separated by `|`, and names of tools by `;`. Source: deepeval 4.3.1 (`dataset`, `test_case`), which reads
+and writes the files in tests/data/platforms/deepeval.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable
+from typing import Any
 
-from agent_eval_schema.formats.layout import Field, Layout, as_tags, calls_from, calls_to, question
-from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from msgspec.structs import replace
+
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_from, calls_to, python_lists, question
+from agent_eval_schema.formats.text_documents import read_texts, uri_of
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
-# DeepEval
-_CALLS = (calls_from("name", "input_parameters"), calls_to("name", "input_parameters"))
+# documents
+SEPARATOR, TOOL_SEPARATOR = "|", ";"
+_SOURCED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<context>.*)")
+"""How a document with a source is written: its text may have no line break."""
+
+
+def _read_documents(value: Any) -> Any:
+    texts = structured(value)
+    if isinstance(texts, str):
+        texts = texts.split(SEPARATOR) if texts else []
+    return [_document(text) for text in texts] if isinstance(texts, list) else texts
+
+
+def _document(text: Any) -> Any:
+    if isinstance(text, dict) and text.keys() == {"context", "source"}:
+        return {"doc_uri": text["source"], "content": text["context"]}
+    found = _SOURCED.fullmatch(text) if isinstance(text, str) else None
+    if found is not None:
+        return {"doc_uri": found["source"], "content": found["context"]}
+    return read_texts([text])[0]
+
+
+def _write_context(documents: list[dict[str, Any]]) -> list[str]:
+    return [d["doc_uri"] or "" if d["content"] is None else d["content"] for d in documents]
+
+
+def _write_retrieved(documents: list[dict[str, Any]]) -> list[str]:
+    return [_sourced(d) or text for d, text in zip(documents, _write_context(documents), strict=True)]
+
+
+def _sourced(document: dict[str, Any]) -> str | None:
+    uri, content = document["doc_uri"], document["content"]
+    if uri is None or content is None or uri == uri_of(content):
+        return None
+    text = f"deepeval_source={uri},deepeval_context={content}"
+    return text if _document(text) == document else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# calls
+_read_named_calls = calls_from("name", "input_parameters", "inputParameters")
+
+
+def _read_calls(value: Any) -> Any:
+    """Calls; of an older version, names alone."""
+    calls = structured(value)
+    if isinstance(calls, str):
+        calls = [name.strip() for name in calls.split(TOOL_SEPARATOR)] if calls.strip() else []
+    if isinstance(calls, list):
+        calls = [{"name": call} if isinstance(call, str) else call for call in calls]
+    return _read_named_calls(calls)
+
+
+_CALLS = (_read_calls, calls_to("name", "input_parameters"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# tags
+_LABELS = "tags"
+"""The tag that holds the labels of a test case, which are a list there."""
+
+
+def _read_tags(metadata: Any, labels: Any) -> Any:
+    tags, labels = as_tags(metadata), structured(labels)
+    if not isinstance(labels, list):
+        return tags if labels is None else labels
+    return {**(tags if isinstance(tags, dict) else {}), _LABELS: jsontext.encode(labels).decode()}
+
+
+def _write_tags(tags: dict[str, str]) -> tuple[dict[str, str] | None, list[str] | None]:
+    labels = structured(tags.get(_LABELS))
+    if not isinstance(labels, list):
+        return tags, None
+    return {k: v for k, v in tags.items() if k != _LABELS} or None, labels
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# conversations
+_OUTCOMES = ("expected_outcome", "expectedOutcome")
+CONVERSATION = ("scenario", "turns", *_OUTCOMES)
+
+
+def _read_conversation(theirs: Row, made: dict[str, Any]) -> None:
+    """The last question, after the turns before it, and the turns of the agent that follow. For a scenario without
+    turns, which a model is yet to play, the scenario is the question."""
+    given = structured(theirs.get("turns"))
+    turns = [t for t in given if isinstance(t, dict)] if isinstance(given, list) else []
+    asked = max((i for i, t in enumerate(turns) if t.get("role") == "user"), default=len(turns) - 1) + 1
+    found = _answered(turns[asked:])
+    if turns[:asked]:
+        found["request"] = {"messages": [{"role": t.get("role"), "content": t.get("content")} for t in turns[:asked]]}
+    elif theirs.get("scenario") is not None:
+        found["request"] = theirs["scenario"]
+    found["expected_response"] = next((theirs[name] for name in _OUTCOMES if theirs.get(name) is not None), None)
+    made.update({name: value for name, value in found.items() if value is not None and made.get(name) is None})
+
+
+def _answered(turns: list[dict[str, Any]]) -> dict[str, Any]:
+    """The answers, calls and documents of the agent in these turns."""
+    calls = [call for t in turns for call in _read_calls(_either(t, "tools_called", "toolsCalled")) or ()]
+    documents = [_either(t, "retrieval_context", "retrievalContext") for t in turns]
+    return {
+        "response": next((t["content"] for t in reversed(turns) if t.get("content") is not None), None),
+        "predicted_trajectory": calls or None,
+        "retrieved_context": next((_read_documents(d) for d in reversed(documents) if d), None),
+    }
+
+
+def _either(turn: Row, *names: str) -> Any:
+    return next((turn[name] for name in names if turn.get(name) is not None), None)
+
+
+_SAID_BY_TURNS = (
+    *("input", "actual_output", "expected_output"),
+    *("retrieval_context", "tools_called"),
+)
+
+
+def _write_conversation(row: Row, written: dict[str, Any]) -> None:
+    """A row that comes from a conversation is written as one: its columns are passed through, and contain all of
+    these."""
+    if row.get("scenario") is None:
+        return
+    for name in _SAID_BY_TURNS:
+        written.pop(name, None)
+    if row.get("turns") is None:
+        written["turns"] = []  # by which it is known as a conversation
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows
+def _with_camel(*fields: Field) -> tuple[Field, ...]:
+    """The fields, which have their names in camelCase too."""
+    return tuple(replace(f, other_names=(*f.other_names, *_camel(f.theirs[:1]))) for f in fields)
+
+
+def _camel(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(
+        f"{first}{''.join(map(str.capitalize, more))}" for first, *more in (n.split("_") for n in names) if more
+    )
+
+
+def _expectations(theirs: Row, made: dict[str, Any]) -> None:
+    """What must and what must not be in the answer, for a metric of DeepEval."""
+    _read_conversation(theirs, made)
+    wanted = structured(theirs.get("expectations"))
+    if wanted is not None:
+        made["custom_expected"] = {"expectations": wanted}
+
+
+def _write_rest(row: Row, written: dict[str, Any]) -> None:
+    wanted = (row.get("custom_expected") or {}).get("expectations")
+    if wanted is not None:
+        written["expectations"] = wanted
+    _write_conversation(row, written)
+
 
 DEEPEVAL = Layout(
-    (
+    _with_camel(
         Field(("name",), "request_id"),
         Field(("input",), "request", write=question),
         Field(("actual_output",), "response"),
         Field(("expected_output",), "expected_response"),
-        Field(("context",), "expected_retrieved_context", read_texts, write_texts),
-        Field(("retrieval_context",), "retrieved_context", read_texts, write_texts),
+        Field(("context",), "expected_retrieved_context", _read_documents, _write_context),
+        Field(("retrieval_context",), "retrieved_context", _read_documents, _write_retrieved),
         Field(("tools_called",), "predicted_trajectory", *_CALLS),
         Field(("expected_tools",), "reference_trajectory", *_CALLS),
         Field(("completion_time",), "latency_seconds"),
-        Field(("additional_metadata",), "tags", as_tags),
-    )
+        Field(("input_token_count",), "input_token_count"),
+        Field(("output_token_count",), "output_token_count"),
+        Field(("additional_metadata", "tags"), "tags", _read_tags, _write_tags, ("metadata",), kept=True),
+    ),
+    _expectations,
+    _write_rest,
+    more=("expectations",),
+    places={"custom_expected": "expectations"},
+    inspect=python_lists("context", "retrieval_context", "retrievalContext", "turns"),
+    beside=CONVERSATION,
 )
 
+_OWN = (
+    *("token_cost", "comments", "source_file", "custom_column_key_values", "expected_labels", "images_mapping"),
+    *("multimodal", "flaky", "persona", "user_description", "chatbot_role", "mcp_servers"),
+    *("mcp_tools_called", "mcp_resources_called", "mcp_prompts_called", "id"),
+)
+DEEPEVAL_OWN = frozenset((*_OWN, *_camel(_OWN), *CONVERSATION))
+"""Columns of a golden or a test case that are not reported."""
 
-def detect_deepeval(names: Sequence[str]) -> str | None:
-    signs = [n for n in ("actual_output", "expected_output", "expected_tools") if n in names]
-    return f"the columns input, {', '.join(signs)} of DeepEval" if signs and "input" in names else None
+_SIGNS = (
+    *("actual_output", "expected_output", "expected_tools", "tools_called", "retrieval_context"),
+    *("additional_metadata", "source_file"),
+)
+DEEPEVAL_SIGNS = Signs(
+    (
+        *(("input", name) for name in (*_SIGNS, *_camel(_SIGNS))),
+        *((one, other) for one in ("scenario", "turns") for other in ("turns", *_OUTCOMES) if one != other),
+        *(("scenario", name) for name in ("user_description", "userDescription", "persona", "chatbot_role")),
+        *(("turns", name) for name in ("chatbot_role", "chatbotRole")),
+    ),
+    likely=(("input", "context"),),
+    columns=DEEPEVAL.columns | DEEPEVAL_OWN,
+    never=frozenset({"request"}),
+    test=lambda names: "input" in names or not {"inputs", "prompt", "user_input", "item"}.intersection(names),
+)
+"""The columns of a conversation are passed through into other formats, which have their own column for the question."""
+
+
+def as_csv_cells(row: Row) -> dict[str, Any]:
+    """A row as DeepEval reads it in a CSV file: documents are not a list there, but joined."""
+    joined = {name: SEPARATOR.join(row[name]) for name in ("context", "retrieval_context") if row.get(name)}
+    return {**row, **joined}
+
+
+def kind_of_golden(row: Row) -> str:
+    """A dataset of DeepEval holds goldens of one kind."""
+    return "golden" if row.get("scenario") is None else "conversational golden"

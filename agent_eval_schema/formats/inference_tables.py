@@ -16,7 +16,8 @@ from itertools import chain
 from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.schema import are_canonical
+from agent_eval_schema.text.choices import no_choice
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.spelling import match_names
 
@@ -27,11 +28,11 @@ MAPPING_TARGETS: dict[str, str] = {
     "status_code": "HTTP status",
     "latency_ms": "how long the call took, in milliseconds",
     "latency_seconds": "how long the call took, in seconds",
-    "request": "what was asked: the payload, or text",
-    "response": "what was answered: the payload, or text",
+    "request": "the request: the payload, or text",
+    "response": "the response: the payload, or text",
     "request_text": "the user's last question as text, where the payload is absent",
     "response_text": "the answer as text, where the payload is absent",
-    "logging_error_codes": "what went wrong with logging",
+    "logging_error_codes": "errors of logging",
     "served_entity": "which model or agent answered",
     "requester": "who asked",
     "request_metadata": "endpoint_name, model_name, model_version of a legacy table",
@@ -40,10 +41,10 @@ MAPPING_TARGETS: dict[str, str] = {
     "assessments": "the trace's assessments",
     "source": "of an assessment: who",
     "step_id": "of an assessment: the judged step",
-    "text_assessment": "of an assessment: the judgement of the answer",
-    "retrieval_assessment": "of an assessment: the judgement of a document",
+    "text_assessment": "of an assessment: the judgment of the answer",
+    "retrieval_assessment": "of an assessment: the judgment of a document",
 }
-"""What a table can say of a call. `map` takes these names."""
+"""The fields of a call that a table can have. `map` takes these names."""
 
 TRACE_PARTS = (
     *("trace_id", "client_request_id", "request_time", "state", "execution_duration_ms", "trace_location"),
@@ -53,11 +54,11 @@ TRACE_PARTS = (
 
 
 class Family(Struct, frozen=True):
-    """A kind of table. `signs` are groups of columns, and the table has at least one of each; `columns` says for each
-    target which columns may hold it, the first that exists counts.
+    """A kind of table. `signs` are groups of columns, and the table has at least one of each; `columns` has the
+    columns that may contain each target, and the first that exists is used.
 
-    `payloads` says that request and response are HTTP bodies: text that is no JSON is then broken, not a question.
-    `own_trace` says that the row is its trace, which then cannot be another call's.
+    `payloads` is true if request and response are HTTP bodies: text that is not JSON is then malformed, not a
+    question. `own_trace` is true if the row is its trace, which then cannot be that of another call.
     """
 
     name: str
@@ -101,7 +102,7 @@ _TRACES = {
 TABLE_FAMILIES: tuple[Family, ...] = (
     Family(
         "assessment_logs",
-        "a derived table of judgements (<prefix>_payload_assessment_logs)",
+        "a derived table of judgments (<prefix>_payload_assessment_logs)",
         (("request_id",), ("text_assessment", "retrieval_assessment")),
         {
             "request_id": ("request_id",),
@@ -128,7 +129,7 @@ TABLE_FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "ai_gateway",
-        "a payload table of the AI Gateway (<prefix>_payload)",
+        "an inference table of the AI Gateway (<prefix>_payload)",
         (
             ("databricks_request_id",),
             ("request", "response"),
@@ -143,7 +144,7 @@ TABLE_FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "legacy",
-        "a payload table of an endpoint's older inference table (<prefix>_payload)",
+        "a legacy inference table of an endpoint (<prefix>_payload)",
         (
             ("databricks_request_id",),
             ("request", "response"),
@@ -153,7 +154,7 @@ TABLE_FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "unity_ai_gateway",
-        "a payload table of the Unity AI Gateway",
+        "an inference table of the Unity AI Gateway",
         (("request", "response"), ("invocation_id", "event_time", "destination_model")),
         {
             **_PAYLOAD,
@@ -165,7 +166,7 @@ TABLE_FAMILIES: tuple[Family, ...] = (
     ),
     Family(
         "search_traces",
-        "a frame of mlflow.search_traces()",
+        "a DataFrame of mlflow.search_traces()",
         (("trace",), ("trace_id", "request_id"), ("trace_metadata", "spans", "state", "request_time", "status")),
         _TRACES,
         own_trace=True,
@@ -191,7 +192,7 @@ _OF_EVALUATION = frozenset(
         *("expectations", "predicted_trajectory", "reference_trajectory"),
     }
 )
-"""Columns that no endpoint logs: a table with one of them is an evaluation set, whatever it carries along."""
+"""Columns that no endpoint logs: a table with one of them is an evaluation dataset, whatever its other columns are."""
 
 
 def find_family(name: str) -> Family:
@@ -199,45 +200,40 @@ def find_family(name: str) -> Family:
     for family in (*TABLE_FAMILIES, MAPPED):
         if family.name == name:
             return family
-    raise EvalSetError(f"no family {name!r}: use one of {names(f.name for f in (*TABLE_FAMILIES, MAPPED))}, auto")
+    raise no_choice("family", name, [*(f.name for f in (*TABLE_FAMILIES, MAPPED)), "auto"])
 
 
 def detect_family(columns: Sequence[str], aliases: Aliases = ()) -> tuple[Family, str]:
-    """The family that a table with these columns is of, and the reason in words.
+    """The family of a table with these columns, and the reason in words.
 
     Raises EvalSetError if there is none and the mapping names no request, response or trace either.
     """
     known = set(columns)
     for family in TABLE_FAMILIES:
         found = [next((n for n in group if n in known), None) for group in family.signs]
-        if None not in found and not (family.own_trace and _is_written_here(known)):
+        if None not in found and not (family.own_trace and are_canonical(known)):
             return family, f"the columns {names(dict.fromkeys(found))}"
     if any(target in ("request", "response", "trace") for target, _ in aliases):
         return MAPPED, f"no known family; the mapping names {names(t for t, _ in aliases)}"
     if known & _OF_EVALUATION:
         raise EvalSetError(
-            f"this is an evaluation set already, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
-            "check it with `agent-eval-schema validate`, or name the family if it is a log of calls"
+            f"this is an evaluation dataset, by the columns {names(n for n in columns if n in _OF_EVALUATION)}: "
+            "run `agent-eval-schema validate` on it, or name the family if it is an inference table"
         )
     got = names(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
     raise EvalSetError(
-        f"no known family of production tables has these columns: {got}; "
-        "name the family, or say what holds what, for example map request=body.input response=body.output request_id=id"
+        f"no known family of inference tables has these columns: {got}; "
+        "name the family or map the columns, for example map request=body.input response=body.output request_id=id"
         if columns
-        else "the table has no rows, and so no columns that could tell what it is: check the export or its filter"
+        else "the table has no rows and therefore no columns to detect it by: check the export or its filter"
     )
-
-
-def _is_written_here(columns: set[str]) -> bool:
-    """Whether these are the columns of canonical rows, which may have a trace, its id and its time, too."""
-    return columns >= set(COLUMNS)
 
 
 @lru_cache(maxsize=16)
 def payload_table(columns: tuple[str, ...]) -> tuple[Family, str] | None:
-    """The family of logs that is mistaken for an evaluation set, as it has a column `request` too, and the reason in
-    words; None if the table is no such log, or has whole traces, which are read where they are. `event_time`, a sign
-    of the Unity AI Gateway, may be anybody's."""
+    """The family of an inference table that is mistaken for an evaluation dataset, as it has a column `request` too,
+    and the reason in words; None for any other table, and for one with whole traces, which are read directly.
+    `event_time`, a sign of the Unity AI Gateway, may occur in any table."""
     known = set(columns) - {"event_time"}
     if known & _OF_EVALUATION:
         return None

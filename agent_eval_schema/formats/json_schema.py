@@ -1,4 +1,5 @@
-"""JSON Schemas, made from the types in schema.py: for editors, and for other programs that write evaluation sets."""
+"""JSON Schemas, made from the types in schema.py: for editors, and for other programs that write evaluation
+datasets."""
 
 from __future__ import annotations
 
@@ -7,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from agent_eval_schema.decoding.chat import LONE_TEXT_KEYS
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.decoding.chat import LANGCHAIN_ROLES, LONE_TEXT_KEYS
 from agent_eval_schema.schema import (
+    COLUMN_DESCRIPTIONS,
     COLUMNS,
     DIALECT,
+    OTHER_KEYS,
     REF,
     Contexts,
     Count,
@@ -19,6 +21,7 @@ from agent_eval_schema.schema import (
     Facts,
     Guidelines,
     JsonObject,
+    JsonValue,
     Message,
     NamedGuidelines,
     NonBlank,
@@ -27,17 +30,42 @@ from agent_eval_schema.schema import (
     Trajectory,
     columns_of,
 )
+from agent_eval_schema.text.choices import require_choice
 
 
 def json_schema(format: str) -> dict[str, Any]:
-    """The JSON Schema of one row.
+    """Return the JSON Schema of one row.
 
-    `format` is `"canonical"` (what `normalize_eval_set` gives), `"databricks"` (what may be given), `"mlflow"` (what
-    `mlflow.genai.evaluate` takes, and `prepare_for_evaluate` gives) or `"ces-evaluation"` (an Evaluation of Google
-    CES). An editor that knows JSON Schema then completes keys and marks mistakes. Raises EvalSetError for another name.
+    Editors with support for JSON Schema complete keys and mark mistakes with it.
+
+    Parameters
+    ----------
+    format : {"canonical", "databricks", "mlflow", "ces-evaluation"}
+        `"canonical"`: the output of `normalize_eval_set`. `"databricks"`: the input of Databricks Agent Evaluation.
+        `"mlflow"`: the input of `mlflow.genai.evaluate`. `"ces-evaluation"`: an Evaluation of Google Customer
+        Engagement Suite.
+
+    Returns
+    -------
+    dict
+        A JSON Schema, draft 2020-12.
+
+    Raises
+    ------
+    EvalSetError
+        There is no JSON Schema for the format.
+
+    See Also
+    --------
+    validate_eval_set : Validate data, with more rules than a JSON Schema can express.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import json_schema
+    >>> list(json_schema("mlflow")["properties"])
+    ['inputs', 'outputs', 'expectations', 'trace', 'tags', 'session', 'request_id']
     """
-    if format not in SCHEMAS:
-        raise EvalSetError(f"no JSON Schema for {format!r}: use one of {', '.join(SCHEMAS)}")
+    require_choice("format", format, SCHEMAS)
     return SCHEMAS[format]()
 
 
@@ -48,32 +76,46 @@ def _ces_evaluation() -> dict[str, Any]:
 
 
 def _canonical() -> dict[str, Any]:
-    (schema,), definitions = msgspec.json.schema_components([EvalRow], ref_template=REF)
-    title = "A canonical row of an evaluation set"
+    (schema,), definitions = _components([EvalRow])
+    for name in ("Document", "ToolCall"):  # which keep the keys that a source has in addition
+        definitions[name]["additionalProperties"] = True
+    for name, column in definitions["EvalRow"]["properties"].items():
+        column["description"] = COLUMN_DESCRIPTIONS[name]
+    title = "A canonical row of an evaluation dataset"
     return {"$schema": DIALECT, "title": title, **schema, "$defs": definitions}
 
 
-def _databricks() -> dict[str, Any]:
-    types = [list[Message], Facts, Guidelines, Contexts, Trajectory]
+def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """The schemas of types, and the definitions in them, without the field that is only in Arrow."""
     parts, definitions = msgspec.json.schema_components(types, ref_template=REF)
+    for definition in definitions.values():
+        definition.get("properties", {}).pop(OTHER_KEYS, None)
+    return parts, definitions
+
+
+def _databricks() -> dict[str, Any]:
+    parts, definitions = _components([list[Message], Facts, Guidelines, Contexts, Trajectory])
     messages, facts, guidelines, contexts, trajectory = parts
     text = {"type": "string"}
     by_type = (
         *((kind, contexts) for kind in (Contexts, RetrievedContext)),
         *((kind, {"type": "object"}) for kind in (JsonObject, Tags)),
         *[(str, text), (Facts, facts), (NamedGuidelines, guidelines), (Trajectory, trajectory)],
-        *[(Count, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"})],
+        *[(Count, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"}), (JsonValue, {})],
     )
     columns: dict[str, Any] = {name: schema for kind, schema in by_type for name in columns_of(kind)} | {
         "request_id": {**text, "description": "unique id of the request"},
         "request": _request(messages),
-        "response": {"anyOf": [text, {"type": "object"}], "description": "the app's answer: text or a chat object"},
+        "response": {
+            "anyOf": [text, {"type": "object"}],
+            "description": "the agent's response: a string or a chat object",
+        },
         "expected_response": {**text, "description": "the facts that a correct answer must hold"},
         "trace": {"anyOf": [text, {"type": "object"}], "description": "an MLflow trace, as JSON text or an object"},
     }
     return {
         "$schema": DIALECT,
-        "title": "A row of a Databricks Agent Evaluation set",
+        "title": "A row of a Databricks Agent Evaluation dataset",
         "type": "object",
         "properties": _optional({name: columns[name] for name in COLUMNS}),
         "anyOf": [_filled("request"), _filled("trace")],
@@ -101,40 +143,53 @@ def _request(messages: dict[str, Any]) -> dict[str, Any]:
                 "required": ["query"],
                 "not": {"required": ["messages"]},
             },
+            {
+                "type": "object",
+                "properties": {"input": {"type": ["string", "array"], "description": "a Responses API request"}},
+                "required": ["input"],
+                "not": {"anyOf": [{"required": ["messages"]}, {"required": ["query"]}]},
+            },
         ],
     }
 
 
 class ExpectedCall(msgspec.Struct, forbid_unknown_fields=True):
-    """One call that the app should make, as mlflow's ToolCallCorrectness reads it."""
+    """One call that the agent should make. The scorers of MLflow and of Ragas read `arguments`, those of google-adk
+    `args`, those of DeepEval `input_parameters`."""
 
     name: NonBlank
     arguments: dict[str, Any] | None = None
+    args: dict[str, Any] | None = None
+    input_parameters: dict[str, Any] | None = None
 
 
 def _mlflow() -> dict[str, Any]:
-    """Stricter than the checker where mlflow is: inputs are an object, tags are text. Our own columns may stand beside
-    these; they are as in the databricks form."""
-    types = [list[Message], Facts, Guidelines, Contexts, list[ExpectedCall], Trajectory]
-    parts, definitions = msgspec.json.schema_components(types, ref_template=REF)
+    """Stricter than validation where MLflow is: inputs are an object, tags are text. The canonical columns are allowed
+    too; they are as in the Databricks format."""
+    parts, definitions = _components([list[Message], Facts, Guidelines, Contexts, list[ExpectedCall], Trajectory])
     messages, facts, guidelines, contexts, calls, trajectory = parts
     text = {"type": "string"}
     columns: dict[str, Any] = {
         "inputs": _inputs(messages),
-        "outputs": {"description": "the app's answer: text, a chat object, or what the app returns"},
+        "outputs": {"description": "the agent's response: a string, a chat object, or any other value that it returns"},
         "expectations": {
             "description": "the ground truth: what mlflow's and our scorers read, and keys of your own",
             "type": "object",
             "properties": _optional(
                 {
                     "expected_response": {
-                        **text,
-                        "description": "the minimal set of facts that a correct answer holds",
+                        "description": "the minimal set of facts of a correct answer, or the value to be returned"
                     },
                     "expected_facts": {**facts, "description": "the same as a list; one of the two, not both"},
-                    "guidelines": {**guidelines, "description": "what the answer must obey"},
+                    "guidelines": {
+                        "anyOf": [text, *guidelines["anyOf"]],
+                        "description": "guidelines that the response must follow",
+                    },
                     "expected_retrieved_context": {**contexts, "description": "the documents that should be found"},
-                    "expected_tool_calls": {**calls, "description": "the calls that the app should make, in order"},
+                    "expected_tool_calls": {
+                        **calls,
+                        "description": "the tool calls that the agent is expected to make, in order",
+                    },
                     "reference_trajectory": {**trajectory, "description": "the same, in the words of our columns"},
                 }
             ),
@@ -147,7 +202,7 @@ def _mlflow() -> dict[str, Any]:
     }
     return {
         "$schema": DIALECT,
-        "title": "A row of a data set for mlflow.genai.evaluate",
+        "title": "A row of an evaluation dataset for mlflow.genai.evaluate",
         "type": "object",
         "properties": _optional(columns),
         "anyOf": [_filled("inputs"), _filled("trace")],
@@ -156,20 +211,29 @@ def _mlflow() -> dict[str, Any]:
 
 
 def _inputs(messages: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of predict_fn: a chat in one of the known forms, or any others (a pattern asks only of texts)."""
-    query = _nullable({"type": "string", "pattern": r"\S"})
+    """The arguments of predict_fn: a chat in one of the known formats, or any others (a pattern applies to strings
+    only)."""
+    chat = {key: value for key, value in messages.items() if key != "type"}  # values that are not lists are arguments
+    chat["items"] = {"anyOf": [chat["items"], _LANGCHAIN_MESSAGE]}
     return {
         "description": "what predict_fn is called with: a chat in messages, a question, or any arguments by name",
         "type": "object",
-        "minProperties": 1,
         "properties": {
-            "messages": {**_nullable({**messages, "minItems": 1}), "description": "a whole chat, the newest last"},
-            "query": {**query, "description": "the newest message of a user"},
-            **{key: {"pattern": r"\S", "description": "what is asked"} for key in LONE_TEXT_KEYS},
+            "messages": {**chat, "description": "a whole chat, the newest last"},
+            "query": {"pattern": r"\S", "description": "the newest message of a user"},
+            **{key: {"pattern": r"\S", "description": "the request"} for key in LONE_TEXT_KEYS},
         },
-        "dependentSchemas": {"query": {"properties": {"history": _nullable(messages)}}},
-        "not": _both("messages", "query"),
+        "not": {"const": {"messages": []}},
     }
+
+
+_LANGCHAIN_MESSAGE: dict[str, Any] = {
+    "type": ["object", "array"],
+    "required": ["type"],
+    "properties": {"type": {"enum": [*LANGCHAIN_ROLES, "constructor"]}},
+    "items": {"type": "string"},
+}
+"""A message of another shape, or a pair of role and text."""
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {

@@ -1,84 +1,143 @@
-"""LangSmith: dataset examples."""
+"""LangSmith: examples of a dataset, whose outputs are the reference.
+
+    inputs                         request; the object itself is kept
+    outputs, reference_outputs     expected_response, other expectations by MLflow's names, custom_expected
+    metadata                       tags; kept in addition where it contains other values than strings
+    id                             request_id, if it is a UUID; any other is written into the metadata
+
+Source: langsmith 0.15 (`schemas.Example`, `schemas.ExampleCreate`, which take any object as inputs and outputs).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_to
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours
-from agent_eval_schema.text import jsontext
+from agent_eval_schema.decoding.columns import SHAPES
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, as_text, calls_to
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours, whole
 from agent_eval_schema.text.jsontext import structured
 
+_OUTPUTS = ("outputs", "reference_outputs")
 
-# ---------------------------------------------------------------------------------------------------------------------
-# LangSmith: examples, whose outputs are the reference
-def read_outputs(theirs: Row, made: dict[str, Any]) -> None:
+
+def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
+    made["inputs"] = structured(theirs.get("inputs"))
+    outputs = next((structured(theirs[name]) for name in _OUTPUTS if theirs.get(name) is not None), None)
+    made.update(_expected(outputs))
+    if outputs is not None and _written_outputs(made) != outputs:
+        made["reference_outputs"] = outputs  # to be written under its own keys again
+    tags = made.get("tags")
+    if made.get("request_id") is None and isinstance(tags, dict) and _ID in tags:
+        made["request_id"] = tags.pop(_ID)
+    if tags == {}:
+        del made["tags"]
+
+
+_ID = "request_id"
+"""The key of the metadata for an ID that is not a UUID, which LangSmith rejects as the ID of an example."""
+
+
+def _expected(outputs: Any) -> dict[str, Any]:
     """The outputs of an example are its ground truth: keys that a metric reads by their names, and the answer."""
-    outputs = structured(theirs.get("outputs"))
+    made: dict[str, Any] = {}
     given = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
     for name, column in EXPECTATIONS.items():
-        if given.get(name) is not None:
-            value = given.pop(name)
-            made[column] = calls_as_ours(value) if name == TOOL_CALLS else value
+        value = _AS_OURS.get(name, _as_it_is)(given.get(name))
+        if value is not None and _fits(column, value):
+            made[column] = value
+            del given[name]
     answer, known = chat.read_answer(given)
-    if known and answer is not None and "expected_response" not in made:
+    if known and answer is not None and made.keys().isdisjoint({"expected_response", "expected_facts"}):
         made["expected_response"] = answer
         given = {k: v for k, v in given.items() if v != answer and not chat.is_chat_object({k: v})}
     rest = {k: v for k, v in given.items() if v is not None}
-    if rest:
-        made["custom_expected"] = rest
+    return {**made, "custom_expected": rest} if rest else made
+
+
+def _fits(column: str, value: Any) -> bool:
+    """Whether a key of the outputs may hold what our column of that name does, and is not its author's own."""
+    return column not in SHAPES or isinstance(value, list | dict)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+_AS_OURS = {TOOL_CALLS: calls_as_ours, "expected_response": as_text}
 
 
 def _asked_of(inputs: Any) -> Any:
     value = structured(inputs)
-    if isinstance(value, Mapping) and ("messages" in value or "query" in value):
-        return {k: v for k, v in value.items() if k in ("messages", "query", "history")}
-    found = chat.read_messages(value)
-    if found is not None:
-        return {"messages": found}
-    return (
-        {"messages": chat.user_message(jsontext.encode(value).decode())} if value and isinstance(value, dict) else value
-    )
+    if not isinstance(value, Mapping):
+        return value
+    found = chat.read_inputs(dict(value))
+    return {"messages": chat.user_message(str(as_text(value)))} if found is None else found
 
 
-def write_outputs(row: Row, written: dict[str, Any]) -> None:
+def _write_rest(row: Row, written: dict[str, Any]) -> None:
+    if row.get("request") is not None:
+        written["inputs"] = whole(row, "inputs")
+    outputs, own = _written_outputs(row), row.get("reference_outputs")
+    if own is not None and _alike(_expected(own), _expected(outputs)):
+        outputs = own
+    if outputs:
+        written["outputs"] = outputs
+    identity = written.get("id")
+    if identity is not None and not _is_uuid(identity):
+        written["metadata"] = {**(written.get("metadata") or {}), _ID: written.pop("id")}
+    written.setdefault("metadata", {})  # by which it is known as an example
+
+
+def _alike(own: Mapping[str, Any], outputs: Mapping[str, Any]) -> bool:
+    return {k: structured(v) for k, v in own.items()} == {k: structured(v) for k, v in outputs.items()}
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return bool(UUID(text))
+    except ValueError:
+        return False
+
+
+def _written_outputs(row: Row) -> dict[str, Any]:
     outputs = {"answer": row["expected_response"]} if row.get("expected_response") is not None else {}
     for name, column in EXPECTATIONS.items():
         if column not in ("expected_response", "reference_trajectory") and row.get(column) is not None:
             outputs[name] = row[column]
-    if row.get("reference_trajectory") is not None:
-        outputs[TOOL_CALLS] = calls_to("name", "arguments")(row["reference_trajectory"])
-    outputs.update({k: v for k, v in (row.get("custom_expected") or {}).items() if k not in outputs})
-    if outputs:
-        written["outputs"] = outputs
+    calls = row.get("reference_trajectory")
+    if isinstance(calls, list) and all(isinstance(c, dict) and {"tool_name", "tool_input"} <= c.keys() for c in calls):
+        outputs[TOOL_CALLS] = calls_to("name", "arguments")(calls)
+    custom = row.get("custom_expected")
+    return outputs | {k: v for k, v in (custom if isinstance(custom, dict) else {}).items() if k not in outputs}
 
 
 LANGSMITH = Layout(
     (
         Field(("id",), "request_id"),
         Field(("inputs",), "request", _asked_of),
-        Field(("metadata",), "tags", as_tags),
+        Field(("metadata",), "tags", as_tags, kept=True),
     ),
-    read_outputs,
-    write_outputs,
+    _read_rest,
+    _write_rest,
     more=("outputs",),
+    older=("reference_outputs",),
     places={
         "custom_expected": "outputs",
         **{column: f"outputs.{name}" for name, column in reversed(EXPECTATIONS.items())},
-        "expected_response": "outputs",  # under whichever key it stands
+        "expected_response": "outputs",  # whatever its key is
     },
 )
 
-LANGSMITH_OWN = frozenset(("dataset_id", "source_run_id", "created_at", "modified_at", "attachments", "split", "runs"))
-"""Columns of an example that nobody needs a word about."""
+_SIGNS = ("dataset_id", "source_run_id", "example_id", "metadata", "modified_at", "reference_outputs", "attachments")
+LANGSMITH_OWN = frozenset((*_SIGNS, "created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments"))
+"""Columns of an example that are not reported."""
 
-_LANGSMITH_SIGNS = ("dataset_id", "source_run_id", "example_id", "metadata", "modified_at")
-
-
-def detect_langsmith(names: Sequence[str]) -> str | None:
-    signs = [n for n in _LANGSMITH_SIGNS if n in names]
-    if {"inputs", "outputs"} <= set(names) and signs and not {"expectations", "trace"} & set(names):
-        return f"the columns inputs, outputs, {signs[0]} of a LangSmith example"
-    return None
+LANGSMITH_SIGNS = Signs(
+    tuple(("inputs", name) for name in _SIGNS),
+    columns=LANGSMITH.columns | LANGSMITH_OWN,
+    never=frozenset({"expectations", "trace", "request", "tags", "session"}),
+)

@@ -1,4 +1,4 @@
-"""The MLflow 3 form of an evaluation set → our columns.
+"""The MLflow 3 format of an evaluation dataset → our columns.
 
     inputs        {"messages": [...]}, {"query", "history"}, {"question": "..."} …   →  request
     outputs       text, or an object of any API                                      →  response
@@ -7,33 +7,43 @@
     trace, tags                                                                      as they are
 
 What `inputs` and `outputs` look like is settled by the shapes that traces have (chat.py), since mlflow logs the same
-values there. The columns that a row holds beside these are ours, or carried along. Source: mlflow.md, measured.
+values there. The columns that a row holds beside these are ours, or passed through. Source: mlflow.md, measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pyarrow as pa
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.batch import with_columns
 from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
+from agent_eval_schema.decoding.requests import match_request_keys
+from agent_eval_schema.formats.mlflow_form import EXPECTED, notes_beside_inputs
+from agent_eval_schema.formats.writer import POSITION
 from agent_eval_schema.issues import Finding, Rule, Severity
-from agent_eval_schema.rules import columns, expectations, requests, tools
-from agent_eval_schema.schema import NonBlank
+from agent_eval_schema.rules import columns, expectations, mlflow_inputs, tools
+from agent_eval_schema.schema import COLUMNS, NonBlank
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
 
 MLFLOW_COLUMNS = ("inputs", "outputs", "expectations")
+MLFLOW_OWN = frozenset(
+    [
+        *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),
+        *("created_by", "last_update_time", "last_updated_by"),
+    ]
+)
+"""The columns of the DataFrame of an EvaluationDataset in addition to its records (`to_df`)."""
 
 TOOL_CALLS = "expected_tool_calls"
 EXPECTATIONS = {
@@ -57,18 +67,13 @@ ORIGINS = {
     "custom_expected": "expectations",
     **{column: f"expectations.{name}" for column, name in _NAME_OF.items()},
 }
-"""Our columns, and where a frame of this form holds them: what a message has to say."""
-
-
-def detect_mlflow(names: Sequence[str]) -> str | None:
-    found = [n for n in MLFLOW_COLUMNS if n in names]
-    return f"the columns {', '.join(found)} of mlflow.genai.evaluate" if found and "request" not in names else None
+"""Our columns, and where a DataFrame of this format has them, which a message has to name."""
 
 
 def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with our columns in the place of mlflow's."""
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
-    notes = Notes()
+    notes = notes_beside_inputs(batch)
     made: dict[str, Sequence[str | None]] = {}
     for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
         cells = read_cells(batch, name)
@@ -80,11 +85,23 @@ def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     expected = read_cells(batch, "expectations")
     if expected is not None:
         made |= _expectations(expected, batch.num_rows, notes)
+        made |= {name: _with_others(cells, batch, name) for name, cells in made.items() if name in EXPECTED}
     if "session" in batch.schema.names and "session_id" not in batch.schema.names:
         batch = batch.rename_columns(["session_id" if n == "session" else n for n in batch.schema.names])
     # under our names, so that a cell that could not be read is not taken for absent
     ours = {origin: column for column, origin in ORIGINS.items() if origin in ("inputs", "outputs")}
-    return with_notes(with_columns(rename_notes(batch, ours), made, frozenset(MLFLOW_COLUMNS)), notes)
+    outputs = read_cells(batch, "outputs")
+    taken = ("outputs",) if outputs is not None and not outputs.json else ()  # text is what response has
+    return with_notes(with_columns(rename_notes(batch, ours), made, taken), notes)
+
+
+def _with_others(made: Sequence[str | None], batch: pa.RecordBatch, name: str) -> Sequence[str | None]:
+    """A column of expectations; where a row has none, the column of that name."""
+    cells = read_cells(batch, name)
+    if cells is None:
+        return made
+    beside = [t if t is None or cells.json else _encoded(t) for t in cells.texts]
+    return [theirs if theirs is not None else ours for theirs, ours in zip(made, beside, strict=True)]
 
 
 def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
@@ -93,18 +110,15 @@ def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     if isinstance(value, jsontext.Malformed):
         return text if is_json else _encoded(text)
     if not isinstance(value, dict):
-        _note(notes, row, "inputs", requests.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
+        _note(notes, row, "inputs", mlflow_inputs.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
         found = chat.read_messages(value) if isinstance(value, list) else None
         return _encoded({"messages": found} if found else value)
-    own = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
-    if "messages" in own or "query" in own:
-        return _encoded(own)  # the others are arguments of the app, not part of what is asked
-    found = chat.read_messages(value)
-    if found is not None or not value:
-        return _encoded({"messages": found} if found else value)
-    meant = "".join(f"; did you mean `{right}`?" for right in match_names(value, ("messages", "query"), 0.85).values())
+    found = chat.read_inputs(value)
+    if found is not None:
+        return _encoded(found)
+    meant = "".join(f"; did you mean `{right}`?" for right in match_request_keys(value, 0.85).values())
     message = f"got {describe(value)}; its JSON text is taken{meant}"
-    _note(notes, row, "inputs", requests.INPUTS_AS_JSON, message)
+    _note(notes, row, "inputs", mlflow_inputs.INPUTS_AS_JSON, message)
     return _encoded({"messages": chat.user_message(_encoded(value))})
 
 
@@ -115,9 +129,9 @@ def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
         return text
-    answer, known = chat.read_answer(value)
-    if not known and value not in ({}, []):
-        _note(notes, row, "outputs", requests.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
+    answer, _ = chat.read_answer(value)
+    if answer is None and value is not None:
+        _note(notes, row, "outputs", mlflow_inputs.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
         return _encoded(_encoded(value))
     return None if answer is None else _encoded(answer)
 
@@ -142,16 +156,24 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
             _note(notes, row, "expectations", expectations.MISSPELT_EXPECTATION, message)
         if custom:
             made.setdefault("custom_expected", [None] * size)[row] = _encoded(custom)
-        for name, column in EXPECTATIONS.items():
-            value = bytes(parts.get(name, b"null"))
-            if value != b"null":
-                cell = _encoded(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value.decode()
-                made.setdefault(column, [None] * size)[row] = cell
+        for name in [n for n in EXPECTATIONS if n in parts]:
+            value = bytes(parts[name]).decode()
+            if value == "null":
+                continue
+            if name == "expected_response" and not value.startswith('"'):
+                message = f"got {describe(jsontext.parse(value))}; its JSON text is taken"
+                found = Finding(expectations.EXPECTED_AS_JSON, message, "expectations", f"expectations.{name}")
+                notes.setdefault(row, []).append(found)
+                value = _encoded(value)
+            if name == "guidelines" and value.startswith('"'):
+                value = f"[{value}]"  # mlflow takes a single one as text
+            value = _encoded(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value
+            made.setdefault(EXPECTATIONS[name], [None] * size)[row] = value
     return made
 
 
 def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
-    """The expectations of a cell, or what it holds instead."""
+    """The expectations of a cell, or a description of its value."""
     if is_json and text.startswith('"'):
         inner = jsontext.parse_leniently(text)
         text = inner if isinstance(inner, str) else text
@@ -163,7 +185,8 @@ def _parts(text: str, is_json: bool) -> dict[str, Raw] | str:
 
 
 def calls_as_ours(value: Any) -> Any:
-    """mlflow's {name, arguments} as {tool_name, tool_input}; what is not right is left for its reader to explain."""
+    """MLflow's {name, arguments} as {tool_name, tool_input}; an invalid value is returned unchanged, for its reader to
+    explain."""
     _, problems = typed_calls(value, "")
     return value if problems else as_trajectory(value)
 
@@ -175,10 +198,21 @@ def as_trajectory(calls: Iterable[Any]) -> list[Any]:
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    return {_CALL_KEYS.get(key, key): value for key, value in call.items()}
+    """A call in our words."""
+    return {"tool_name" if k == "name" else k: v for k, v in _with_arguments(call, "tool_input").items()}
 
 
-_CALL_KEYS = {"name": "tool_name", "arguments": "tool_input"}
+def _with_arguments(call: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A call whose arguments, which it has under the first of several names, are called so."""
+    given = next((key for key in _ARGUMENTS if key in call), None)
+    return {name if k == given else k: v for k, v in call.items() if k == given or k not in _ARGUMENTS}
+
+
+_ARGUMENTS = ("arguments", "args", "input_parameters")
+"""The keys that the scorers of MLflow read as arguments: its own and those of Ragas, those of google-adk, those of
+DeepEval."""
+
+_MLFLOW_KEYS = {"tool_name": "name", "tool_input": "arguments"}
 
 
 class _ToolCall(Struct, forbid_unknown_fields=True):
@@ -193,9 +227,11 @@ def _with_parsed_arguments(value: Any) -> Any:
 
 
 def _with_parsed(call: Any) -> Any:
-    """Arguments may be JSON text, as in our columns."""
-    given = call.get("arguments") if isinstance(call, dict) else None
-    parsed = jsontext.parse(given) if isinstance(given, str) else None
+    """Arguments may have another name, and be JSON text, as in our columns."""
+    if not isinstance(call, dict):
+        return call
+    call = _with_arguments(call, "arguments")
+    parsed = jsontext.parse(call["arguments"]) if isinstance(call.get("arguments"), str) else None
     return {**call, "arguments": parsed} if isinstance(parsed, dict) else call
 
 
@@ -218,7 +254,7 @@ _HINTS = {
 
 
 def typed_calls(value: Any, path: str) -> Typed:
-    """The trajectory that expected_tool_calls are; what is wrong with them is told in the words in which they are."""
+    """The trajectory of expected_tool_calls; its problems are reported with the keys of the source."""
     is_list = isinstance(value, list)
     typed, problems = typed_value(OUR_CALLS, as_trajectory(value) if is_list else value, path)
     if not problems or (is_list and any(isinstance(c, Mapping) and "tool_name" in c for c in value)):
@@ -234,7 +270,7 @@ def _is_refused(problems: list[Finding]) -> bool:
 
 
 def _left_calls(value: Any, path: str) -> Typed:
-    """Calls that were left as they came; those that are only right in mlflow's words stand in a place for ours."""
+    """Calls that were not converted; calls that are valid with MLflow's keys only are replaced by a placeholder."""
     typed, problems = typed_calls(value, path)
     return (typed, problems) if problems else typed_value(OUR_CALLS, value, path)
 
@@ -262,6 +298,18 @@ def _note(notes: Notes, row: int, column: str, rule: Rule, message: str) -> None
 
 Row = Mapping[str, Any]
 
+_VIEWS = {"inputs": "request", "outputs": "response"}
+
+
+def whole(row: Row, name: Literal["inputs", "outputs"]) -> Any:
+    """The source's own inputs or outputs of a canonical row; the request or response if these contain all of it, and
+    for inputs that are not an object, which neither MLflow nor LangSmith accepts."""
+    original = row.get(name)
+    if original is None or (name == "inputs" and not isinstance(original, dict)):
+        return row[_VIEWS[name]]
+    return original
+
+
 _IN_TRACE = (
     *("retrieved_context", "predicted_trajectory", "input_token_count", "output_token_count", "total_token_count"),
     *("latency_seconds", "failure", "session_id"),
@@ -273,23 +321,33 @@ MLFLOW_ROW = ("request_id", "inputs", "outputs", "expectations", "trace", "tags"
 
 
 def write_mlflow(row: Row) -> dict[str, Any]:
-    """A row of inputs, outputs, expectations, tags; what only a trace can hold gets one, unless there is one."""
+    """A row of inputs, outputs, expectations, tags, the originals first; what only a trace can hold gets one, unless
+    there is one."""
     expectations = expectations_of(row)
     trace = row["trace"]
     if trace is None and any(row[name] is not None for name in _IN_TRACE):
-        trace = made_of(dict(row), str(row["request_id"] or row["request"]), 0)
+        trace = made_of(dict(row), _identity(row), 0)
     session = row["session_id"]
-    given = (row["request_id"], row["request"], row["response"], expectations or None, trace, row["tags"], session)
+    inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
+    given = (row["request_id"], inputs, outputs, expectations or None, trace, row["tags"], session)
     return {name: value for name, value in zip(MLFLOW_ROW, given, strict=True) if value is not None}
 
 
+def _identity(row: Row) -> str:
+    """What identifies a row: all of its values and, for equal rows, its place."""
+    return jsontext.encode([row.get(POSITION), {name: row.get(name) for name in COLUMNS}]).decode()
+
+
 def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The expectations of a canonical row, only the keys that are there: mlflow takes a key with None for an
-    expectation, of which it cannot be one, and ends the evaluation."""
-    given = {name: value for name, value in (row.get("custom_expected") or {}).items() if value is not None}
+    """The expectations of a canonical row, the originals first, only the keys that are there: mlflow takes a key with
+    None for an expectation, of which it cannot be one, and ends the evaluation."""
+    original = row.get("expectations")
+    own = original if isinstance(original, dict) else {}
+    given = {n: v for n, v in {**own, **(row.get("custom_expected") or {}), **own}.items() if v is not None}
+    said = {EXPECTATIONS.get(name) for name in own}
     for column in EXPECTED_COLUMNS:
         value = row.get(column)
-        if value is not None:
+        if value is not None and column not in said:
             given[_NAME_OF[column]] = _WRITTEN_AS[column](value) if column in _WRITTEN_AS else value
     return given
 
@@ -300,7 +358,7 @@ def _guidelines(value: dict[str, list[str]]) -> list[str]:
 
 
 def _calls(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"name": c["tool_name"], "arguments": c["tool_input"]} for c in value]
+    return [{_MLFLOW_KEYS.get(k, k): v for k, v in call.items()} for call in value]
 
 
 def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,18 +7,24 @@ import pyarrow as pa
 from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import row_texts
 from agent_eval_schema.cells.notes import is_hidden
-from agent_eval_schema.formats.mlflow import detect_mlflow, read_mlflow
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.mlflow import MLFLOW_COLUMNS, ORIGINS, read_mlflow
+from agent_eval_schema.schema import COLUMNS
+
+_ARTIFACT = frozenset({"spans", "request", "response"})
 
 
-def detect_traces(names: Sequence[str]) -> str | None:
-    if {"info", "data"} <= set(names) and "request" not in names:
-        return "each row is a trace: the columns info and data"
-    return None
+def _are_traces(names: Sequence[str]) -> bool:
+    """Whether a table of these columns may be one of traces, or of their artifacts (traces.json)."""
+    return {"spans", "request"}.isdisjoint(names) or {"spans"} <= set(names) <= _ARTIFACT
+
+
+TRACES_SIGNS = Signs((("info", "data"), ("spans",)), columns=_ARTIFACT, test=_are_traces)
 
 
 def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: put its columns back together into one JSON text."""
-    texts = row_texts(batch)
+    texts = row_texts(batch, ("info", "data", "spans"))
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
     arrays = [pa.array(texts, pa.string()), *(batch.column(i) for i in hidden)]
     fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
@@ -36,7 +42,7 @@ SEARCH_TRACES_COLUMNS = frozenset(_SEARCH_TRACES_SIGNS) | {
 }
 
 _COPIES = frozenset({"request_id", "request", "response", "tags"})
-"""What a frame of search_traces repeats of its traces: the root span's inputs and outputs, ids, mlflow's own tags."""
+"""The columns of search_traces that repeat the traces: the root span's inputs and outputs, IDs, mlflow's own tags."""
 
 
 def _trace_signs(names: Sequence[str]) -> list[str]:
@@ -47,7 +53,7 @@ def _trace_signs(names: Sequence[str]) -> list[str]:
 
 
 def _without_copies(names: Sequence[str]) -> list[int]:
-    """Which columns are read: of a frame of search_traces not the copies, but ground truth that somebody added."""
+    """The columns that are read: for a DataFrame of search_traces not the copies, but ground truth that was added."""
     copies = _COPIES if _trace_signs(names) else ()
     return [i for i, n in enumerate(names) if n not in copies]
 
@@ -56,17 +62,20 @@ def read_search_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.select(_without_copies(batch.schema.names))
 
 
-def detect_search_traces(names: Sequence[str]) -> str | None:
-    signs = _trace_signs(names)
-    if signs and detect_beside_traces(names) is None:
-        return f"a frame of mlflow.search_traces: the columns trace, {', '.join(signs[:3])}"
-    return None
-
-
-def detect_beside_traces(names: Sequence[str]) -> str | None:
-    return detect_mlflow([names[i] for i in _without_copies(names)])
-
-
 def read_beside_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
     """mlflow too reads inputs, outputs and expectations that were added to a frame of search_traces, not its copies."""
     return read_mlflow(read_search_traces(batch))
+
+
+SEARCH_TRACES_SIGNS = Signs(
+    (("trace", "trace_id"), ("trace", "request_id")),
+    columns=SEARCH_TRACES_COLUMNS | _COPIES,
+    never=frozenset(MLFLOW_COLUMNS),
+    test=lambda names: bool(_trace_signs(names)),
+)
+MLFLOW_SIGNS = Signs(
+    tuple((name,) for name in MLFLOW_COLUMNS),
+    columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS) - {"request", "response"},
+    test=lambda names: "request" not in [names[i] for i in _without_copies(names)],
+)
+"""Of a frame of search_traces with columns of mlflow's too: mlflow reads these, and the traces, but not the copies."""

@@ -3,7 +3,7 @@
     {"eval_set_id": …, "eval_cases": [{"eval_id", "conversation": [invocation, …]}, …]}    ADK evalset
     [{"query", "expected_tool_use", "reference"}, …]                                       ADK test file: one session
     [{"name", "data": [{"query", …}, …], "initial_session": …}, …]                         ADK, several sessions
-    {"evaluations": [evaluation, …], "nextPageToken": …}                                   CES, what the API lists;
+    {"evaluations": [evaluation, …], "nextPageToken": …}                                   CES, a list of the API;
     {"evaluationResults": [result, …], "nextPageToken": …}                                 results too
     {"prompt": [text, …], "reference_trajectory": [[call, …], …], …}                       one object, a list a column
     {"prompt": {"0": text, …}, …}                                                          as pandas' to_json writes it
@@ -14,7 +14,7 @@ and `history`, the turns before it. A format (adk.py) then reads the turns as it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any
@@ -24,29 +24,48 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native
-from agent_eval_schema.cells.notes import column_names, is_hidden, reading_problems
+from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.formats.adk_documents import (
+    LEGACY_COLUMNS,
+    TURN_COLUMNS,
+    Turn,
+    Unfold,
+    turns_of_evalset,
+    turns_of_session,
+    turns_of_test_list,
+)
+from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import ces
+from agent_eval_schema.text.jsontext import structured
 
-Turns = Iterator[dict[str, Any]]
+Rows = Sequence[Mapping[str, Any]]
 
 
 class Nested(Struct, frozen=True):
-    """A form whose rows are conversations. `detect` looks at the columns; `turns` unfolds the rows of a batch."""
+    """A format whose rows are conversations. `detect` examines the columns, and the first rows if the columns do not
+    suffice; `turns` gives the function that unfolds one row after the other, whose `columns` there are even if there is
+    no turn. The `parts` of a row may be JSON text: only an object or a list can occur there. `ends` reports the issues
+    of a file whose last row this is."""
 
     name: str
-    detect: Callable[[Sequence[str]], bool]
-    turns: Callable[[Iterable[Mapping[str, Any]]], Turns]
+    detect: Callable[[Sequence[str], Callable[[], Rows]], bool]
+    turns: Callable[[], Unfold]
+    parts: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    ends: Callable[[Mapping[str, Any]], Sequence[Finding]] = lambda _: ()
 
 
 def unfolded(source: Source, *, alone: bool = False) -> Source:
     """The source with a row for each turn, if its rows are conversations, or for each row of a table that is one object
-    by columns; else the source itself. `alone` says that there is one object, and no list.
+    by columns; else the source itself. `alone` means that there is one object, and no list.
 
-    Row numbers then count turns. A row that could not be read stays in its place, for its problems to be told.
+    Row numbers then count turns. A row that could not be read stays in its place, for its problems to be reported.
     """
-    nesting = _nesting_of(source, alone or source.kind == "json") if source.kind in _OBJECTS else None
+    nesting = _nesting_of(source, alone or source.kind == "json")
     if nesting is None:
         return source
     batches = partial(_unfold, source.batches, nesting)
@@ -58,57 +77,64 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
         shares=None,
         lines=None,
         original=None,
+        index=None,
         read_share=None,
         in_order=True,
+        remote=None,
+        columns=None,
+        vary=True,
     )
 
 
-_OBJECTS = ("list", "json", "jsonl")
-"""The kinds of sources that hold conversations."""
-
-
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
-    first = source.head()
-    names = column_names(first.schema) if first is not None else []
-    found = next((f for f in NESTED if f.detect(names)), None)
-    alone = found is None and may_be_alone and first is not None and first.num_rows == 1
-    if first is not None and alone and len(list(islice(source.batches(), 2))) == 1:
+    if source.is_canonical():
+        return None
+    names = source.column_names()
+    found = next((f for f in NESTED if f.detect(names, partial(_first_objects, source))), None)
+    first = source.head() if found is None and may_be_alone else None
+    if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
         return _COLUMNS if any(row and _by_columns(row) for row in _objects(first)) else None
     return found
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:
+    unfold, is_empty = nesting.turns(), True
     for batch in batches():
-        broken = sorted(reading_problems(batch))
+        broken, noted = sorted(reading_problems(batch)), notes_on(batch)
         for start, end in pairwise([-1, *broken, batch.num_rows]):
-            turns = list(nesting.turns(_objects(batch.slice(start + 1, end - start - 1))))
+            objects = _objects(batch.slice(start + 1, end - start - 1), nesting.parts)
+            turns: list[Turn] = []
+            for place, row in enumerate(objects, start + 1):
+                turns += _with_findings(unfold(row), noted.get(place, ()))
             if turns:
-                yield batch_of_rows(turns)
+                notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
+                if end == batch.num_rows and (last := nesting.ends(objects[-1])):
+                    notes.setdefault(len(turns) - 1, []).extend(last)
+                yield with_notes(batch_of_rows([turn for turn, _ in turns]), notes)
+                is_empty = False
             if end < batch.num_rows:
                 yield batch.slice(end, 1)
+                is_empty = False
+    if is_empty:
+        yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
 
 
-def _objects(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterator[Turn]:
+    """The turns, with the issues of the whole row on the first one."""
+    for turn, found in turns:
+        yield turn, [*findings, *found]
+        findings = ()
+
+
+def _first_objects(source: Source) -> Rows:
+    head = source.head()
+    return [] if head is None else _objects(head)
+
+
+def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
     columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
+    columns = {n: list(map(structured, v)) if n in parts else v for n, v in columns.items()}
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]
-
-
-def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Turns:
-    """The turns of one conversation; one that is none is a single row that says so, or how a scenario begins."""
-    if not isinstance(conversation, list) or not conversation:
-        opening = _opening(beside.get("conversation_scenario"))
-        yield {**beside, "eval_id": eval_id, "turn": 1, "turns": 1, "history": [], "user_content": opening}
-        return
-    for i, turn in enumerate(conversation):
-        own = turn if isinstance(turn, dict) else {"user_content": turn}
-        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(conversation), "history": conversation[:i]}
-        yield {**beside, **snake_keys(own), **place}
-
-
-def _opening(scenario: Any) -> Any:
-    """What the user, whom a model plays, says first."""
-    prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
-    return prompt and {"role": "user", "parts": [{"text": prompt}]}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -136,66 +162,73 @@ def _tells(name: str, cells: list[Any]) -> bool:
     return name in ("prompt", "request") and all(isinstance(cell, str) for cell in cells)
 
 
-def _rows(tables: Iterable[Mapping[str, Any]]) -> Turns:
-    for table in tables:
-        columns = _by_columns(table) or {}
-        for cells in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, cells, strict=True))
+def _rows(table: Mapping[str, Any]) -> Iterator[Turn]:
+    columns = _by_columns(table) or {}
+    for cells in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, cells, strict=True)), ()
 
 
-_COLUMNS = Nested("columns", lambda _: False, _rows)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# ADK
-def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys in snake_case: ADK reads and writes both spellings."""
-    return {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): v for key, v in value.items()}
-
-
-def _evalset(rows: Iterable[Mapping[str, Any]]) -> Turns:
-    for row in rows:
-        document = snake_keys(row)
-        cases = document.pop("eval_cases", None)
-        beside = {k: v for k, v in document.items() if k in ("eval_set_id", "name", "description")}
-        for case in cases if isinstance(cases, list) else [cases]:
-            given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
-            kept = {k: v for k, v in given.items() if k not in ("eval_id", "conversation", "creation_timestamp")}
-            yield from _turns(given.get("eval_id"), given.get("conversation"), {**beside, **kept})
-
-
-def _test_file(rows: Iterable[Mapping[str, Any]]) -> Turns:
-    yield from _turns(None, [dict(row) for row in rows], {})
-
-
-def _sessions(rows: Iterable[Mapping[str, Any]]) -> Turns:
-    for row in rows:
-        beside = {"session_input": row["initial_session"]} if row.get("initial_session") else {}
-        yield from _turns(row.get("name"), row.get("data"), beside)
+_COLUMNS = Nested("columns", lambda *_: False, lambda: _rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # CES
-def _page(rows: Iterable[Mapping[str, Any]]) -> Turns:
-    for row in rows:
-        found = next((row[key] for key in LIST_FIELDS if key in row), None)
-        for item in found if isinstance(found, list) else [found]:
-            yield item if isinstance(item, dict) else {"golden": item}
+def _page(row: Mapping[str, Any]) -> Iterator[Turn]:
+    found = next((row[key] for key in LIST_FIELDS if key in row), None)
+    for item in found if isinstance(found, list) else [found]:
+        yield (item if isinstance(item, dict) else {"golden": item}), ()
+
+
+EVALUATION_COLUMNS = ("displayName", "golden")
+"""The columns by which evaluations are known; a page without any has them too."""
+
+
+def _more_pages(page: Mapping[str, Any]) -> Sequence[Finding]:
+    return (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else ()
 
 
 LIST_FIELDS = ("evaluations", "evaluationResults", "evaluation_results")
 """The fields of ListEvaluationsResponse and ListEvaluationResultsResponse that hold the list."""
 
-_PAGE = frozenset({*LIST_FIELDS, "nextPageToken", "next_page_token"})
+_TOKENS = ("nextPageToken", "next_page_token")
+_PAGE = frozenset({*LIST_FIELDS, *_TOKENS})
 
 
-def _is_page(names: Sequence[str]) -> bool:
+def _is_page(names: Sequence[str], _: Callable[[], Rows]) -> bool:
     return any(key in names for key in LIST_FIELDS) and set(names) <= _PAGE
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# ADK
+def _is_evalset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+    """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
+    if not {"eval_cases", "evalCases"} & set(names):
+        return False
+    cases = [c for row in head() for c in _listed(structured(row.get("eval_cases", row.get("evalCases"))))]
+    first = next((c for c in cases if isinstance(c, dict)), {})
+    return "responses" not in first or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
+
+
+def _is_test_list(names: Sequence[str], _: Callable[[], Rows]) -> bool:
+    """Turns of a test list; `query` and `reference` are keys of others too."""
+    return "query" in names and (bool(_OF_TEST_LIST & set(names)) or set(names) == {"query", "reference"})
+
+
+def _are_sessions(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+    """Sessions of the older evalset: the turns in `data` have a query."""
+    turns = [turn for row in head() for turn in _listed(structured(row.get("data")))] if "data" in names else []
+    return any(isinstance(turn, dict) and "query" in turn for turn in turns)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_OF_TEST_LIST = frozenset({"expected_tool_use", "expected_intermediate_agent_responses"})
+
 NESTED: tuple[Nested, ...] = (
-    Nested("ces-evaluation", _is_page, _page),
-    Nested("adk", lambda names: bool({"eval_cases", "evalCases"} & set(names)), _evalset),
-    Nested("adk-legacy", lambda names: {"query", "expected_tool_use"} <= set(names), _test_file),
-    Nested("adk-legacy", lambda names: {"name", "data"} == set(names) - {"initial_session"}, _sessions),
+    Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, _more_pages),
+    Nested("adk", _is_evalset, lambda: turns_of_evalset, ("eval_cases", "evalCases"), TURN_COLUMNS),
+    Nested("adk-legacy", _is_test_list, turns_of_test_list, tuple(_OF_TEST_LIST), LEGACY_COLUMNS),
+    Nested("adk-legacy", _are_sessions, lambda: turns_of_session, ("data", "initial_session"), LEGACY_COLUMNS),
 )

@@ -1,15 +1,28 @@
-"""OpenAI Evals: items with their samples."""
+"""OpenAI evals: {"item": {...}, "sample": {...}} of the API, {"input": [...], "ideal": ...} of the library.
+
+An item has the keys of its author's schema: the usual names for question and truth are read first, then the keys whose
+names speak of one; they are reported (AE225). All else in an item is ground truth that a grader reads.
+
+    {"item": {"ticket_text": "It is broken", "correct_label": "Hardware", "tier": 2}}
+        request        expected_response          custom_expected: {"tier": 2}
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from agent_eval_schema.formats.layout import Layout, Row, question_or_messages
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.columns import SHAPES, typed_value
+from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.layout import Layout, Row, as_text, question_or_messages
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.requests import GUESSED_KEY
+from agent_eval_schema.text.describe import key_name
 from agent_eval_schema.text.jsontext import structured
 
-# ---------------------------------------------------------------------------------------------------------------------
-# OpenAI evals: {"item": {...}, "sample": {...}} of the API, {"input": [...], "ideal": ...} of the library
 _QUESTIONS = ("input", "messages", "question", "prompt", "query")
 _IDEALS = ("ideal", "expected_output", "ground_truth", "reference", "correct_label", "answer")
 _OWN = (
@@ -17,21 +30,69 @@ _OWN = (
     *("expected_retrieved_context", "retrieved_context", "predicted_trajectory", "reference_trajectory", "tags"),
     *("input_token_count", "output_token_count", "total_token_count", "latency_seconds", "failure", "error", "trace"),
 )
+"""Keys of an item that are our columns, if they hold what these do: so we write what has no place else."""
+
+_ASKS = re.compile(
+    "(?i)question|prompt|query|input|request|message|text|instruction|content|ticket|task|conversation|dialog|utterance"
+    "|note|body|comment|review|email|description"
+)
+_EXPECTS = re.compile(r"(?i)ideal|expect|truth|reference|correct|label|answer|target|gold|completion|solution")
+
+
+_BY_MEANING = frozenset((*_QUESTIONS, *_IDEALS, "custom_expected"))
+"""Keys of an item that are not ground truth of its author."""
+
+
+def _item_of(theirs: Row) -> dict[str, Any]:
+    given = structured(theirs.get("item"))
+    item = dict(given) if isinstance(given, dict) else {}
+    return item | {k: structured(theirs[k]) for k in ("input", "ideal") if theirs.get(k) is not None}
+
+
+def _keys(item: Row) -> tuple[str | None, str | None]:
+    """The keys of an item that hold the question and the truth."""
+    given = [k for k, v in item.items() if v is not None and k not in _OWN]
+    truth = _first(_IDEALS, given) or next((k for k in given if _EXPECTS.search(k) and not _ASKS.search(k)), None)
+    others = [k for k in given if k != truth and not _EXPECTS.search(k)]
+    texts = [k for k in others if isinstance(item[k], str) or _is_chat(item[k])]
+    asked = _first(_QUESTIONS, given) or next((k for k in texts if _ASKS.search(k)), None) or next(iter(texts), None)
+    return (None if _holds(item, "request") else asked), (None if _holds(item, "expected_response") else truth)
+
+
+def _first(names: Sequence[str], given: Sequence[str]) -> str | None:
+    return next((name for name in names if name in given), None)
+
+
+def _is_chat(value: Any) -> bool:
+    return isinstance(value, list) and bool(chat.read_messages(value))
+
+
+def _holds(item: Row, name: str) -> bool:
+    """Whether the item has a column of ours, and not its author's own key of that name."""
+    value = item.get(name)
+    if name in SHAPES:
+        return value is not None and typed_value(name, value, name)[0] is not FAILED
+    return isinstance(value, str) or (name == "request" and isinstance(value, list | dict))
 
 
 def _read_item(theirs: Row, made: dict[str, Any]) -> None:
-    """An item may have any keys: ours by their names, the usual ones for question and answer, the rest is ground truth
-    that a grader of the user's reads."""
-    given = structured(theirs.get("item"))
-    item = dict(given) if isinstance(given, dict) else {}
-    item.update({k: structured(theirs[k]) for k in ("input", "ideal") if theirs.get(k) is not None})
-    made.update({name: item.pop(name) for name in _OWN if name in item})
-    _take(item, _QUESTIONS, made, "request", lambda v: {"messages": v} if isinstance(v, list) else v)
-    ideal = next((item[k] for k in _IDEALS if item.get(k) is not None), None)
-    if isinstance(ideal, list) and len(ideal) > 1:  # any of several answers will do: they stay together, too
-        made.setdefault("expected_response", ideal[0])
-    else:
-        _take(item, _IDEALS, made, "expected_response", lambda v: v[0] if isinstance(v, list) and v else v)
+    item = _item_of(theirs)
+    asked, truth = _keys(item)
+    plain = truth is None or (truth == "ideal" and isinstance(item[truth], str | list))
+    if theirs.get("item") is not None and (asked != "input" or not plain):
+        made["item"] = structured(theirs["item"])  # to be written under its own keys again
+    made.update({name: item.pop(name) for name in _OWN if _holds(item, name)})
+    ideal = None if truth is None else item[truth]
+    if isinstance(ideal, list) and len(ideal) > 1:  # each of several answers is accepted: they stay together, too
+        made["expected_response"] = as_text(ideal[0])
+    elif truth is not None:
+        del item[truth]
+        made["expected_response"] = as_text(ideal[0] if isinstance(ideal, list) and ideal else ideal)
+    if asked is not None:
+        question = item.pop(asked)
+        made["request"] = {"messages": question} if isinstance(question, list) else as_text(question)
+    elif item and "request" not in made:
+        made["request"] = {"messages": chat.user_message(str(as_text(item)))}
     custom = item.pop("custom_expected", None)
     rest = {**(custom if isinstance(custom, dict) else {}), **{k: v for k, v in item.items() if v is not None}}
     if rest:
@@ -41,13 +102,38 @@ def _read_item(theirs: Row, made: dict[str, Any]) -> None:
         made.setdefault("response", sample["output_text"])
 
 
-def _take(item: dict[str, Any], names: Sequence[str], made: dict[str, Any], ours: str, read: Any) -> None:
-    found = next((n for n in names if item.get(n) is not None), None)
-    if found is not None and made.get(ours) is None:
-        made[ours] = read(item.pop(found))
+def _say_guesses(theirs: Row) -> Iterator[Finding]:
+    """Which keys of an item are taken for the question and the truth, if their names are not the usual ones."""
+    item = _item_of(theirs)
+    asked, truth = _keys(item)
+    if asked is None and item and not _holds(item, "request"):
+        yield Finding(GUESSED_KEY, "no key holds a question; the item's JSON text is the request", "item", "item")
+    for key, known, column in ((asked, _QUESTIONS, "request"), (truth, _IDEALS, "expected_response")):
+        if key is not None and key not in known:
+            shown = key_name(key)
+            yield Finding(GUESSED_KEY, f"`{shown}` is taken for {column}", "item", f"item.{shown}")
 
 
 def _write_item(row: Row, written: dict[str, Any]) -> None:
+    if row.get("response") is not None:
+        written["sample"] = {"output_text": row["response"]}
+    item = _new_item(row)
+    own, back = row.get("item"), {"item": item}
+    written["item"] = own if isinstance(own, dict) and _reads_alike({"item": own}, back) else item
+
+
+def _reads_alike(one: Row, other: Row) -> bool:
+    """Whether an item of the user has the values that we would write."""
+    read: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    for theirs, made in zip((one, other), read, strict=True):
+        _read_item(theirs, made)
+        made.pop("item", None)
+        if isinstance(made.get("request"), str):
+            made["request"] = {"messages": chat.user_message(made["request"])}
+    return read[0] == read[1]
+
+
+def _new_item(row: Row) -> dict[str, Any]:
     custom = dict(row.get("custom_expected") or {})
     item = {"input": question_or_messages(row["request"])}
     if row.get("expected_response") is not None:
@@ -56,16 +142,25 @@ def _write_item(row: Row, written: dict[str, Any]) -> None:
         item["ideal"] = custom.pop("ideal") if several else row["expected_response"]
     taken = ("request", "response", "expected_response")
     item.update({n: row[n] for n in _OWN if n not in taken and row.get(n) is not None})
-    clash = custom.keys() & {*item, *_OWN, *_QUESTIONS, *_IDEALS}
-    written["item"] = {**item, **({"custom_expected": custom} if clash else custom)}
-    if row.get("response") is not None:
-        written["sample"] = {"output_text": row["response"]}
+    clash = {k: v for k, v in custom.items() if k in (*item, *_BY_MEANING) or (k in _OWN and _holds(custom, k))}
+    free = {k: v for k, v in custom.items() if k not in clash}
+    return {**item, **free, **({"custom_expected": clash} if clash else {})}
 
 
-OPENAI = Layout(read_rest=_read_item, write_rest=_write_item, more=("item", "input", "ideal", "sample"))
-
-
-def detect_openai(names: Sequence[str]) -> str | None:
-    if "item" in names and "request" not in names:
-        return "the column item of OpenAI evals"
-    return "the columns input, ideal of OpenAI evals" if {"input", "ideal"} <= set(names) else None
+OPENAI = Layout(
+    read_rest=_read_item,
+    write_rest=_write_item,
+    more=("item", "input", "ideal", "sample"),
+    places={
+        "request": "item",
+        "expected_response": "item",
+        "custom_expected": "item",
+        "response": "sample.output_text",
+    },
+    inspect=_say_guesses,
+)
+OPENAI_SIGNS = Signs(
+    (("item",), ("input", "ideal")),
+    columns=OPENAI.columns,
+    never=frozenset({"request", "inputs", "prompt", "user_input"}),
+)

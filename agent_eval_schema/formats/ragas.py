@@ -1,12 +1,27 @@
-"""Ragas: single-turn and multi-turn samples."""
+"""Ragas: single-turn and multi-turn samples, and the test sets of its older versions.
+
+    0.2 and newer   user_input  response  retrieved_contexts  reference
+    0.0 and 0.1     question    answer    contexts            ground_truth(s)     RAG sets of Hugging Face too
+
+Ragas itself writes lists in CSV files as Python does, and reads no CSV file: such a cell is an error that can be fixed.
+Source: ragas 0.4.3 (`dataset_schema`, `utils.convert_v1_to_v2_dataset`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.layout import Field, Layout, Row, calls_from, calls_to, question_or_messages
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.layout import (
+    Field,
+    Layout,
+    Row,
+    calls_from,
+    calls_to,
+    python_lists,
+    question_or_messages,
+)
 from agent_eval_schema.formats.text_documents import read_texts, write_texts_and_ids
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured
@@ -17,7 +32,7 @@ _LANGCHAIN = {ours: theirs for theirs, ours in chat.LANGCHAIN_ROLES.items() if t
 
 
 def _asked(user_input: Any) -> Any:
-    """The chat up to the last human message; what follows is what the agent did."""
+    """The chat up to the last human message; the messages after it are the agent's."""
     messages = structured(user_input)
     if not isinstance(messages, list):
         return messages
@@ -49,6 +64,10 @@ def _openai_call(call: Any, place: int) -> Any:
     return {"id": f"call_{place}", "type": "function", "function": {"name": call.get("name"), "arguments": arguments}}
 
 
+_ROLES = ("user", "assistant", "tool")
+"""Ragas has no messages of the system, and rejects a conversation that has one."""
+
+
 def _to_ragas(message: Row) -> dict[str, Any]:
     role = message["role"]
     made = {"type": _LANGCHAIN.get(role, role), "content": chat.join_text(message.get("content")) or ""}
@@ -56,37 +75,91 @@ def _to_ragas(message: Row) -> dict[str, Any]:
     return {**made, "tool_calls": calls} if calls else made
 
 
+_IDS = ("retrieved_context_ids", "reference_context_ids")
+
+
 def after_the_question(theirs: Row, made: dict[str, Any]) -> None:
-    """What the agent said and did after the last human message of a conversation."""
+    """The messages and calls of the agent after the last human message of a conversation."""
     messages = structured(theirs.get("user_input"))
     done = messages[after_question(messages) :] if isinstance(messages, list) else []
+    if isinstance(messages, list):
+        made["user_input"] = messages  # results of tools, and what else is in a conversation
     calls = chat.read_tool_calls(done)
     if calls:
         made["predicted_trajectory"] = [{"tool_name": name, "tool_input": given} for name, given in calls]
     if made.get("response") is None and done:
         made["response"] = chat.read_answer(done)[0]
+    for name in _IDS:
+        ids = structured(theirs.get(name))
+        if isinstance(ids, list) and any(isinstance(i, int) for i in ids):
+            made[name] = ids  # a doc_uri is text
+    truths = structured(theirs.get("ground_truths"))
+    if isinstance(truths, list) and truths and made.get("expected_response") is None:
+        made["expected_response"] = truths[0]
+        if len(truths) > 1:  # each of them is accepted: they stay together, too
+            made["custom_expected"] = {"ground_truths": truths}
+
+
+LISTS = (
+    *("user_input", "retrieved_contexts", "contexts", "retrieved_context_ids", "ground_truths"),
+    *("reference_contexts", "reference_context_ids", "reference_tool_calls"),
+)
+"""The columns that hold lists; of these a question may be a list of messages."""
+
+
+def _write_rest(row: Row, written: dict[str, Any]) -> None:
+    for name in _IDS:
+        if isinstance(own := row.get(name), list) and list(map(str, own)) == written.get(name):
+            written[name] = own
+    _as_conversation(row, written)
+
+
+def _own_conversation(row: Row) -> Any:
+    """The original conversation of a row, if it still agrees with the row."""
+    own = row.get("user_input")
+    if not isinstance(own, list):
+        return None
+    made: dict[str, Any] = {"request": _asked(own)}
+    after_the_question({"user_input": own}, made)
+    names = ("request", "response", "predicted_trajectory")
+    return own if all(made.get(name) == row.get(name) for name in names) else None
 
 
 def _as_conversation(row: Row, written: dict[str, Any]) -> None:
     """A row with tool calls is a conversation there, which holds the calls and the answer."""
-    calls = row.get("predicted_trajectory")
-    if calls is None and len(row["request"]["messages"]) == 1:
+    if (own := _own_conversation(row)) is not None:
+        written["user_input"] = own
+        written.pop("response", None)
         return
-    messages = [_to_ragas(m) for m in row["request"]["messages"]]
+    asked, calls = (row.get("request") or {}).get("messages", []), row.get("predicted_trajectory")
+    if calls is None and len(asked) < 2:
+        return
+    messages = [_to_ragas(m) for m in asked if m["role"] in _ROLES]
     if calls:
         made = [{"name": c["tool_name"], "args": c["tool_input"]} for c in calls]
         messages.append({"type": "ai", "content": "", "tool_calls": made})
-    if calls and row.get("response") is not None:
+    if row.get("response") is not None:
         messages.append({"type": "ai", "content": written.pop("response")})
     written["user_input"] = messages
 
 
+def kind_of_sample(sample: Row) -> str:
+    """Ragas loads samples of one kind."""
+    return "conversation" if isinstance(sample.get("user_input"), list) else "single question"
+
+
 RAGAS = Layout(
     (
-        Field(("user_input",), "request", _asked, question_or_messages),
-        Field(("response",), "response"),
-        Field(("reference",), "expected_response"),
-        Field(("retrieved_contexts", "retrieved_context_ids"), "retrieved_context", read_texts, write_texts_and_ids),
+        Field(("user_input",), "request", _asked, question_or_messages, ("question",)),
+        Field(("response",), "response", other_names=("answer",)),
+        Field(("reference",), "expected_response", other_names=("ground_truth",)),
+        Field(
+            ("retrieved_contexts", "retrieved_context_ids"),
+            "retrieved_context",
+            read_texts,
+            write_texts_and_ids,
+            ("contexts",),
+        ),
         Field(
             ("reference_contexts", "reference_context_ids"),
             "expected_retrieved_context",
@@ -96,9 +169,26 @@ RAGAS = Layout(
         Field(("reference_tool_calls",), "reference_trajectory", calls_from("name", "args"), calls_to("name", "args")),
     ),
     after_the_question,
-    _as_conversation,
+    _write_rest,
+    inspect=python_lists(*LISTS),
+    older=("ground_truths",),
 )
 
+RAGAS_OWN = frozenset(
+    [
+        *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
+        *("synthesizer_name", "evolution_type", "episode_done"),
+    ]
+)
+"""Columns of a sample or of a generated test set that are not reported."""
 
-def detect_ragas(names: Sequence[str]) -> str | None:
-    return "the column user_input of Ragas" if "user_input" in names and "request" not in names else None
+
+RAGAS_SIGNS = Signs(
+    (("user_input",), ("question", "contexts"), ("question", "ground_truth"), ("question", "ground_truths")),
+    likely=(
+        *(("response", "retrieved_contexts"), ("answer", "contexts")),
+        *(("retrieved_contexts", "reference_contexts"), ("retrieved_context_ids", "reference_context_ids")),
+    ),
+    columns=RAGAS.columns | RAGAS_OWN,
+    never=frozenset({"request", "inputs", "item"}),
+)

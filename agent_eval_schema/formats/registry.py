@@ -1,111 +1,142 @@
-"""FORMATS: how a table of each form is recognised by its columns, how its columns become ours, and how it is written.
+"""FORMATS: how a table of each format is recognized by its columns, how its columns become ours, and how it is written.
 
 A format knows columns and cells, not rules. `read` renames and selects; it never decodes a cell.
 """
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, Literal
 
 import pyarrow as pa
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.decoding.columns import Typed
-from agent_eval_schema.formats.adk import ADK, ADK_LEGACY_WRITER, ADK_OWN, ADK_WRITER, detect_adk, detect_legacy
+from agent_eval_schema.formats.adk import (
+    ADK,
+    ADK_LEGACY_OWN,
+    ADK_LEGACY_SIGNS,
+    ADK_LEGACY_WRITER,
+    ADK_OWN,
+    ADK_SIGNS,
+    ADK_WRITER,
+)
 from agent_eval_schema.formats.ces.tables import (
-    detect_evaluations,
-    detect_golden,
+    EVALUATION_SIGNS,
+    GOLDEN_SIGNS,
     inspect_evaluations,
-    prepare_evaluations,
     prepare_golden,
     read_evaluation_batch,
 )
 from agent_eval_schema.formats.ces.writer import EVALUATION_WRITER, GOLDEN_WRITER
-from agent_eval_schema.formats.deepeval import DEEPEVAL, detect_deepeval
-from agent_eval_schema.formats.langsmith import LANGSMITH, LANGSMITH_OWN, detect_langsmith
+from agent_eval_schema.formats.databricks import write_databricks
+from agent_eval_schema.formats.deepeval import DEEPEVAL, DEEPEVAL_OWN, DEEPEVAL_SIGNS, as_csv_cells, kind_of_golden
+from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
+from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
+from agent_eval_schema.formats.langsmith import LANGSMITH, LANGSMITH_OWN, LANGSMITH_SIGNS
 from agent_eval_schema.formats.layout import Layout
-from agent_eval_schema.formats.mlflow import MLFLOW_ROW, ORIGINS, WORDS, write_mlflow
+from agent_eval_schema.formats.mlflow import MLFLOW_OWN, MLFLOW_ROW, ORIGINS, WORDS, write_mlflow
+from agent_eval_schema.formats.mlflow_form import remarks
 from agent_eval_schema.formats.mlflow_traces import (
+    MLFLOW_SIGNS,
     SEARCH_TRACES_COLUMNS,
-    detect_beside_traces,
-    detect_search_traces,
-    detect_traces,
+    SEARCH_TRACES_SIGNS,
+    TRACES_SIGNS,
     read_beside_traces,
     read_search_traces,
     read_trace_rows,
 )
-from agent_eval_schema.formats.openai import OPENAI, detect_openai
-from agent_eval_schema.formats.ragas import RAGAS, detect_ragas
-from agent_eval_schema.formats.vertex import VERTEX, detect_vertex
-from agent_eval_schema.formats.writer import CanonicalRow, Writer
+from agent_eval_schema.formats.openai import OPENAI, OPENAI_SIGNS
+from agent_eval_schema.formats.ragas import RAGAS, RAGAS_OWN, RAGAS_SIGNS, kind_of_sample
+from agent_eval_schema.formats.vertex import VERTEX, VERTEX_SIGNS
+from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Finding
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
+from agent_eval_schema.schema import COLUMNS, are_canonical
+from agent_eval_schema.text.choices import no_choice
+from agent_eval_schema.text.describe import names as listed
 
 Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[Finding]]]]
-"""A batch, without the rows that are no rows → of each other row its place, its name, and what is wrong with it."""
+"""A batch, without the records that are not rows → for each row its place, its name and its issues."""
 
 
 def _as_it_is(source: Source) -> Source:
     return source
 
 
+def _our_names(_: Collection[str]) -> dict[str, str]:
+    return {}
+
+
+FormatName = Literal[
+    "ces-csv", "ces-evaluation", "traces", "search_traces", "adk", "adk-legacy", "langsmith", "ragas", "deepeval",
+    "openai", "vertex", "mlflow", "databricks",
+]  # fmt: skip
+"""The type of a format's name: the values of `format`, besides `"auto"`."""
+
+InputFormat = FormatName | Literal["auto"]
+"""What `format=` takes."""
+
+
 class Format(Struct, frozen=True):
-    """A form of evaluation data. `detect` gives the reason why the columns are of this form, or None.
+    """A format of evaluation data. `signs` are the columns by which it is known.
 
-    `own_columns` are the columns that belong to the form beside ours: they are carried along without a word.
-    `origins` names the places of our columns in a table of the form, where they have other names there; `words` reads
-    the columns in whose cells the keys have (`decode_column`). `system` is the one whose metrics its users ask about
-    first.
+    `own_columns` are the columns of the format in addition to ours: they are passed through and not reported, except
+    those that it `reads`, which become ours. `origins` names, for a table with these columns, the places of ours in it,
+    where they have other names there; `words` reads the columns in whose cells the keys have (`decode_column`).
+    `system` is the one whose metrics its users ask about first. A row may lack its request if it has one of
+    `instead_of_request`, and its response if it has one of `instead_of_response`. `outputs` are the columns that an
+    agent produces. `expects_no_call` means that an empty list of expected calls means that no tool is to be called.
 
-    A form whose rows are no evaluation rows (`is_rows`) has no metrics, and looks itself for what is wrong with them
-    (`inspect`) and for columns that it does not know (`knows_columns`). `prepare` makes the source whose batches are
-    checked. `writer` is None if nothing is converted into the form.
+    A format whose rows are not evaluation rows (`is_rows`) has no metrics, and inspects them itself (`inspect`),
+    including unknown columns (`knows_columns`). `prepare` makes the source whose batches are checked; `remarks` are
+    what its first batch shows of the data as a whole. `writer` is None if the format is not a target of conversions.
     """
 
     name: str
     summary: str
-    detect: Callable[[Sequence[str]], str | None]
+    signs: Signs
     read: Callable[[pa.RecordBatch], pa.RecordBatch]
     own_columns: frozenset[str] = frozenset()
-    origins: dict[str, str] = {}
+    reads: frozenset[str] = frozenset()
+    origins: Callable[[Collection[str]], dict[str, str]] = _our_names
     words: Mapping[str, Callable[[Any, str], Typed]] = {}
     system: str = "databricks"
+    instead_of_request: tuple[str, ...] = ()
+    instead_of_response: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ("response", "trace")
+    expects_no_call: bool = False
     is_rows: bool = True
     knows_columns: bool = False
     inspect: Inspect | None = None
     prepare: Callable[[Source], Source] = _as_it_is
+    remarks: Callable[[pa.RecordBatch], list[Finding]] | None = None
     writer: Writer | None = None
 
 
-def _detect_databricks(names: Sequence[str]) -> str | None:
-    known = [n for n in names if n in COLUMNS]
-    return f"the columns {', '.join(known[:4])}" if known else None
-
-
-def _canonical(row: CanonicalRow) -> dict[str, Any]:
-    return {name: row[name] for name in COLUMNS if row[name] is not None}
+_LOGS = (group for f in TABLE_FAMILIES if f.name != "search_traces" for group in product(*f.signs))
+_DATABRICKS_SIGNS = Signs(
+    (("request",),),
+    likely=(
+        *((name,) for name in ("trace", "expected_response", "expected_facts", "guidelines", "custom_expected")),
+        *((name,) for name in ("retrieved_context", "expected_retrieved_context")),
+        *_LOGS,  # which validation recognizes by their columns, and reports
+    ),
+    columns=frozenset(COLUMNS),
+    complete=True,
+    spelt=True,
+)
 
 
 def _of(
-    layout: Layout,
-    name: str,
-    summary: str,
-    detect: Callable[[Sequence[str]], str | None],
-    system: str,
-    own: frozenset[str] = frozenset(),
-    words: Mapping[str, Callable[[Any, str], Typed]] | None = None,
-    writer: Writer | None = None,
+    layout: Layout, name: str, summary: str, signs: Signs, system: str, own: frozenset[str] = frozenset(), **more: Any
 ) -> Format:
+    """The format of a layout, with its `own` columns in addition to those that are read."""
+    writer = more.pop("writer", Writer(layout.write, layout.written))
+    read, known = layout.read, layout.columns | own
     return Format(
-        name,
-        summary,
-        detect,
-        layout.read,
-        layout.columns | own,
-        layout.origins,
-        words or {},
-        system,
-        writer=writer or Writer(layout.write, layout.written),
+        name, summary, signs, read, known, layout.columns, layout.origins, system=system, writer=writer, **more
     )
 
 
@@ -113,7 +144,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ces-csv",
         "a golden CSV of Google CES: evaluations and their conversations",
-        detect_golden,
+        GOLDEN_SIGNS,
         lambda batch: batch,
         system="ces",
         is_rows=False,
@@ -124,20 +155,19 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ces-evaluation",
         "Evaluation JSON of Google CES: golden or scenario",
-        detect_evaluations,
+        EVALUATION_SIGNS,
         read_evaluation_batch,
         system="ces",
         is_rows=False,
         knows_columns=True,
         inspect=inspect_evaluations,
-        prepare=prepare_evaluations,
         writer=EVALUATION_WRITER,
     ),
-    Format("traces", "one MLflow trace a row (info, data)", detect_traces, read_trace_rows),
+    Format("traces", "one MLflow trace a row (info, data)", TRACES_SIGNS, read_trace_rows),
     Format(
         "search_traces",
-        "a frame of mlflow.search_traces()",
-        detect_search_traces,
+        "a DataFrame of mlflow.search_traces()",
+        SEARCH_TRACES_SIGNS,
         read_search_traces,
         SEARCH_TRACES_COLUMNS,
     ),
@@ -145,60 +175,142 @@ FORMATS: tuple[Format, ...] = (
         ADK,
         "adk",
         "turns of an evalset of Google's Agent Development Kit",
-        detect_adk,
+        ADK_SIGNS,
         "vertex",
         ADK_OWN,
         writer=ADK_WRITER,
+        expects_no_call=True,
+        knows_columns=True,
     ),
     _of(
         ADK,
         "adk-legacy",
         "turns of an older test list of the ADK",
-        detect_legacy,
+        ADK_LEGACY_SIGNS,
         "vertex",
+        ADK_LEGACY_OWN,
         writer=ADK_LEGACY_WRITER,
+        expects_no_call=True,
+        knows_columns=True,
     ),
     _of(
         LANGSMITH,
         "langsmith",
         "examples of LangSmith: inputs, outputs (the reference), metadata",
-        detect_langsmith,
+        LANGSMITH_SIGNS,
         "mlflow",
         LANGSMITH_OWN,
-        WORDS,
+        words=WORDS,
+        instead_of_response=("request",),
+        writer=Writer(LANGSMITH.write, LANGSMITH.written, replaces=("reference_outputs",)),
     ),
     _of(
-        RAGAS, "ragas", "samples of Ragas: user_input, response, reference, retrieved_contexts", detect_ragas, "mlflow"
+        RAGAS,
+        "ragas",
+        "samples of Ragas: user_input, response, reference, retrieved_contexts",
+        RAGAS_SIGNS,
+        "mlflow",
+        RAGAS_OWN,
+        instead_of_request=("expected_response", "retrieved_context", "expected_retrieved_context"),
+        instead_of_response=("request", "expected_response", "retrieved_context", "expected_retrieved_context"),
+        outputs=("response", "trace", "retrieved_context"),
+        writer=Writer(RAGAS.write, RAGAS.written, kind=kind_of_sample),
     ),
     _of(
-        DEEPEVAL, "deepeval", "test cases of DeepEval: input, actual_output, expected_output", detect_deepeval, "mlflow"
+        DEEPEVAL,
+        "deepeval",
+        "goldens and test cases of DeepEval: input, actual_output, expected_output; scenario, turns",
+        DEEPEVAL_SIGNS,
+        "mlflow",
+        DEEPEVAL_OWN,
+        writer=Writer(DEEPEVAL.write, DEEPEVAL.written, cells=as_csv_cells, kind=kind_of_golden),
+        instead_of_response=("request",),
+        outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     ),
-    _of(OPENAI, "openai", "OpenAI evals: item and sample, or input and ideal", detect_openai, "mlflow"),
-    _of(VERTEX, "vertex", "trajectory data sets of Vertex AI: prompt, reference_trajectory", detect_vertex, "vertex"),
+    _of(
+        OPENAI,
+        "openai",
+        "OpenAI evals: item and sample, or input and ideal",
+        OPENAI_SIGNS,
+        "mlflow",
+        instead_of_response=("request",),
+    ),
+    _of(
+        VERTEX,
+        "vertex",
+        "trajectory datasets of Vertex AI: prompt, reference_trajectory",
+        VERTEX_SIGNS,
+        "vertex",
+        instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
+        instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
+        outputs=("response", "trace", "predicted_trajectory"),
+    ),
     Format(
         "mlflow",
         "what mlflow.genai.evaluate takes: inputs, outputs, expectations",
-        detect_beside_traces,
+        MLFLOW_SIGNS,
         read_beside_traces,
-        origins=ORIGINS,
+        MLFLOW_OWN,
+        origins=lambda names: {ours: place for ours, place in ORIGINS.items() if ours not in names},
         words=WORDS,
         system="mlflow",
-        writer=Writer(write_mlflow, MLFLOW_ROW),
+        instead_of_response=("request",),
+        remarks=remarks,
+        writer=Writer(write_mlflow, MLFLOW_ROW, texts=("outputs",)),
     ),
     Format(
         "databricks",
-        "the Databricks Agent Evaluation schema, which is ours too",
-        _detect_databricks,
+        "the Databricks Agent Evaluation schema, which is also the canonical one",
+        _DATABRICKS_SIGNS,
         lambda batch: batch,
-        writer=Writer(_canonical, COLUMNS),
+        writer=Writer(write_databricks, COLUMNS),
     ),
 )
-"""In the order in which they are tried."""
+"""Of several that claim a table alike, the first one has it."""
+
+
+def _asked_by_none(field: str) -> tuple[str, ...]:
+    """The columns of which a row needs one, in the format with the fewest requirements."""
+    return tuple(name for name in COLUMNS if any(name in getattr(form, field) for form in FORMATS))
+
+
+NORMALIZED = structs.replace(
+    FORMATS[-1],
+    summary="rows that were normalized before, of any format",
+    instead_of_request=_asked_by_none("instead_of_request"),
+    instead_of_response=_asked_by_none("instead_of_response"),
+    outputs=_asked_by_none("outputs"),
+)
+"""What rows are that were normalized before: those that were valid in their own format stay valid."""
+
+
+def _say_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[tuple[int, str | None, list[Finding]]]:
+    names = column_names(batch.schema)
+    near = nearest_formats(FORMATS, names)
+    lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)
+    message = f"expected the columns of a format, got {listed(names[:SHOWN])}; nearest: {lacks}"
+    column = listed(names[:1])
+    hint = f'name the format ({naming(near[0][0])}), or rename the columns (columns={{"{column}": "request"}})'
+    for row in range(batch.num_rows):
+        if row not in unread:
+            yield row, None, [Finding(UNKNOWN_FORMAT, message, None, hint=hint)]
+
+
+UNKNOWN = Format(
+    "unknown",
+    "a table whose columns are of no format",
+    Signs(((),)),
+    lambda batch: batch,
+    is_rows=False,
+    knows_columns=True,
+    inspect=_say_unknown,
+)
+"""The format of a table that no format claims: only that is reported of its rows."""
 
 
 def column_at(place: str, origins: Mapping[str, str]) -> str | None:
-    """The canonical column of which an issue with this path (or column) in the user's table speaks; where several stand
-    in one place, the first of them."""
+    """The canonical column that an issue with this path (or column) in the user's table is about; where several come
+    from one place, the first of them."""
     at = {origins.get(c, c): c for c in reversed(COLUMNS)}
     found = [p for p in at if place == p or place.startswith((f"{p}.", f"{p}["))]
     return at[max(found, key=len)] if found else None
@@ -206,26 +318,25 @@ def column_at(place: str, origins: Mapping[str, str]) -> str | None:
 
 def find_format(name: str) -> Format:
     """The format of that name. Raises EvalSetError if there is none."""
-    for format in FORMATS:
+    for format in (*FORMATS, UNKNOWN):
         if format.name == name:
             return format
-    raise EvalSetError(f"no format {name!r}: use one of {', '.join(f.name for f in FORMATS)}, auto")
+    raise no_choice("format", name, [*(f.name for f in FORMATS), "auto"])
 
 
 def require_rows(name: str) -> None:
-    """Raise EvalSetError if the rows of a format are no evaluation rows."""
+    """Raise EvalSetError if the rows of a format are evaluations of CES, whose turns are the evaluation rows."""
     spec = find_format(name)
-    if not spec.is_rows:
+    if spec.system == "ces":
         raise EvalSetError(
             f"expected evaluation rows, got {spec.summary}: the rows of their turns are "
-            'convert_eval_set(data, target="databricks").data'
+            'convert_eval_set(data, "databricks").data'
         )
 
 
-def detect(names: Sequence[str]) -> tuple[Format, str]:
-    """The format of a table with these columns, and the reason in words."""
-    for format in FORMATS:
-        reason = format.detect(names)
-        if reason is not None:
-            return format, reason
-    return find_format("databricks"), "no column of another format was found"
+def detect(names: Sequence[str], metadata: Mapping[bytes, bytes] | None = None) -> Detection:
+    """The format of a table with these columns, and this metadata of its schema, and the reason in words. A table
+    without any column is canonical, and so are rows that were normalized before, whatever their other columns are."""
+    if are_canonical(names, metadata):
+        return Detection("databricks", "the canonical columns of rows that were normalized before")
+    return detect_among(FORMATS, names) if names else Detection("databricks", "the data has no columns")

@@ -1,8 +1,7 @@
-"""Documents of formats that have only texts ⇄ ours, which are told apart by their `doc_uri`.
+"""Documents of formats that have only texts ⇄ ours, which are identified by their `doc_uri`.
 
-A text without an id gets one made of its content: two equal texts then are the same document, which is what a
-comparison of retrieved and expected texts means. Writing leaves such an id out again.
-"""
+A text without an id gets one made of its content: two equal texts then are the same document, as in a comparison of
+retrieved and expected texts. Writing omits such an ID again."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from typing import Any
 from agent_eval_schema.text.jsontext import structured
 
 MADE_URI = "text:sha256-"
-"""What a `doc_uri` begins with that stands for a text."""
+"""The prefix of a `doc_uri` that identifies a text."""
 
 
 def uri_of(text: str) -> str:
@@ -25,7 +24,6 @@ def read_texts(texts: Any, ids: Any = None) -> Any:
     texts, ids = structured(texts), structured(ids)
     if texts is None and isinstance(ids, list):
         return [{"doc_uri": _id(i)} for i in ids]
-    texts = [texts] if isinstance(texts, str) else texts
     if not isinstance(texts, list):
         return texts
     named = ids if isinstance(ids, list) and len(ids) == len(texts) else [None] * len(texts)

@@ -1,16 +1,24 @@
-"""Vertex AI: datasets of trajectory evaluation."""
+"""Vertex AI: datasets of trajectory evaluation.
+
+    {"prompt": …, "response": …, "reference": …}                               model-based and text metrics
+    {"predicted_trajectory": [call, …], "reference_trajectory": [call, …]}     computed metrics, which need no prompt
+
+Source: google-cloud-aiplatform 2.7 (`vertexai.preview.evaluation`): `build_trajectory` reads a call by its two keys, of
+which the input may be anything that JSON holds; without one it drops the whole trajectory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from agent_eval_schema.formats.layout import Field, Layout, question
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.formats.layout import Field, Layout, Row, question
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text.jsontext import structured
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Vertex AI: data sets of trajectory evaluation
 def _flag(value: Any) -> Any:
     """The vendor's result tables write failure as 0 or 1."""
     return _FLAGS.get(str(value), value)
@@ -18,19 +26,65 @@ def _flag(value: Any) -> Any:
 
 _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True}
 
+_TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
+_INPUT = "tool_input"
+
+
+def _read_calls(value: Any) -> Any:
+    calls = structured(value)
+    return [_with_object(call) for call in calls] if isinstance(calls, list) else calls
+
+
+def _with_object(call: Any) -> Any:
+    """A call whose input is not an object, as that of a LangChain tool with one argument: it is wrapped into an
+    object."""
+    if not isinstance(call, dict) or call.get(_INPUT) is None or isinstance(structured(call[_INPUT]), dict):
+        return call
+    return {**call, _INPUT: {_INPUT: call[_INPUT]}}
+
+
+def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**c, _INPUT: c[_INPUT][_INPUT]} if list(c[_INPUT]) == [_INPUT] else c for c in calls]
+
+
+def _say_missing_inputs(theirs: Row) -> Iterator[Finding]:
+    for name in _TRAJECTORIES:
+        calls = structured(theirs.get(name))
+        for i, call in enumerate(calls if isinstance(calls, list) else ()):
+            if isinstance(call, dict) and set(call) == {"tool_name"} and call["tool_name"]:
+                message = "expected `tool_input`, got none: Vertex AI drops the trajectory"
+                yield Finding(TOOL_INPUT, message, name, f"{name}[{i}]", "add `tool_input`: {} for no arguments")
+
+
+_CALLS = (_read_calls, _write_calls)
+
 VERTEX = Layout(
     (
         Field(("prompt",), "request", structured, question),
         Field(("response",), "response"),
         Field(("reference",), "expected_response"),
-        Field(("predicted_trajectory",), "predicted_trajectory"),
-        Field(("reference_trajectory",), "reference_trajectory"),
+        Field(("predicted_trajectory",), "predicted_trajectory", *_CALLS),
+        Field(("reference_trajectory",), "reference_trajectory", *_CALLS),
         Field(("latency_in_seconds",), "latency_seconds"),
         Field(("failure",), "failure", _flag, int),
-    )
+    ),
+    inspect=_say_missing_inputs,
 )
 
 
-def detect_vertex(names: Sequence[str]) -> str | None:
-    signs = [n for n in ("prompt", "latency_in_seconds") if n in names]
-    return f"the column {signs[0]} of Vertex AI evaluation" if signs and "request" not in names else None
+_OF_DATABRICKS = (
+    "expected_response",
+    "expected_facts",
+    "guidelines",
+    "retrieved_context",
+    "expected_retrieved_context",
+)
+"""Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
+
+VERTEX_SIGNS = Signs(
+    (("prompt",), ("latency_in_seconds",), ("predicted_trajectory",), ("reference_trajectory",)),
+    likely=(("response", "reference"),),
+    columns=VERTEX.columns,
+    never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
+)
+"""Metrics that are computed of trajectories, or of a response and a reference, need no prompt."""

@@ -14,12 +14,17 @@ from agent_eval_schema.text import jsontext
 
 CanonicalRow = Mapping[str, Any]
 
+POSITION = "__position__"
+"""The key under which a canonical row has its place in the source while it is converted."""
+
+RowWriter = Callable[[CanonicalRow], dict[str, Any]]
+
 
 class Written(Struct, frozen=True):
-    """What was made of rows.
+    """The output of a writer.
 
-    `back` is what a check reads to see what became of them, in `format`; `places` says which of the rows there is which
-    (None: it is not there); `losses` are those that the writer knows, `row` is the place in the rows.
+    `back` is the output as it is read back for verification, in `format`; `places` has the place of each row there
+    (None: it is missing); `losses` are those that the writer reports, where `row` is the place in the rows.
     """
 
     data: Any
@@ -31,14 +36,35 @@ class Written(Struct, frozen=True):
 
 class Writer(Struct, frozen=True):
     """The writer of a format: `row` makes one row, with the `columns` that it may have; or `document` one thing of all
-    rows, which `save` puts into a file."""
+    rows, which `save` puts into a file. `cells` converts a row into the cells of a CSV file, if lists are not JSON
+    there. `texts` are columns whose text is not parsed: in a file whose cells are text, any other value comes back as
+    its JSON text. `replaces` are passed-through columns whose values are in other columns now. `kind` is that of a row
+    as it is written, if the platform loads rows of one kind only."""
 
-    row: Callable[[CanonicalRow], dict[str, Any]] | None = None
+    row: RowWriter | None = None
     columns: tuple[str, ...] = ()
     document: Callable[[Sequence[CanonicalRow]], Written] | None = None
     save: Callable[[Any, str], Any] | None = None
+    cells: RowWriter | None = None
+    texts: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+    kind: Callable[[Mapping[str, Any]], str] | None = None
 
 
 def save_json(made: Any, path: str) -> None:
     """Write one JSON value."""
     write_text(path, msgspec.json.format(jsontext.encode(made), indent=2).decode() + "\n")
+
+
+def named(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
+    """The rows with an id each: one without is called by its number, as no other row is called."""
+    taken = {row.get("request_id") for row in rows}
+    made = []
+    for place, row in enumerate(rows):
+        name, again = f"row {place}", 1
+        while name in taken:
+            again += 1
+            name = f"row {place} ({again})"
+        made.append({**row, "request_id": row.get("request_id") or name})
+        taken.add(made[-1]["request_id"])
+    return made

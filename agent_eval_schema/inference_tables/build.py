@@ -1,10 +1,10 @@
-"""A logged table → an evaluation set: eval_set_from_inference_table → build_set → stages.
+"""A logged table → an evaluation dataset: eval_set_from_inference_table → build_set → stages.
 
     table ─▶ convert ─▶ decide ─▶ finish ─┬─▶ rows       (in memory, or a file: Parquet, JSONL, a new Delta table)
-             (stages.py)                  ├─▶ set aside  (each row with its reason)
+             (stages.py)                  ├─▶ excluded  (each row with its reason)
                                           └─▶ summary    (the funnel), report, manifest
 
-Whatever is logged ends as a row or is set aside with exactly one reason; everything on the way is in a work folder, so
+Every logged row ends as a row or is excluded for exactly one reason; everything on the way is in a work folder, so
 memory does not grow with the table.
 """
 
@@ -13,28 +13,28 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import msgspec
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered
-from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.opening import EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
+from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED, redacted, rows_excluded
 from agent_eval_schema.inference_tables.finish.finish import ROWS, finish_plan
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
-from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE, redacted, rows_set_aside
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
 from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
-from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, plan_of
+from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, plan_of
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.row_files import regrouped, stored_rows, write_rows
 from agent_eval_schema.inference_tables.side_tables import add_labels, add_traces
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
-from agent_eval_schema.inference_tables.summary import Summarized, Summary, summarized
+from agent_eval_schema.inference_tables.summary import BuildSummary, Summarized, summarized
 from agent_eval_schema.inference_tables.work_folder import WorkFolder, decisions_by_part
 from agent_eval_schema.io.pandas import to_pandas
 from agent_eval_schema.io.source import Source, worth_workers
@@ -42,36 +42,44 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import Unpack
 
-class EvalSetBuild(Summarized, Saved):
-    """What was made of a logged table.
+    from agent_eval_schema.inference_tables.spark import SparkBuild
+
+
+class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
+    """An evaluation dataset that was built from an inference table.
+
+    `print(build)` shows the row counts per step; a notebook shows them as HTML.
 
     Attributes
     ----------
-    rows
-        The evaluation set, a pandas frame with the canonical columns and `request_time`, `status_code`,
-        `served_entity`; in the order of the table.
-    set_aside
-        Every other row, a pandas frame: `request_id`, `reason`, `message`, `time`, `status_code`, `request`,
-        `response`. Both have a request_id, and together they account for every logged row (`<id>#<n>` is a record of a
-        batch call).
-    summary
-        The funnel in numbers (`Summary`); `print(build.summary)`.
-    report
-        The `Report` on the rows: issues, metrics, as of `validate_eval_set`.
+    summary : BuildSummary
+        The row counts per step.
 
-    Frames are made when they are asked for. Of a large table, `iter_batches`, `iter_set_aside`, `write` and
-    `write_set_aside` stream.
+    See Also
+    --------
+    eval_set_from_inference_table : The function that returns a build.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import eval_set_from_inference_table
+    >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
+    >>> build.summary.records == len(build.rows) + len(build.excluded)
+    True
     """
 
     def __init__(
         self,
         work: WorkFolder,
         plan: BuildPlan,
-        summary: Summary,
+        summary: BuildSummary,
         builder: ReportBuilder,
         hook: Hook | None,
         rows: Source,
@@ -82,12 +90,48 @@ class EvalSetBuild(Summarized, Saved):
 
     @cached_property
     def rows(self) -> pd.DataFrame:
+        """The rows of the evaluation dataset.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per call, in the order of the table, with a RangeIndex: the canonical columns with the dtypes that
+            `normalize_eval_set` returns, then `request_time` (datetime64[us, UTC]), `status_code` (Int64) and
+            `served_entity` (object; str or None).
+
+        See Also
+        --------
+        EvalSetBuild.iter_batches : Stream the rows of a large table.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
+        >>> build.rows["status_code"].unique().tolist()
+        [200]
+        """
         frame = to_pandas(self.iter_batches(), self._rows)
         return _with_times(frame, "request_time")
 
     @cached_property
-    def set_aside(self) -> pd.DataFrame:
-        table = pa.Table.from_batches(list(self.iter_set_aside()), schema=SET_ASIDE)
+    def excluded(self) -> pd.DataFrame:
+        """The excluded rows, each with its reason.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per excluded row, in the order of the table, with a RangeIndex and the columns `request_id`,
+            `reason`, `message` (object; str or None), `time` (datetime64[us, UTC]), `status_code` (Int32), `request`
+            and `response` (object; str or None). The `request_id` of a record of a batch call is `<id>#<n>`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
+        >>> build.excluded["reason"].value_counts()["status"].item()
+        2
+        """
+        table = pa.Table.from_batches(list(self.iter_excluded()), schema=EXCLUDED)
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
         for name in ("request_id", "reason", "message", "request", "response"):
             frame[name] = frame[name].astype(object).where(frame[name].notna(), None)
@@ -96,32 +140,122 @@ class EvalSetBuild(Summarized, Saved):
 
     @property
     def report(self) -> Report:
-        """The report on the rows."""
+        """The validation report of the rows.
+
+        Returns
+        -------
+        Report
+            The issues and the metric coverage of `rows`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl")
+        >>> build.report.ok
+        True
+        """
         return Report(self._rows, finish_plan(self._plan), self._builder, self.summary.seconds)
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches, streamed."""
+        """Iterate over the rows as Arrow batches.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            The columns of `rows`; a table of any size is streamed.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> sum(batch.num_rows for batch in build.iter_batches())
+        5
+        """
         return self._rows.batches()
 
-    def iter_set_aside(self) -> Iterator[pa.RecordBatch]:
-        """What was set aside as Arrow batches, streamed, in the order of the table."""
+    def iter_excluded(self) -> Iterator[pa.RecordBatch]:
+        """Iterate over the excluded rows as Arrow batches, in the order of the table.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            The columns of `excluded`; a table of any size is streamed.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> sum(batch.num_rows for batch in build.iter_excluded()) == len(build.excluded)
+        True
+        """
         redactor = self._hook or self._plan.redact
         for part, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
             rows = filtered(self._work.rows(part), gone) if gone.any() else None
-            batches = [] if rows is None else [rows_set_aside(rows, reasons.drop_null())]
+            batches = [] if rows is None else [rows_excluded(rows, reasons.drop_null())]
             for batch in [*batches, *self._work.invalid(part)]:
                 yield redacted(batch, Redactor(redactor)) if redactor else batch
 
     def write(self, path: str | os.PathLike[str]) -> int:
-        """Stream the rows into a file (.parquet, .jsonl) or a new Delta table (any other name: a folder); returns their
-        number. Raises EvalSetError if it cannot be written."""
-        return write_rows(os.fspath(path), self.iter_batches(), ROWS)
+        """Write the rows to a file or a new Delta table.
 
-    def write_set_aside(self, path: str | os.PathLike[str]) -> int:
-        """Stream what was set aside into a file or a new Delta table; returns the number of rows."""
-        return write_rows(os.fspath(path), self.iter_set_aside(), SET_ASIDE)
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path. `.parquet` and `.jsonl` select the kind of file; any other name is the folder of a new Delta
+            table.
+
+        Returns
+        -------
+        int
+            The number of rows that were written.
+
+        Raises
+        ------
+        EvalSetError
+            The file cannot be written, or the folder exists.
+
+        See Also
+        --------
+        EvalSetBuild.write_excluded : Write the excluded rows.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> build.write("rows.jsonl")
+        5
+        """
+        return write_rows(path_of(path), self.iter_batches(), ROWS)
+
+    def write_excluded(self, path: str | os.PathLike[str]) -> int:
+        """Write the excluded rows to a file or a new Delta table.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path. `.parquet` and `.jsonl` select the kind of file; any other name is the folder of a new Delta
+            table.
+
+        Returns
+        -------
+        int
+            The number of rows that were written.
+
+        Raises
+        ------
+        EvalSetError
+            The file cannot be written, or the folder exists.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> build.write_excluded("excluded.parquet") == len(build.excluded)
+        True
+        """
+        return write_rows(path_of(path), self.iter_excluded(), EXCLUDED)
 
     def _repr_html_(self) -> str:
         return self.summary._repr_html_()
@@ -130,79 +264,111 @@ class EvalSetBuild(Summarized, Saved):
         return f"<EvalSetBuild: {self.summary.funnel}>"
 
 
+@overload
 def eval_set_from_inference_table(
-    table: Any,
+    table: EvalSetLike, *, engine: Literal["embedded"] = ..., jobs: int = ..., **options: Unpack[BuildKeywords]
+) -> EvalSetBuild: ...
+@overload
+def eval_set_from_inference_table(
+    table: SparkFrame, *, engine: Literal["spark"], **options: Unpack[BuildKeywords]
+) -> SparkBuild: ...
+def eval_set_from_inference_table(
+    table: EvalSetLike,
     *,
     sample: int | float | None = None,
     seed: int = 0,
     stratify: str | None = None,
     dedupe: Literal["id", "question"] | None = "id",
-    labels: Any = FEEDBACK,
+    labels: EvalSetLike | None = FEEDBACK,
     redact: str | Hook | None = None,
-    traces: Any = None,
-    since: Any = None,
-    until: Any = None,
+    traces: EvalSetLike | None = None,
+    since: str | date | None = None,
+    until: str | date | None = None,
     where: str | None = None,
     family: str = "auto",
-    map: Mapping[str, str] | Iterable[str] | None = None,
-    keep: Iterable[str] = (),
-    values: bool = True,
+    column_map: Mapping[str, str] | Iterable[str] | None = None,
+    include: Iterable[str] = (),
+    show_values: bool = True,
     engine: Literal["embedded", "spark"] = "embedded",
     jobs: int = 0,
-) -> Any:
-    """Turn a table of logged calls into a clean, labelled, sampled and validated evaluation set.
+) -> EvalSetBuild | SparkBuild:
+    """Build an evaluation dataset from an inference table (request log).
+
+    The result is labeled, sampled and validated. Every logged row is either in the dataset or excluded for exactly one
+    reason.
 
     Parameters
     ----------
-    table
-        A payload table of an endpoint (legacy, AI Gateway, Unity AI Gateway), a table derived of one, or traces: a
-        pandas frame, an Arrow table, a list of dicts, or the path of a Parquet, JSONL, JSON or CSV file, of a folder of
-        Parquet files or of a Delta folder. It is not changed.
-    sample, seed
-        How many rows to draw: a number (500) or a fraction (0.1). They are drawn by a hash of the seed and the
-        request_id, so the same rows come whatever their order, the engine or the number of processes.
-    stratify
-        Share a sample over strata, by largest remainder: a column of the table, `"day"`, `"served_entity"`, `"failed"`,
-        `"thumbs"` (what the feedback in the table says), or an SQL expression over the columns of the table.
-    dedupe
-        `"id"`: of rows with the same id the earliest stays (delivery is at least once). `"question"`: also only the
-        latest call of those that ask the same. None: all stay.
-    labels
-        `"feedback"`: the feedback calls in the table become expected_response and expected_retrieved_context of the
-        rows whose ids they name, and so do the judgements of people in the rows' traces. Or an assessment-log table (a
-        frame or path), to be read in place of both. None: none.
-    redact
-        None: nothing is replaced. `"default"`: e-mail addresses, phone numbers and card numbers. A function from text
-        to text, or its name ("module:function").
-    traces
-        A table of traces (a frame or path), for rows whose trace is not in the table: joined where the row's id is the
-        trace's client_request_id, or its own id. Rows that were too large to be logged take request and response from
-        it; those that it does not have are then set aside as `invalid`.
-    since, until
-        The time window, `since <= time < until`: ISO text, a date or a datetime; in UTC if it has no zone.
-    where
-        SQL over the columns of the table: which rows are wanted. Feedback is read from all rows.
-    family, map
-        The kind of table, if its columns do not tell; and where a log of another kind has what:
-        `{"request": "body.input"}`, a column or a dotted path into its JSON.
-    keep
-        Reasons whose step is switched off, such as `"status"` or `"invalid"`: such rows stay.
-    values
-        Without, no message quotes what stands in a cell.
-    engine
-        `"embedded"`: this machine, with DuckDB. `"spark"`: `table` is a Spark DataFrame, and so are the rows.
-    jobs
-        How many processes read a file (0: one a core if it is large).
+    table : EvalSetLike
+        An inference table of an endpoint (legacy, AI Gateway, Unity AI Gateway), a table derived from one, or traces: a
+        pandas DataFrame, an Arrow table, a list of dicts, or the path of a Parquet, JSON Lines, JSON or CSV file, of a
+        folder of Parquet files or of a Delta folder. With `engine="spark"` a Spark DataFrame. It is not changed.
+    sample : int, float or None, default None
+        The sample size: a number of rows or a fraction such as 0.1. None selects all rows.
+    seed : int, default 0
+        The seed of the sample. Rows are selected by a hash of the seed and the `request_id`, so the same rows are
+        selected in any order, with any engine and any number of processes.
+    stratify : str or None, default None
+        Stratify the sample, by largest remainder: a column, `"day"`, `"served_entity"`, `"failed"`, `"thumbs"` (the
+        feedback in the table), or an SQL expression over the columns of the table. None does not stratify.
+    dedupe : {"id", "question"} or None, default "id"
+        `"id"` keeps the earliest of several rows with the same ID. `"question"` also keeps only the latest of several
+        rows with the same request. None keeps all rows.
+    labels : "feedback", EvalSetLike or None, default "feedback"
+        The source of ground-truth labels. `"feedback"`: the feedback requests in the table and the human assessments in
+        its traces give `expected_response` and `expected_retrieved_context`. An assessment-log table replaces both.
+        None adds no labels.
+    redact : str, callable or None, default None
+        The redaction. `"default"` replaces email addresses, phone numbers and card numbers. A function from str to str,
+        or its name (`"module:function"`), is applied to every string. None replaces nothing.
+    traces : EvalSetLike or None, default None
+        A table of traces for rows without one, joined on the row's ID as the trace's `client_request_id` or as its ID.
+        Rows that were too large for the log take request and response from it. None joins no traces.
+    since : str, datetime.date, datetime.datetime or None, default None
+        The start of the time window, inclusive; UTC if it has no time zone. None sets no start.
+    until : str, datetime.date, datetime.datetime or None, default None
+        The end of the time window, exclusive. None sets no end.
+    where : str or None, default None
+        An SQL condition over the columns of the table. Feedback is read from all rows. None selects all rows.
+    family : str, default "auto"
+        The kind of table. `"auto"` detects it from the column names.
+    column_map : mapping of str to str, iterable of str or None, default None
+        The columns of another kind of log, such as `{"request": "body.input"}`: a column or a dotted path into its
+        JSON. None uses the columns of the kind of table.
+    include : iterable of str, default ()
+        Reasons for exclusion that are not applied, such as `"status"` or `"invalid"`.
+    show_values : bool, default True
+        If False, omit cell values from messages.
+    engine : {"embedded", "spark"}, default "embedded"
+        `"embedded"` runs on this machine, with DuckDB. `"spark"` runs on the executors of a Spark DataFrame.
+    jobs : int, default 0
+        The number of worker processes. 0 uses one per core for files over 64 MB.
 
     Returns
     -------
-    EvalSetBuild
-        `rows`, `set_aside` and `summary`: `summary.records == len(rows) + len(set_aside)`.
+    EvalSetBuild or SparkBuild
+        The rows, the excluded rows and the row counts per step; a SparkBuild with `engine="spark"`.
 
     Raises
     ------
+    MissingExtraError
+        DuckDB is not installed.
     EvalSetError
-        It could not run: no such file, a table of no known family, an option without meaning, DuckDB is not installed.
+        There is no such file, the kind of table is unknown, or an option is not valid.
+
+    See Also
+    --------
+    spark_from_inference_table : The same with the engine `"spark"`.
+    eval_set_from_traces : Return the canonical rows of traces.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import eval_set_from_inference_table
+    >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+    >>> build
+    <EvalSetBuild: 27 logged → 29 records → 22 calls → 15 readable → 14 distinct → 5 sampled>
+    >>> build.rows[["response", "status_code"]].shape
+    (5, 2)
     """
     options = BuildOptions(
         sample=sample,
@@ -216,18 +382,17 @@ def eval_set_from_inference_table(
         until=until,
         where=where,
         family=family,
-        map=map,
-        keep=keep,
-        values=values,
+        column_map=column_map,
+        include=include,
+        show_values=show_values,
     )
+    require_choice("engine", engine, ("embedded", "spark"))
     if engine == "spark":
         from agent_eval_schema.inference_tables.spark import build_set_on_spark
 
         if jobs:
-            raise EvalSetError("jobs: on Spark its own settings say how many processes there are")
-        return build_set_on_spark(table, options)
-    if engine != "embedded":
-        raise EvalSetError(f"engine: expected embedded or spark, got {engine!r}")
+            raise EvalSetError("jobs: Spark's own settings determine the number of processes")
+        return build_set_on_spark(table, options)  # type: ignore[arg-type]  # which it tests
     folder = TemporaryFolder()
     try:
         return build_set(table, WorkFolder(folder), options, jobs=jobs, screen=notebook())
@@ -250,7 +415,7 @@ def build_set(
     go into that file or new Delta table, else into the work folder."""
     require_duckdb()
     start = time.perf_counter()
-    source = open_source(table)
+    source = open_source(table, "table")
     plan, reason = plan_of(table_columns(source, table, options), options)
     job_facts = {"plan": msgspec.to_builtins(plan), "inputs": inputs_of(source, options)}
     plan = msgspec.structs.replace(plan, now=work.start(job_facts, resume=resume))
@@ -280,7 +445,10 @@ def build_set(
 
 
 def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The frame with the column as microseconds in UTC: nanoseconds end in 2262, clocks that are wrong do not."""
+    """The DataFrame with the column as microseconds in UTC: nanoseconds end in 2262, invalid times do not."""
+
+    import pandas as pd
+
     times = [None if t is pd.NaT else t for t in frame[name].tolist()]
     frame[name] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
     return frame

@@ -1,8 +1,9 @@
 """`from-inference-table TABLE OUT`: a build whose rows go into a file, with its manifest, and that can be resumed.
 
-OUT                  the rows: Parquet, JSONL, or a new Delta table (a name without ending)
-OUT.manifest.json    inputs, versions, options, seed and counts: what it takes to build the same set again
+OUT                  the rows: Parquet, JSONL, or a new Delta table (a name without file extension)
+OUT.manifest.json    inputs, versions, options, seed and counts: everything needed to build the same dataset again
 .OUT.work            the work folder; it goes when the set is there, and stays if the run is killed (--resume)
+.OUT.lock            there while a build runs: two at once would leave the rows of one and the manifest of the other
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from agent_eval_schema.inference_tables.build import build_set
 from agent_eval_schema.inference_tables.input_tables import input_of
 from agent_eval_schema.inference_tables.options import BuildOptions
 from agent_eval_schema.inference_tables.row_files import require_out
-from agent_eval_schema.inference_tables.summary import Summary
+from agent_eval_schema.inference_tables.summary import BuildSummary
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.atomic import require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.io.lock import held_alone
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.funnel.draw import funnel_numbers
 from agent_eval_schema.runtime.progress import ProgressDisplay
@@ -32,7 +34,8 @@ from agent_eval_schema.runtime.version import __version__
 
 MANIFEST_VERSION = 1
 
-FLAGS = {name: f"--{name}" for name in BuildOptions.__struct_fields__ if name != "values"}
+_SHORT = {"column_map": "map", "include": "keep"}
+FLAGS = {n: f"--{_SHORT.get(n, n)}" for n in BuildOptions.__struct_fields__ if n != "show_values"}
 """The options of a build and the words of the command line for them."""
 
 
@@ -41,48 +44,56 @@ def build_file(
     out: str,
     given: Mapping[str, Any],
     *,
-    set_aside: str | None = None,
+    excluded: str | None = None,
     html: str | None = None,
     resume: bool = False,
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
-) -> Summary:
-    """Build into a file, with its manifest. `given` are the options (`BuildOptions`) that were given. What could not be
-    written is told before the work. Raises EvalSetError if it cannot run."""
-    for path in (out, set_aside):
+) -> BuildSummary:
+    """Build into a file, with its manifest. `given` are the options (`BuildOptions`) that were given. An output that
+    cannot be written is reported before the work. Raises EvalSetError if it cannot run."""
+    for path in (out, excluded):
         if path:
             require_out(path)
     for path in (html, manifest_of(out)):
         if path:
             require_place(path)
-    require_apart(_read(table, given), {"OUT": out, "--set-aside": set_aside, "--html": html})
-    # What is read is what the manifest records, however the tables beside change in the meantime.
+    require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
+    with held_alone((out, excluded, html)):
+        return _build_alone(table, out, given, excluded, html, resume=resume, jobs=jobs, screen=screen)
+
+
+def _build_alone(
+    table: str, out: str, given: Mapping[str, Any], excluded: str | None, html: str | None, **how: Any
+) -> BuildSummary:
+    # The manifest records the input as it is read, however the tables change in the meantime.
     given = {**given, **{name: _version_of(path) for name, path in BuildOptions(**given).tables.items()}}
     work = WorkFolder(work_of(out))
     try:
-        build = build_set(table, work, BuildOptions(**given), jobs=jobs, screen=screen, resume=resume, out=out)
+        build = build_set(table, work, BuildOptions(**given), out=out, **how)
     except EvalSetError:
-        if not work.parts():  # nothing was done that a second run could go on with
+        if not work.parts():  # nothing was done that a second run could resume
             work.remove()
         raise
-    if set_aside:
-        build.write_set_aside(set_aside)
+    if excluded:
+        build.write_excluded(excluded)
     if html:
-        build.save(html)
+        write_text(html, build.to_html())
     write_text(manifest_of(out), manifest(table, out, given, build.summary))
     work.remove()
     return build.summary
 
 
 def build_on_spark(
-    table: str, out: str, given: Mapping[str, Any], *, set_aside: str | None = None, html: str | None = None
-) -> Summary:
-    """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalogue, and `out`
-    is a new folder of Parquet files, or a Delta table if it has no ending. Raises EvalSetError if it cannot run."""
+    table: str, out: str, given: Mapping[str, Any], *, excluded: str | None = None, html: str | None = None
+) -> BuildSummary:
+    """Build with Spark: tables are folders or files of Parquet, Delta folders or names of Spark's catalog, and `out` is
+    a new folder of Parquet files, or a Delta table if it has no file extension. Raises EvalSetError if it cannot
+    run."""
     from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session, write_table
 
-    require_apart(_read(table, given), {"OUT": out, "--set-aside": set_aside, "--html": html})
-    for path in (out, set_aside):
+    require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
+    for path in (out, excluded):
         if path:
             require_new(path)
     for path in (html, manifest_of(out)):
@@ -92,14 +103,15 @@ def build_on_spark(
 
     spark = spark_session()
     tables = {name: read_table(spark, path) for name, path in BuildOptions(**given).tables.items()}
-    with build_set_on_spark(read_table(spark, table), BuildOptions(**{**given, **tables})) as build:
+    options = BuildOptions(**{**given, **tables})
+    with held_alone((out, excluded, html)), build_set_on_spark(read_table(spark, table), options) as build:
         write_table(build.rows, out)
-        if set_aside:
-            write_table(build.set_aside, set_aside)
+        if excluded:
+            write_table(build.excluded, excluded)
         if html:
             write_text(html, build.to_html())
-        summary: Summary = build.summary
-    write_text(manifest_of(out), manifest(table, out, given, summary, more=("--engine", "spark")))
+        summary: BuildSummary = build.summary
+        write_text(manifest_of(out), manifest(table, out, given, summary, more=("--engine", "spark")))
     return summary
 
 
@@ -119,8 +131,8 @@ def manifest_of(out: str) -> str:
     return f"{out.rstrip(os.sep)}.manifest.json"
 
 
-def manifest(table: str, out: str, given: Mapping[str, Any], summary: Summary, more: tuple[str, ...] = ()) -> str:
-    """What a set was made of and how, so that it can be made again: as JSON."""
+def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSummary, more: tuple[str, ...] = ()) -> str:
+    """The manifest of a dataset, from which it can be built again: as JSON."""
     inputs = [summary.table or table, *BuildOptions(**given).tables.values()]
     body = {
         "version": MANIFEST_VERSION,
@@ -156,6 +168,6 @@ def command(table: str, out: str, given: Mapping[str, Any], more: tuple[str, ...
         if name in FLAGS:
             for one in value if isinstance(value, list | tuple) else [value]:
                 words += [FLAGS[name], "none" if one is None else str(one)]
-        elif name == "values" and value is False:
+        elif name == "show_values" and value is False:
             words.append("--no-values")
     return shlex.join([*words, *more])

@@ -1,4 +1,4 @@
-"""The finished rows of a build in this process: counted while they pass, the invalid ones set aside."""
+"""The finished rows of a build in this process: counted while they pass, the invalid ones excluded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.inference_tables.finish.excluded import invalid_rows
 from agent_eval_schema.inference_tables.finish.finish import (
     evaluation_rows,
     issue_counts,
@@ -17,7 +18,6 @@ from agent_eval_schema.inference_tables.finish.finish import (
     redacted_counts,
     valid_rows,
 )
-from agent_eval_schema.inference_tables.finish.set_aside import invalid_rows
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.summary import Counts
 from agent_eval_schema.inference_tables.work_folder import PartKey, WorkFolder
@@ -41,7 +41,7 @@ class FinishedRows:
         for part, batch in finished:
             valid = valid_rows(batch, self._plan)
             if not valid.all():
-                self._set_aside(part, filtered(batch, ~valid))
+                self._excluded(part, filtered(batch, ~valid))
                 batch = filtered(batch, valid)
             self._add(batch)
             seen(len(valid))
@@ -54,7 +54,7 @@ class FinishedRows:
         self._labels += label_counts(batch)
         self._redacted += redacted_counts(batch)
 
-    def _set_aside(self, part: PartKey, batch: pa.RecordBatch) -> None:
+    def _excluded(self, part: PartKey, batch: pa.RecordBatch) -> None:
         self._invalid += batch.num_rows
         self._issues += issue_counts(batch)
         self._work.commit_invalid(part, invalid_rows(batch))

@@ -1,4 +1,4 @@
-"""The tables that a build reads: which columns they have, and what they are known by when a build goes on."""
+"""The tables that a build reads: their columns, and their identity when a build is resumed."""
 
 from __future__ import annotations
 
@@ -13,44 +13,45 @@ from agent_eval_schema.inference_tables.options import BuildOptions, aliases_of
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.parquet import files_of, parquet_columns
 from agent_eval_schema.io.source import Source, schema_of
+from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.issues import EvalSetError
 
 
 def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str]:
-    """The columns of a table: of Parquet those of all files; of a table whose rows have each their own, those of the
-    first batch, or of all if these do not tell what it is, or an option may name another one."""
+    """The columns of a table: for Parquet those of all files; for a table whose rows have columns of their own, those
+    of the first batch, or of all if these do not identify it, or an option may name another one."""
     if source.kind == "parquet" and source.path is not None:
         return parquet_columns(source.path)
     first = source.head()
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
     names = column_names(first.schema)
-    if source.kind in ("jsonl", "json", "list") and (_names_columns(options) or not _is_known(names, options)):
-        return [str(n) for n in schema_of(source.kind, source.batches()).names]
+    if source.vary and (_names_columns(options) or not _is_known(names, options)):
+        return [str(n) for n in schema_of(source).names]
     return names
 
 
 def _names_columns(options: BuildOptions) -> bool:
     """Whether an option may name any column of the table."""
-    return any(o is not None for o in (options.where, options.stratify, options.map))
+    return any(o is not None for o in (options.where, options.stratify, options.column_map))
 
 
 def _is_known(names: list[str], options: BuildOptions) -> bool:
     if options.family != "auto":
         return True
     try:
-        detect_family(names, aliases_of(options.map))
+        detect_family(names, aliases_of(options.column_map))
     except EvalSetError:
         return False
     return True
 
 
 def inputs_of(source: Source, options: BuildOptions) -> list[dict[str, Any]]:
-    """What a set is made of: each file with its size and when it was changed, so that another one is told apart."""
+    """The inputs of a build: each file with its size and modification time, so that a changed one is detected."""
     others = [open_source(table).name for table in options.tables.values()]
-    # What stands at a URL may be another table each time: what was made of the last one is not used again.
+    # A URL or stdin may be another table each time: the results of the last one are not reused.
     return [
-        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name else {})
+        input_of(name) | ({"fetched_ns": time.time_ns()} if "://" in name or name == STDIN_NAME else {})
         for name in (source.name, *others)
         if name is not None
     ]

@@ -1,13 +1,12 @@
-"""What a user may ask of a build → a BuildPlan; a wrong option is told before anything is read."""
+"""The options of a build → a BuildPlan; an invalid option is reported before anything is read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Literal, TypedDict
 
-import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.formats.inference_tables import (
@@ -18,11 +17,14 @@ from agent_eval_schema.formats.inference_tables import (
     locate,
     parse_aliases,
 )
+from agent_eval_schema.formats.opening import EvalSetLike
 from agent_eval_schema.inference_tables.decide.sampling import sample_of, seed_of
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook, find_hook
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
+from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.rules.set_aside import REASONS
+from agent_eval_schema.rules.exclusions import REASONS
+from agent_eval_schema.text.choices import require_bool, require_choice
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.visible import visible
@@ -35,11 +37,30 @@ STRATA = ("day", "served_entity", "failed")
 """Columns of converted rows that `stratify` may name, if the table has no column of that name."""
 
 KEEPABLE = tuple(r.name for r in REASONS if r.switchable and r.name not in ("filtered", "not_sampled", "feedback"))
-"""The reasons that `keep` may name: their steps can be switched off (the others have options of their own)."""
+"""The reasons that `include` may name: their steps can be switched off (the others have options of their own)."""
+
+
+class BuildKeywords(TypedDict, total=False):
+    """The options of a build, for type checkers."""
+
+    sample: int | float | None
+    seed: int
+    stratify: str | None
+    dedupe: Literal["id", "question"] | None
+    labels: EvalSetLike | None
+    redact: str | Hook | None
+    traces: EvalSetLike | None
+    since: str | date | None
+    until: str | date | None
+    where: str | None
+    family: str
+    column_map: Mapping[str, str] | Iterable[str] | None
+    include: Iterable[str]
+    show_values: bool
 
 
 class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
-    """What a user may ask of a build; `eval_set_from_inference_table` documents each. Nothing is validated here."""
+    """The options of a build; `eval_set_from_inference_table` documents each. Nothing is validated here."""
 
     sample: int | float | str | None = None
     seed: int = 0
@@ -52,9 +73,9 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
     until: Any = None
     where: str | None = None
     family: str = "auto"
-    map: Mapping[str, str] | Iterable[str] | None = None
-    keep: Iterable[str] = ()
-    values: bool = True
+    column_map: Mapping[str, str] | Iterable[str] | None = None
+    include: Iterable[str] = ()
+    show_values: bool = True
 
     @property
     def reads_feedback(self) -> bool:
@@ -63,7 +84,7 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def tables(self) -> dict[str, Any]:
-        """The tables beside the logged one, by the names of their options."""
+        """The tables in addition to the logged one, by the names of their options."""
         given = {"labels": None if self.reads_feedback else self.labels, "traces": self.traces}
         return {name: table for name, table in given.items() if table is not None}
 
@@ -76,31 +97,32 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
 def plan_of(columns: list[str], options: BuildOptions) -> tuple[BuildPlan, str]:
     """The plan for a table with these columns, and why it was taken for its family. Raises EvalSetError for an option
     that has no meaning."""
-    aliases = aliases_of(options.map)
+    aliases = aliases_of(options.column_map)
     found, reason = (
         detect_family(columns, aliases) if options.family == "auto" else (find_family(options.family), "as asked")
     )
     _require_places(aliases, found, columns)
     since, until = instant_of(options.since, "since"), instant_of(options.until, "until")
     if since is not None and until is not None and since >= until:
-        raise EvalSetError("since must be before until: there is nothing between them")
+        raise EvalSetError("since must be before until: the interval is empty")
     by_question, kept = _dedupe(options.dedupe)
     strata = strata_of(options.stratify, columns)
     sql = f"{options.where or ''} {strata.get('stratum_sql', '')}".lower()
+    require_bool("show_values", options.show_values)
     plan = BuildPlan(
         family=found.name,
         map=aliases,
-        kept=kept | _keep(options.keep),
+        kept=kept | _included(options.include),
         since=since,
         until=until,
         seed=seed_of(options.seed),
         joins_traces=options.traces is not None,
-        values=options.values,
+        values=options.show_values,
         where=_sql(options.where, "where"),
         sql_columns=tuple(n for n in columns if n.lower() in sql),
         by_question=by_question,
         sample=sample_of(options.sample),
-        labelled=options.labels is not None,
+        labeled=options.labels is not None,
         trace_feedback=options.reads_feedback,
         redact=redaction_of(options.redact),
         **strata,
@@ -122,7 +144,7 @@ def _require_places(aliases: Aliases, family: Family, columns: list[str]) -> Non
     for target, path in aliases:
         if locate(target, family, aliases, columns) is None:
             raise EvalSetError(
-                f"map: the table has no column for {_said(path)} ({target}); it has {names(columns[:30])}"
+                f"column_map: the table has no column for {_said(path)} ({target}); it has {names(columns[:30])}"
             )
 
 
@@ -133,15 +155,14 @@ def _dedupe(given: str | None) -> tuple[bool, frozenset[str]]:
         "question": (True, frozenset[str]()),
         None: (False, frozenset({"repeated"})),
     }
-    if given not in meanings:
-        raise EvalSetError(f"dedupe: expected id, question or None, got {_said(given)}")
+    require_choice("dedupe", given, meanings)
     return meanings[given]
 
 
-def _keep(given: Iterable[str]) -> frozenset[str]:
+def _included(given: Iterable[str]) -> frozenset[str]:
     found = frozenset((given,) if isinstance(given, str) else given)
-    for name in sorted(found - set(KEEPABLE)):
-        raise EvalSetError(f"keep: expected some of {', '.join(KEEPABLE)}, got {_said(name)}")
+    for name in found:
+        require_choice("include", name, KEEPABLE)
     return found
 
 
@@ -159,7 +180,9 @@ def strata_of(given: str | None, columns: list[str]) -> dict[str, Any]:
         return {"stratum_column": given}
     if re.fullmatch(r"\w+", given):
         known = ", ".join((*STRATA, THUMBS))
-        raise EvalSetError(f"stratify: the table has no column {_said(given)}; beside its columns there are {known}")
+        raise EvalSetError(
+            f"stratify: the table has no column {_said(given)}; in addition to its columns there are {known}"
+        )
     return {"stratum_sql": given}
 
 
@@ -196,13 +219,15 @@ def instant_of(given: Any, name: str) -> int | None:
 def _datetime(given: Any) -> datetime:
     if isinstance(given, str):
         return read_iso(given)
-    if given is pd.NaT:
+    if is_absent(given):
         raise ValueError("no time")
     if isinstance(given, datetime):
-        return given.to_pydatetime(warn=False) if isinstance(given, pd.Timestamp) else given
+        exact = getattr(given, "to_pydatetime", None)  # of a Timestamp of pandas, which has nanoseconds
+        found: datetime = given if exact is None else exact(warn=False)
+        return found
     if isinstance(given, date):
         return datetime(given.year, given.month, given.day)
-    raise TypeError(f"a {type(given).__name__} is no time")
+    raise TypeError(f"a {type(given).__name__} is not a time")
 
 
 def _said(given: Any) -> str:

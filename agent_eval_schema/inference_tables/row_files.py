@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import one_batch
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.finish.finish import ROWS
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
@@ -50,7 +50,8 @@ def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | Non
 
 
 def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Stream rows into a Parquet or JSONL file, by its ending, or else into a new Delta table; whole or not at all."""
+    """Stream rows into a Parquet or JSONL file, by its file extension, or else into a new Delta table; whole or not at
+    all."""
     if os.path.splitext(path)[1]:
         return write_batches(path, batches, schema)
     from agent_eval_schema.io.delta import write_delta

@@ -1,4 +1,5 @@
-"""Tables beside the payload table: an assessment log in place of its own feedback, and traces that are not in it.
+"""Tables in addition to the inference table: an assessment log in place of its own feedback, and traces that are not in
+it.
 
 Both are read once, in batches, into narrow files of the work folder; DuckDB joins them (decide/duckdb.py).
 """
@@ -29,7 +30,7 @@ ASSESSMENT_LOGS = "assessment_logs"
 
 
 def add_labels(work: WorkFolder, options: BuildOptions) -> None:
-    """Put the judgements of an assessment-log table into the work folder, unless they are there."""
+    """Put the judgments of an assessment-log table into the work folder, unless they are there."""
     labels = options.tables.get("labels")
     if labels is None or work.read_json("labels.json"):
         return
@@ -42,7 +43,7 @@ def add_labels(work: WorkFolder, options: BuildOptions) -> None:
 
 def label_plan(options: BuildOptions) -> BuildPlan:
     """How an assessment-log table is read."""
-    return BuildPlan(ASSESSMENT_LOGS, values=options.values)
+    return BuildPlan(ASSESSMENT_LOGS, values=options.show_values)
 
 
 def require_assessments(columns: Iterable[str]) -> None:
@@ -52,12 +53,12 @@ def require_assessments(columns: Iterable[str]) -> None:
         if names.isdisjoint(group):
             raise EvalSetError(
                 "labels: expected an assessment-log table (request_id, text_assessment or retrieval_assessment); "
-                f"there is no column {' or '.join(group)}"
+                f"missing column {' or '.join(group)}"
             )
 
 
 def add_traces(work: WorkFolder, options: BuildOptions) -> None:
-    """Put the traces of a table into the work folder, each under all ids by which a call may know it."""
+    """Put the traces of a table into the work folder, each under all IDs that a call may have for it."""
     if options.traces is None or work.read_json("traces.json"):
         return
     found = 0
@@ -88,7 +89,8 @@ _decode = msgspec.json.Decoder(_Trace).decode
 
 def trace_pairs(batch: pa.RecordBatch) -> pa.Table:
     """(key, trace) of a batch of traces: a line for each id by which the trace is known."""
-    cells = read_cells(find_format(detect(column_names(batch.schema))[0].name).read(batch), "trace")
+    form = detect(column_names(batch.schema)).format
+    cells = read_cells(find_format(form).read(batch) if form else batch, "trace")
     if cells is None:
         return TRACE_TABLE.empty_table()
     columns = [c for n in _ID_COLUMNS if (c := read_cells(batch, n)) is not None]

@@ -1,15 +1,15 @@
-"""A logged table → an evaluation set, on Spark: the kernels and the SQL of the embedded engine, so the same rows.
+"""A logged table → an evaluation dataset, on Spark: the kernels and the SQL of the embedded engine, so the same rows.
 
     df ─mapInArrow(convert_batch)─▶ lines, one a record: index, packed rows ─SQL (decide/)─▶ decisions
     lines ⋈ decisions ─mapInArrow(finish_batch)─▶ built, packed ─┬─▶ rows
-                                                                 ├─▶ set aside
+                                                                 ├─▶ excluded
                                                                  └─▶ summary, report
 
-Payloads are read once and go into Python once; what is made of them is kept packed, a cell a batch, so that Spark has
+Payloads are read once and go into Python once; their results are kept packed, one cell per batch, so that Spark has
 few bytes to copy and none to encode; on disk, as its memory is needed for the decisions. A packed batch travels in the
 first line of its rows; the other lines have none, so that the 10,000 lines that Spark sends to Python at once hold no
 more than as many rows. Payloads are only shuffled where the decisions are too many to be sent to every executor.
-Nothing but numbers and packed verdicts comes to the driver.
+Only numbers and packed validation results are collected on the driver.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -25,10 +25,10 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import unpack
 from agent_eval_schema.inference_tables.decide.spark import SparkDecisions
 from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE
+from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
 from agent_eval_schema.inference_tables.finish.finish import ROWS, finish_plan, new_report_builder
 from agent_eval_schema.inference_tables.finish.redact import Hook
-from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE
-from agent_eval_schema.inference_tables.options import FEEDBACK, BuildOptions, plan_of
+from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, plan_of
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import label_plan, require_assessments
 from agent_eval_schema.inference_tables.spark_batches import (
@@ -43,7 +43,7 @@ from agent_eval_schema.inference_tables.spark_batches import (
     trace_batches,
     unpacked_batches,
 )
-from agent_eval_schema.inference_tables.summary import STRATA_KEPT, Counts, Summarized, Summary, summarized
+from agent_eval_schema.inference_tables.summary import STRATA_KEPT, BuildSummary, Counts, Summarized, summarized
 from agent_eval_schema.io.spark import ddl, in_python, let_go, persisted, spark_source, with_places
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.report import Report
@@ -51,27 +51,28 @@ from agent_eval_schema.validation.report_builder import ReportBuilder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from typing_extensions import Unpack
 
 
-class SparkBuild(Summarized):
-    """What was made of a logged table on Spark.
+class SparkBuild(Summarized):  # numpydoc ignore=PR01
+    """An evaluation dataset that was built from an inference table on Spark.
 
-    Attributes
-    ----------
-    rows
-        The evaluation set: a DataFrame with the canonical columns and `request_time`, `status_code`, `served_entity`.
-    set_aside
-        Every other row: a DataFrame with `request_id`, `reason`, `message`, `time`, `status_code`, `request`,
-        `response`. Together they account for every logged row.
-    summary
-        The funnel in numbers (`Summary`); `print(build.summary)`.
-    report
-        The `Report` on the rows, as of `validate_eval_set`.
+    The converted and the finished rows are computed once and persisted, in memory or on the disks of the executors,
+    until `close` is called or the `with` block ends. The DataFrames are lazy; write them, or persist those that are
+    used often.
 
-    DataFrames are lazy; what they have in common is computed once and kept (`persist`) until `close()`: the converted
-    and the finished rows, packed, a third of their size each, in memory or on the executors' disks. Whoever reads
-    `rows` or `set_aside` unpacks them: write them, or persist what is asked for often. Use it as a context manager, or
-    close it when its DataFrames are written.
+    See Also
+    --------
+    spark_from_inference_table : The function that returns a build.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import spark_from_inference_table
+    >>> df = spark.read.json("sample_data/inference_table.jsonl")
+    >>> with spark_from_inference_table(df) as build:
+    ...     rows, excluded = build.rows, build.excluded
+    >>> "request" in rows.columns, "reason" in excluded.columns
+    (True, True)
     """
 
     def __init__(
@@ -82,17 +83,61 @@ class SparkBuild(Summarized):
 
     @property
     def rows(self) -> DataFrame:
+        """The rows of the evaluation dataset.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            One row per call, in no fixed order: the canonical columns (nested values as in Parquet), then
+            `request_time` (timestamp), `status_code` (int) and `served_entity` (string).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import spark_from_inference_table
+        >>> with spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl")) as build:
+        ...     build.rows.columns[-3:]
+        ['request_time', 'status_code', 'served_entity']
+        """
         return self._unpacked("rows", ROWS)
 
     @property
-    def set_aside(self) -> DataFrame:
-        return self._unpacked("set_aside", SET_ASIDE)
+    def excluded(self) -> DataFrame:
+        """The excluded rows, each with its reason.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            One row per excluded row, with the columns `request_id`, `reason`, `message` (string), `time` (timestamp),
+            `status_code` (int), `request` and `response` (string).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import spark_from_inference_table
+        >>> with spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl")) as build:
+        ...     build.excluded.columns[:3]
+        ['request_id', 'reason', 'message']
+        """
+        return self._unpacked("excluded", EXCLUDED)
 
     def _unpacked(self, name: str, schema: pa.Schema) -> DataFrame:
         return self._built.select(name).mapInArrow(unpacked_batches, ddl(schema))
 
     @cached_property
-    def summary(self) -> Summary:
+    def summary(self) -> BuildSummary:
+        """The row counts per step.
+
+        Returns
+        -------
+        BuildSummary
+            The numbers; computing them runs a Spark job.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import spark_from_inference_table
+        >>> with spark_from_inference_table(spark.table("main.logs.payload")) as build:  # doctest: +SKIP
+        ...     build.summary.logged
+        27
+        """
         start = time.perf_counter()
         builder, counted = self._made
         counts = Counts(
@@ -118,13 +163,26 @@ class SparkBuild(Summarized):
 
     @property
     def report(self) -> Report:
-        """The report on the rows; their positions are those in `rows`."""
+        """The validation report of the rows.
+
+        Returns
+        -------
+        Report
+            The issues and the metric coverage of `rows`; row numbers are positions in `rows`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import spark_from_inference_table
+        >>> with spark_from_inference_table(spark.table("main.logs.payload")) as build:  # doctest: +SKIP
+        ...     build.report.ok
+        True
+        """
         source = spark_source(self.rows)
         return Report(source, finish_plan(self._plan), self._made[0])
 
     @cached_property
     def _made(self) -> tuple[ReportBuilder, dict[str, Counter[str]]]:
-        """What the driver gets of each batch: the verdicts on the rows, and the counts."""
+        """The result of each batch for the driver: the validation results of the rows, and the counts."""
         builder = new_report_builder(self._plan)
         counts = {what: Counter[str]() for what in COUNTED}
         made = self._built.where("verdicts IS NOT NULL").select("verdicts", "counts")
@@ -138,7 +196,16 @@ class SparkBuild(Summarized):
         return builder, counts
 
     def close(self) -> None:
-        """Let go of what is kept."""
+        """Release the persisted rows.
+
+        The DataFrames of the build must not be used afterwards.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import spark_from_inference_table
+        >>> build = spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl"))
+        >>> build.close()
+        """
         let_go(self._built)
         self._decided.close()
 
@@ -149,30 +216,45 @@ class SparkBuild(Summarized):
         self.close()
 
 
-def spark_from_inference_table(
-    df: DataFrame, *, traces: DataFrame | None = None, labels: Any = FEEDBACK, **options: Any
-) -> SparkBuild:
-    """Turn a Spark DataFrame of logged calls into an evaluation set, on its executors.
+def spark_from_inference_table(df: DataFrame, **options: Unpack[BuildKeywords]) -> SparkBuild:
+    """Build an evaluation dataset from a Spark DataFrame of logged calls, on its executors.
 
-    The options are those of `eval_set_from_inference_table`; `traces` and a table of `labels` are DataFrames too, and
-    `where` and an SQL expression to `stratify` by are Spark SQL. The rows, and a sample of them, are those of the
-    embedded engine; their order is Spark's.
+    The rows, and a sample of them, are those of `eval_set_from_inference_table`; their order is not fixed.
 
-    The DataFrame is read once, and what is made of it is kept. It is read again only where nothing can be kept
-    (serverless compute) or an executor was lost: then it must give the same rows in the same partitions, as files and
-    tables do; one that does not (`rand()`, the order behind a shuffle) is told, and has to be written first.
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The inference table. It is read once. Where nothing can be persisted (serverless compute) or an executor was
+        lost, it is read again; then it must have the same rows in the same partitions.
+    **options : object
+        The options of `eval_set_from_inference_table`, except `engine` and `jobs`. `traces` and a table of `labels` are
+        Spark DataFrames; `where` and `stratify` are Spark SQL.
 
     Returns
     -------
     SparkBuild
-        `rows` and `set_aside` (DataFrames), `summary`, `report`.
+        The rows, the excluded rows, the row counts per step and the validation report.
 
     Raises
     ------
     EvalSetError
-        A table of no known family, an option without meaning, a table beside that is no DataFrame.
+        The kind of table is unknown, an option is not valid, or another table is not a Spark DataFrame.
+
+    See Also
+    --------
+    eval_set_from_inference_table : Build an evaluation dataset without Spark.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import spark_from_inference_table
+    >>> df = spark.read.json("sample_data/inference_table.jsonl")
+    >>> build = spark_from_inference_table(df, sample=5)
+    >>> build.rows.columns[-3:]
+    ['request_time', 'status_code', 'served_entity']
+    >>> build.rows.write.saveAsTable("main.eval.helpdesk")  # doctest: +SKIP
+    >>> build.close()
     """
-    return build_set_on_spark(df, BuildOptions(traces=traces, labels=labels, **options))
+    return build_set_on_spark(df, BuildOptions(**options))
 
 
 def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:

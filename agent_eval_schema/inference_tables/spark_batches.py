@@ -1,7 +1,7 @@
 """A build on Spark's executors: batches of logged rows → lines, and lines with their decisions → packed rows.
 
 convert_batches    logged rows ──▶ a line per converted row, the first of each batch with all of it, packed
-build_batches      lines with decisions ──▶ what is made of each batch: packed rows, and counts
+build_batches      lines with decisions ──▶ the result of each batch: packed rows, and counts
 unpacked_batches   packed rows ──▶ rows
 """
 
@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import filtered, one_batch, pack, unpack
+from agent_eval_schema.cells.arrow import filtered, pack, unpack
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.inference_tables.decide.spark import DECISIONS, PACKED
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns
+from agent_eval_schema.inference_tables.finish.excluded import invalid_rows, redacted, rows_excluded
 from agent_eval_schema.inference_tables.finish.finish import (
     ROWS,
     evaluation_rows,
@@ -29,7 +31,6 @@ from agent_eval_schema.inference_tables.finish.finish import (
     valid_rows,
 )
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
-from agent_eval_schema.inference_tables.finish.set_aside import invalid_rows, redacted, rows_set_aside
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import trace_pairs
@@ -39,21 +40,21 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.checked_batch import VERDICT
 
 WANTED, STRATUM = "wanted", "stratum"
-"""The columns behind those of the table: what the user's SQL says of each row."""
+"""The columns after those of the table: the result of the user's SQL for each row."""
 
 CALL_LINE = pa.schema([*CALL_TABLE, ("feedback", FEEDBACK_LISTS), (PACKED, pa.binary())])
-"""What the decisions need of a converted row, and the packed batch: `part` is the number of the first logged row in the
-batch, `place` that of the converted row in it."""
+"""The facts of a converted row for the decisions, and the packed batch: `part` is the number of the first logged row in
+the batch, `place` that of the converted row in it."""
 
 BUILT = pa.schema(
     [
         ("rows", pa.binary()),
-        ("set_aside", pa.binary()),
+        ("excluded", pa.binary()),
         ("verdicts", pa.binary()),  # on the rows
-        ("counts", pa.string()),  # JSON: {what is counted: {name: number}}
+        ("counts", pa.string()),  # JSON: {the counted thing: {name: number}}
     ]
 )
-"""What was made of a batch: packed, and counted."""
+"""The result of a batch: packed, and counted."""
 
 COUNTED = ("kept", "joined", "reason", "labels", "redacted", "codes")
 
@@ -77,7 +78,7 @@ def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> S
 
 
 def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
-    """A batch of so many lines; what is no array stands in the first of them."""
+    """A batch of so many lines; values that are not arrays are in the first of them."""
     arrays = [
         a if isinstance(a := given[f.name], pa.Array) else pa.array([a, *[None] * (lines - 1)], f.type) for f in schema
     ]
@@ -85,7 +86,7 @@ def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.Rec
 
 
 def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, pa.Array | None]:
-    """The converted rows of logged ones, behind which stands what the user's SQL said of them."""
+    """The converted rows of logged ones, which are followed by the result of the user's SQL."""
     computed = {"selected": plan.where and batch.column(-2), "stratum": plan.stratum_sql and batch.column(-1)}
     logged = _columns(batch, 0, -2)
     return convert_logged(logged, plan, {name: array for name, array in computed.items() if array})
@@ -129,8 +130,8 @@ def _complete(rows: pa.RecordBatch, decisions: pa.StructArray) -> pa.RecordBatch
 
 
 def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
-    """The entries as rows have them: null where there are none. If there are none at all, what is in the lists is not
-    looked at: see `named`."""
+    """The entries of each row: null where there are none. If there are none at all, the content of the lists is not
+    examined: see `named`."""
     sizes = pc.list_value_length(lists)
     if not pc.sum(sizes).as_py():
         return pa.nulls(len(lists), FEEDBACK_LISTS)
@@ -138,13 +139,13 @@ def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
 
 
 def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:
-    """What is made of a batch of converted rows: the columns of BUILT."""
+    """The result of a batch of converted rows: the columns of BUILT."""
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
     finished = finish_batch(filtered(_complete(rows, decisions), stays), plan, hook)
     valid = valid_rows(finished, plan)
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
-    others = rows_set_aside(filtered(rows, ~stays), reasons.drop_null())
+    others = rows_excluded(filtered(rows, ~stays), reasons.drop_null())
     redactor = hook or plan.redact
     if redactor:
         others = redacted(others, Redactor(redactor))
@@ -159,7 +160,7 @@ def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook
     }
     return {
         "rows": pack(_of(ROWS, evaluation_rows(good)), "lz4"),
-        "set_aside": pack(others, "lz4"),
+        "excluded": pack(others, "lz4"),
         "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
         "counts": msgspec.json.encode(counts),
     }

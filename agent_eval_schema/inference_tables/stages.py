@@ -1,6 +1,6 @@
 """The stages of a build, each a stream over parts; between them everything is in the work folder.
 
-    convert    source ──▶ parts            by units of the source; what is committed already is not done again
+    convert    source ──▶ parts            by units of the source; committed parts are not repeated
     decide     indexes ──▶ decided.parquet one process: DuckDB
     finish     parts + decided ──▶ finished batches, in the order of the table
 
@@ -9,6 +9,7 @@ Of a file, the first and the last are done by several processes, each on its sha
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,13 +19,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.cells.arrow import filtered, strings
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
 from agent_eval_schema.inference_tables.decide.sql import RESULTS, steps_of
 from agent_eval_schema.inference_tables.decide.tables import DECISION_TABLES
 from agent_eval_schema.inference_tables.finish.finish import finish_batch
-from agent_eval_schema.inference_tables.finish.redact import Hook
+from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
@@ -124,8 +125,8 @@ def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
 def convert_logged(
     batch: pa.RecordBatch, plan: BuildPlan, found: Mapping[str, pa.Array]
 ) -> tuple[pa.RecordBatch, pa.Array | None]:
-    """The converted rows of a batch of logged rows, those that the user's SQL does not choose set aside; and the
-    stratum of each, if there are strata. `found` is what that SQL says of each logged row: `selected`, `stratum`."""
+    """The converted rows of a batch of logged rows, those that the user's SQL does not choose excluded; and the stratum
+    of each, if there are strata. `found` is the result of that SQL for each logged row: `selected`, `stratum`."""
     rows = convert_batch(batch, plan)
     logged = logged_rows(rows)
     if found and (logged[-1] + 1 if len(logged) else 0) != batch.num_rows:
@@ -147,7 +148,7 @@ def logged_rows(rows: pa.RecordBatch) -> np.ndarray[Any, Any]:
 
 
 def _without(rows: pa.RecordBatch, gone: np.ndarray[Any, Any]) -> pa.RecordBatch:
-    """The rows with those that were not chosen set aside. Feedback stays feedback: it belongs to calls."""
+    """The rows with those that were not chosen excluded. Feedback stays feedback: it belongs to calls."""
     reasons = rows.column("reason").to_pylist()
     new = [FILTERED if g and r != "feedback" else r for r, g in zip(reasons, gone.tolist(), strict=True)]
     at = rows.schema.get_field_index("reason")
@@ -162,7 +163,7 @@ def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
     found: dict[str, Any] | None = work.read_json("decided.json")
     if found is not None:
         return found
-    entries = work.tables("labels") or (work.files("entries") if plan.labelled else [])
+    entries = work.tables("labels") or (work.files("entries") if plan.labeled else [])
     tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
     new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
@@ -181,7 +182,8 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
         yield from _finish_share(msgspec.structs.replace(job, worker=0, workers=1), hook)
         return
     # Their batches are large: few may wait.
-    workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2) for share in _shares(job)]
+    modules = sys.path if job.plan.redact not in (None, DEFAULT) else ()  # the user's function, wherever we found it
+    workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2, modules) for share in _shares(job)]
     work = WorkFolder(job.folder)
     try:
         for number, _ in in_order([worker.messages() for worker in workers]):
@@ -192,8 +194,8 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
 
 
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
-    """In a worker: its share of the parts. A file is handed over, not its bytes: that saves copying them through a
-    pipe."""
+    """In a worker: its share of the parts. The path of a file is passed, not its bytes: that saves copying them through
+    a pipe."""
     share = msgspec.msgpack.decode(job, type=BuildJob)
     work = WorkFolder(share.folder)
     for part, batch in _finish_share(share, None):
@@ -220,7 +222,7 @@ def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBa
 
 
 class _Joined:
-    """The traces that belong to rows which came without one, read on beside the parts."""
+    """The traces of rows that came without one, read in addition to the parts."""
 
     def __init__(self, work: WorkFolder) -> None:
         path = work.folder / "traced.parquet"
@@ -237,4 +239,5 @@ class _Joined:
         for row, trace in zip(*(self._next[1].column(n).to_pylist() for n in ("place", "trace")), strict=True):
             texts[row] = trace
         at = rows.schema.get_field_index("trace")
-        return rows.set_column(at, rows.schema.field(at), pa.array(texts, rows.schema.field(at).type))
+        filled = strings(texts)
+        return rows.set_column(at, rows.schema.field(at).with_type(filled.type), filled)

@@ -1,8 +1,8 @@
-"""The funnel: how many rows were logged, what became of them step by step, and what was done to those that stayed.
+"""The funnel: row counts per step, and the changes of the rows that are kept.
 
     1,000,000 logged → 962,114 calls → 958,020 readable → 957,998 distinct → 500 sampled → 498 rows
 
-Numbers only (`FunnelSummary`): render/funnel draws them. `records == rows + sum(set_aside.values())`, always.
+Numbers only (`FunnelSummary`): render/funnel draws them. `records == rows + sum(excluded.values())`, always.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from agent_eval_schema.render.funnel.draw import funnel_inline, funnel_json, fun
 from agent_eval_schema.render.funnel.page import build_page
 from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary, Removed, Stratum
 from agent_eval_schema.render.shown import Shown
+from agent_eval_schema.rules.exclusions import REASON_NAMES
 from agent_eval_schema.rules.production import UNKNOWN_REQUEST
-from agent_eval_schema.rules.set_aside import REASON_NAMES
 
 if TYPE_CHECKING:
     from agent_eval_schema.validation.report import Report
@@ -34,27 +34,140 @@ FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sampled", ("not_sampled",)),
     ("rows", ("invalid",)),
 )
-"""The steps of the funnel: what the rows that are left are called, and the reasons for which rows go in it."""
+"""The steps of the funnel: the name of the remaining rows, and the reasons for which rows are excluded in it."""
 
 
-class Summary(FunnelSummary, Shown, frozen=True, kw_only=True):
-    """What became of a table, in numbers; as text, JSON and a page it is the funnel."""
+class BuildSummary(FunnelSummary, Shown, frozen=True, kw_only=True):  # numpydoc ignore=PR01
+    """The row counts of a build, per step.
+
+    `records` is the sum of `rows` and of the values of `excluded`.
+
+    Attributes
+    ----------
+    table : str or None
+        The path of the table; None for data in memory.
+    family : str
+        The kind of table.
+    family_reason : str
+        The columns that identify it.
+    logged : int
+        The number of rows of the table.
+    records : int
+        The same, with each record of a batch call counted.
+    steps : tuple of FunnelStep
+        The steps, each with `name`, `left` (rows that are left) and `removed` (tuples of `reason` and `rows`).
+    rows : int
+        The number of rows of the evaluation dataset.
+    feedback : dict of str to int
+        The feedback in the table: `given`, `latest` (the last of each kind), and of these `attached` to rows of the
+        dataset, `elsewhere` (on excluded rows or batch calls) and `unknown` (there is no such ID).
+    labels : dict of str to int
+        The number of rows per label: `expected_response` (`copied`: of these, the response),
+        `expected_retrieved_context`.
+    redacted : dict of str to int
+        The number of replacements per kind.
+    traces_joined : int
+        The number of rows with a trace of the table of traces.
+    strata : tuple of Stratum
+        The largest strata, at most 100, each with `stratum`, `calls` and `sampled`.
+    issues : dict of str to int
+        The number of issues per code, including excluded rows and feedback.
+    sample : int, float or None
+        The sample size, as given.
+    seed : int
+        The seed, as given.
+    redaction : str or None
+        `"default"`, the name of a function, `"hook"` for a function without a name, or None.
+    engine : str
+        `"embedded"` or `"spark"`.
+    seconds : float
+        The duration of the build, in seconds.
+
+    See Also
+    --------
+    eval_set_from_inference_table : Build an evaluation dataset.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import eval_set_from_inference_table
+    >>> summary = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5).summary
+    >>> [(step.name, step.left) for step in summary.steps]
+    [('calls', 22), ('readable', 15), ('distinct', 14), ('sampled', 5), ('rows', 5)]
+    """
 
     @property
     def funnel(self) -> str:
-        """The funnel in one line: `1,000,000 logged → 962,114 calls → … → 500 sampled → 498 rows`."""
+        """The row counts in one line.
+
+        Returns
+        -------
+        str
+            The number of rows that are left after each step.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> print(eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5).summary.funnel)
+        27 logged → 29 records → 22 calls → 15 readable → 14 distinct → 5 sampled
+        """
         return funnel_line(self)
 
     def to_text(self, *, color: bool = False, width: int | None = None) -> str:
-        """The funnel as it is printed in a terminal."""
+        """Return the row counts per step as text for a terminal.
+
+        Parameters
+        ----------
+        color : bool, default False
+            If True, use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+
+        Returns
+        -------
+        str
+            The row counts, the reasons for exclusion, the labels and the issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> print(build.summary.to_text(width=80))
+        27 logged...
+        """
         return funnel_text(self, color=color, width=width)
 
     def to_json(self) -> str:
-        """All numbers as versioned JSON."""
+        """Return the numbers as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version and the attributes.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> json.loads(eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_json())["logged"]
+        27
+        """
         return funnel_json(self)
 
     def to_html(self) -> str:
-        """The funnel as a standalone HTML page."""
+        """Return the row counts as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> page = eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.to_html()
+        >>> page.startswith("<!doctype html>")
+        True
+        """
         return funnel_page(self)
 
     def _repr_html_(self) -> str:
@@ -65,7 +178,7 @@ class Build(Protocol):
     """What became of a table, in numbers, and the report on the rows that were made of it."""
 
     @property
-    def summary(self) -> Summary: ...
+    def summary(self) -> BuildSummary: ...
 
     @property
     def report(self) -> Report: ...
@@ -75,17 +188,66 @@ class Summarized(Shown):
     """A build in each form: its summary, and on the page the report on its rows too."""
 
     def to_text(self: Build, *, color: bool = False, width: int | None = None) -> str:
-        """The funnel as it is printed in a terminal."""
+        """Return the row counts per step as text for a terminal.
+
+        Parameters
+        ----------
+        color : bool, default False
+            If True, use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+
+        Returns
+        -------
+        str
+            The row counts, the reasons for exclusion, the labels and the issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> print(build.to_text(width=80))
+        27 logged...
+        """
         return self.summary.to_text(color=color, width=width)
 
     def to_json(self: Build) -> str:
-        """The funnel as versioned JSON."""
+        """Return the row counts per step as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version and the numbers of `summary`.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> json.loads(build.to_json())["logged"]
+        27
+        """
         return self.summary.to_json()
 
     def to_html(self: Build) -> str:
-        """The funnel and the report on the rows as a standalone page."""
+        """Return the row counts and the validation report as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
+        >>> build.to_html().startswith("<!doctype html>")
+        True
+        """
+        from agent_eval_schema.validation.report import for_page
+
         report = self.report
-        return build_page(self.summary, report.summary, report.excerpts)
+        return build_page(self.summary, report.summary, for_page(report))
 
 
 STRATA_KEPT = 100
@@ -95,19 +257,19 @@ class Counts(Struct, kw_only=True):
     """What an engine counts of a build.
 
     logged, records
-        As in `Summary`.
+        As in `BuildSummary`.
     reasons
-        How many rows were set aside for which reason.
+        How many rows were excluded for which reason.
     feedback
         The table `tallies` of the decisions.
     strata
         The table `strata` of the decisions, largest first.
     labels, redacted
-        As in `Summary`, of the rows of the set.
+        As in `BuildSummary`, of the rows of the set.
     codes
-        How many issues of each code the rows have, also those that were set aside as invalid.
+        How many issues of each code the rows have, also those that were excluded as invalid.
     traces_joined
-        As in `Summary`.
+        As in `BuildSummary`.
     """
 
     logged: int
@@ -121,11 +283,11 @@ class Counts(Struct, kw_only=True):
     traces_joined: int
 
 
-def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> Summary:
-    """The summary of a build; `beside` are the fields that neither the plan nor the counts tell."""
+def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
+    """The summary of a build; `beside` are the fields that follow neither from the plan nor from the counts."""
     steps = funnel_steps(counts.records, counts.reasons)
     feedback = feedback_counts(counts.feedback)
-    return Summary(
+    return BuildSummary(
         family=plan.family,
         logged=counts.logged,
         records=counts.records,
@@ -144,7 +306,7 @@ def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> Summary:
 
 
 def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:
-    """What became of the feedback, from what was counted in the table."""
+    """The use of the feedback, from the counts of the table."""
     elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
     return {**tallies, "elsewhere": max(elsewhere, 0)}
 
@@ -155,13 +317,13 @@ def all_issues(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dict[
     return {code: count for code, count in sorted(found.items()) if count}
 
 
-def funnel_steps(records: int, set_aside: Mapping[str, int]) -> tuple[FunnelStep, ...]:
+def funnel_steps(records: int, excluded: Mapping[str, int]) -> tuple[FunnelStep, ...]:
     """The funnel from the number of rows and how many went for which reason."""
     left, steps = records, []
     for name, reasons in FUNNEL_STEPS:
-        removed = tuple(Removed(r, set_aside[r]) for r in reasons if set_aside.get(r))
+        removed = tuple(Removed(r, excluded[r]) for r in reasons if excluded.get(r))
         left -= sum(gone.rows for gone in removed)
         steps.append(FunnelStep(name, left, removed))
-    unknown = set(set_aside) - set(REASON_NAMES)
+    unknown = set(excluded) - set(REASON_NAMES)
     assert not unknown, f"reasons without a place in the funnel: {unknown}"
     return tuple(steps)

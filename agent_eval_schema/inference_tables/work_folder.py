@@ -1,17 +1,18 @@
-"""The work folder of a build: converted rows in parts, each committed by one rename, so that a killed run can go on.
+"""The work folder of a build: converted rows in parts, each committed by one rename, so that an interrupted run can be
+resumed.
 
-    work.json                     what is being built: another job's folder is never taken for this one's
+    work.json                     the build: another job's folder is never taken for this one's
     parts/00000003-000001/        the second batch of the fourth unit (of Parquet: row group) of the table
         rows.arrow                    the converted rows (lz4, unless there is ample room)
-        index.parquet                 what the decisions need: ids, hashes, time, reason, stratum
+        index.parquet                 the input of the decisions: ids, hashes, time, reason, stratum
         entries.parquet               the feedback in it, if there is any
     converted.json                how many logged rows each part had: the table need not be read again
     traces/000000.parquet         (key, trace) of the traces that are joined, if there are any
     labels/000000.parquet         the feedback of an assessment log, if there is one
-    decided.parquet, decided.json what DuckDB decided, part by part
+    decided.parquet, decided.json the decisions of DuckDB, part by part
     finished/00000003-000001.arrow  a finished part on its way from one process to another
-    invalid/00000003-000001.arrow what the check of the finished rows set aside
-    rows.arrow                    the evaluation set, if it is not written elsewhere
+    invalid/00000003-000001.arrow rows that the validation of the finished rows excluded
+    rows.arrow                    the evaluation dataset, if it is not written elsewhere
 
 A part that is not there under its own name does not exist. Memory never holds more than a few parts.
 """
@@ -33,8 +34,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from agent_eval_schema.cells.arrow import one_batch
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns, entry_table
+from agent_eval_schema.io.parquet import decoded
+from agent_eval_schema.io.source import MAX_BATCH_ROWS
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 
@@ -60,7 +63,8 @@ class PartKey(NamedTuple):
 
 
 class WorkFolder:
-    """A work folder. Everything in it is written beside its name and renamed: it is there whole or not at all."""
+    """A work folder. Everything in it is written under a temporary name and renamed: it is there whole or not at
+    all."""
 
     def __init__(self, folder: str | Path | TemporaryFolder) -> None:
         self._temporary = folder if isinstance(folder, TemporaryFolder) else None  # which lives as long as this
@@ -83,6 +87,8 @@ class WorkFolder:
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
             self.commit_json("work.json", {"job": job, "began": began})
             return began
+        except EvalSetError:
+            raise
         except (OSError, ValueError) as error:
             raise EvalSetError(f"{self.folder}: the work folder cannot be used: {error}") from error
 
@@ -96,24 +102,28 @@ class WorkFolder:
                 f"{self.folder}: cannot resume: it was left by a run on other data or with other options: "
                 "run it again without --resume"
             )
-        shutil.rmtree(self.folder / "new", ignore_errors=True)  # what was not committed
+        shutil.rmtree(self.folder / "new", ignore_errors=True)  # files that were not committed
         return int(begun["began"])
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Raises EvalSetError if something cannot be written here: a full disk is no defect."""
+        """Raises EvalSetError if something cannot be written here: a full disk is not an internal error."""
         try:
             yield
+        except EvalSetError:
+            raise
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else error
             message = f"{self.folder}: the work folder cannot be written: {why}"
-            raise EvalSetError(f"{message}; with room for it, --resume (resume=True) goes on from here") from error
+            raise EvalSetError(
+                f"{message}; free some space, then --resume (resume=True) continues from here"
+            ) from error
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def read_json(self, name: str) -> Any:
-        """What stands in a file of the folder, or None if there is no such file."""
+        """The content of a file of the folder, or None if there is no such file."""
         path = self.folder / name
         return json.loads(path.read_text("utf-8")) if path.exists() else None
 
@@ -124,7 +134,7 @@ class WorkFolder:
             os.replace(new, self.folder / name)
 
     def _new(self) -> Path:
-        """A name that is nobody's yet."""
+        """A name that is not in use."""
         handle, name = tempfile.mkstemp(dir=self.folder / "new")
         os.close(handle)
         return Path(name)
@@ -143,7 +153,7 @@ class WorkFolder:
                 pq.write_table(entries, new / "entries.parquet", compression="lz4")
         try:
             new.rename(self.folder / "parts" / part.name)
-        except OSError:  # another run has been here before: what it made is the same
+        except OSError:  # another run has been here before: its result is the same
             shutil.rmtree(new)
 
     def _write(self, path: Path, rows: pa.RecordBatch) -> None:
@@ -175,7 +185,7 @@ class WorkFolder:
         """What another process has left; it is gone then."""
         path = self.folder / "finished" / f"{part.name}.arrow"
         rows = _mapped(path)
-        with suppress(PermissionError):  # where what is mapped cannot be removed, it goes with the folder
+        with suppress(PermissionError):  # where mapped files cannot be removed, they are removed with the folder
             path.unlink()
         return rows
 
@@ -183,7 +193,7 @@ class WorkFolder:
         """The index or entries files of all parts."""
         return sorted(map(str, (self.folder / "parts").glob(f"*/{name}.parquet")))
 
-    # tables beside
+    # other tables
 
     def commit_traces(self, number: int, pairs: pa.Table) -> None:
         self._commit_table(pairs, f"traces/{number:06d}.parquet")
@@ -205,7 +215,7 @@ class WorkFolder:
     # results
 
     def commit_invalid(self, part: PartKey, batch: pa.RecordBatch) -> None:
-        """What the check set aside of a part."""
+        """The rows of a part that the validation excluded."""
         self._commit_batches([batch], f"invalid/{part.name}.arrow")
 
     def invalid(self, part: PartKey) -> list[pa.RecordBatch]:
@@ -213,7 +223,7 @@ class WorkFolder:
         return list(self.read_rows(path)) if (self.folder / path).exists() else []
 
     def write_rows(self, batches: Iterable[pa.RecordBatch]) -> str:
-        """The rows of the evaluation set, as they come; gives the name by which they are read again."""
+        """The rows of the evaluation dataset, as they come; returns the name by which they are read again."""
         return self._commit_batches(batches, "rows.arrow")
 
     def read_rows(self, name: str) -> Iterator[pa.RecordBatch]:
@@ -261,7 +271,7 @@ def traces_by_part(path: Path) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
 
 
 def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
-    """A file in the order of its parts → a batch a part, whatever pages and row groups it is made of."""
+    """A file in the order of its parts → one batch per part, whatever its pages and row groups are."""
     held: list[pa.RecordBatch] = []
     at: int | None = None
     for part, batch in _runs(path, columns):
@@ -276,7 +286,7 @@ def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[PartKey, pa.Recor
 
 def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
     with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False) as table:
-        for batch in table.iter_batches(batch_size=8192, columns=columns):
+        for batch in decoded(table, MAX_BATCH_ROWS, columns=columns):
             parts = np.asarray(batch.column("part"))
             bounds = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)]
             for start, stop in pairwise(bounds):

@@ -1,1 +1,1 @@
-"""Other people's services and libraries."""
+"""Services and libraries of other projects."""

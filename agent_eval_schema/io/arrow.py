@@ -1,4 +1,4 @@
-"""An Arrow table ⇄ batches of cells; normalised columns back as Python values."""
+"""An Arrow table ⇄ batches of cells; normalized columns back as Python values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import filtered, plain_values, to_values
 from agent_eval_schema.cells.batch import is_json_column, repeated, without_marks
+from agent_eval_schema.cells.sizes import batch_bytes
 from agent_eval_schema.io.source import Source, rows_per_batch
-from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.schema import OTHER_KEYS, ROW_SCHEMA
 from agent_eval_schema.text import jsontext
 
 
@@ -28,7 +29,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
 
 
 def as_text(array: pa.Array) -> pa.Array:
-    """JSON cells as text: a JSON string becomes the text that it says, anything else stays JSON."""
+    """JSON cells as text: a JSON string becomes its content, anything else stays JSON."""
     if not pc.any(pc.starts_with(array, '"')).as_py():
         return array
     texts = [jsontext.parse_leniently(t) if t is not None and t[:1] == '"' else t for t in array.to_pylist()]
@@ -39,12 +40,15 @@ def as_text(array: pa.Array) -> pa.Array:
 # Arrow
 def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
-        return map(without_marks, table.to_batches(max_chunksize=rows_per_batch(table.nbytes / max(len(table), 1))))
+        size = sum(map(batch_bytes, table.to_batches()))
+        return map(without_marks, table.to_batches(max_chunksize=rows_per_batch(size / max(len(table), 1))))
 
     return Source(
         "arrow",
         batches,
         lambda mask: back(filtered(table, mask)),
+        columns=tuple(table.schema.names),
+        metadata=table.schema.metadata,
         nests=False,
         repeated_columns=repeated(table.schema.names),
         read_share=lambda rows: rows / max(len(table), 1),
@@ -54,23 +58,28 @@ def from_arrow(table: pa.Table, back: Callable[[pa.Table], Any]) -> Source:
 # ---------------------------------------------------------------------------------------------------------------------
 # and back
 def canonical_values(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The cells of a normalised (or carried) column as Python values: objects, dicts for maps, lists for lists."""
+    """The cells of a normalized (or passed-through) column as Python values: objects, dicts for maps, lists for
+    lists."""
     values = to_values(column)
     if is_json_column(field):
         return [None if v is None else jsontext.parse_leniently(v) for v in values]
     if (field.metadata or {}).get(b"cells") == b"canonical":
-        return [None if v is None else [_tool_call(c) for c in v] for v in values]
+        return [None if v is None else [_entry(c) for c in v] for v in values]
     plain = plain_values(field.type)
     return [plain(v) for v in values]
 
 
-def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
-    given = call["tool_input"]
-    return {"tool_name": call["tool_name"], "tool_input": {} if given is None else jsontext.decode(given)}
+def _entry(cell: dict[str, Any]) -> dict[str, Any]:
+    """A document or a call as Python has it: with its input as an object, and its other keys among its own."""
+    others = cell.pop(OTHER_KEYS, None)
+    if "tool_input" in cell:
+        given = cell["tool_input"]
+        cell["tool_input"] = {} if given is None else jsontext.decode(given)
+    return {**cell, **jsontext.decode(others)} if others else cell
 
 
 def to_columns(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.DataType], dict[str, list[Any]]]:
-    """The Arrow types and the Python values of normalised rows; a column that some batches lack is None there."""
+    """The Arrow types and the Python values of normalized rows; a column that some batches lack is None there."""
     kinds: dict[str, pa.DataType] = {f.name: f.type for f in ROW_SCHEMA}
     columns: dict[str, list[Any]] = {n: [] for n in kinds}
     size = 0

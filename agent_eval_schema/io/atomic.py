@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside the target, fsynced and renamed."""
+"""Files that are there whole or not at all: written next to the target, fsynced and renamed."""
 
 from __future__ import annotations
 
@@ -8,19 +8,45 @@ import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
+from msgspec import Struct
 
+from agent_eval_schema.io.streams import STDIN
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.privacy import error_text
 
 
+class FileState(Struct, frozen=True):
+    """A file as it was when it was opened: which one it is, how large, and when it was changed last."""
+
+    place: str
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+
+    @staticmethod
+    def of(path: str) -> FileState | None:
+        """The state that the file has now; None if there is no such file."""
+        place = os.path.realpath(path)
+        try:
+            found = os.stat(place)
+        except OSError:
+            return None
+        return FileState(place, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
 @contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """A temporary name beside `path` that takes its place when the block ends well: the old file or the new one, never
-    half of one. A link stays one, and a file that nobody else may read stays so. Raises EvalSetError if the place
-    cannot be written."""
+def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
+    """A temporary name next to `path` that takes its place when the block succeeds: the old file or the new one, never
+    half of one. A link stays one, and permissions are kept.
+
+    `read` is the state of the file that the block reads. If that is the one at `path`, and it has changed since, it is
+    kept, and the new content is written next to it. Raises EvalSetError then, and if the place cannot be written.
+    """
     place = os.path.realpath(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=os.path.dirname(place), prefix=f".{os.path.basename(place)}.")
@@ -28,9 +54,17 @@ def replacing(path: str) -> Iterator[str]:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
     os.close(handle)
     try:
-        yield temporary
+        try:
+            yield temporary
+        except Exception as error:  # as happens where a file is not the same each time it is read
+            if _has_changed(place, read):
+                raise EvalSetError(f"{path}: changed while it was read: it stays as it is; try again") from error
+            raise
         _flush(temporary)
         os.chmod(temporary, _permissions(place))
+        if _has_changed(place, read):
+            kept = _kept_beside(path, temporary)
+            raise EvalSetError(f"{path}: changed since it was read: it stays as it is; the result is in {kept}")
         os.replace(temporary, place)
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -41,9 +75,25 @@ def replacing(path: str) -> Iterator[str]:
             os.unlink(temporary)
 
 
+def _has_changed(place: str, read: FileState | None) -> bool:
+    return read is not None and read.place == place and FileState.of(place) != read
+
+
+def _kept_beside(path: str, temporary: str) -> str:
+    """Keep the new content under the first unused name next to `path`: `set.new.jsonl`, `set.new2.jsonl` …"""
+    stem, extension = os.path.splitext(path)
+    for number in count(1):
+        name = f"{stem}.new{number if number > 1 else ''}{extension}"
+        with suppress(FileExistsError):
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL))
+            os.replace(temporary, name)
+            return name
+    raise AssertionError
+
+
 @contextmanager
 def as_new_folder(path: str) -> Iterator[str]:
-    """A temporary folder beside `path` that becomes it when the block ends well, as `replacing` does for a file. There
+    """A temporary folder next to `path` that replaces it when the block succeeds, as `replacing` does for a file. There
     may be an empty folder at `path`, nothing else. Raises EvalSetError if the place cannot be written."""
     place = os.path.abspath(path)
     try:
@@ -87,21 +137,23 @@ def write_text(path: str, text: str) -> None:
 
 def require_place(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if nothing can be written to `path`."""
+    if path == STDIN:
+        raise EvalSetError(f"{path}: expected the path of a file: stdout has the report, and stdin cannot be replaced")
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
-        raise EvalSetError(f"{path}: cannot be written: there is no folder {folder}")
+        raise EvalSetError(f"{path}: cannot be written: no such folder: {folder}")
     if os.path.exists(path) and not os.path.isfile(path):  # a folder, or a device such as /dev/null
-        raise EvalSetError(f"{path}: cannot be written: it is no file")
+        raise EvalSetError(f"{path}: cannot be written: it is not a file")
     if not os.access(folder, os.W_OK):
         raise EvalSetError(f"{path}: cannot be written")
 
 
 def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | None]) -> None:
-    """Raise EvalSetError now, rather than after the work, if something would be written over what is read, or over
-    something else that is written. Both are paths by the names that they have for the user."""
-    seen = {_real(path): name for name, path in read.items() if path}
+    """Raise EvalSetError now, rather than after the work, if an input or another output would be overwritten. Both are
+    paths by the names that they have for the user."""
+    seen = {_real(path): name for name, path in read.items() if path and path != STDIN}
     for name, path in written.items():
-        if path:
+        if path and path != STDIN:
             real = _real(path)
             if real in seen:
                 raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")

@@ -1,4 +1,4 @@
-"""CSV after RFC 4180 → batches; every cell is text, a blank one is absent. What is wrong names the file's own line."""
+"""CSV after RFC 4180 → batches; every cell is text, a blank one is absent. Problems name the line of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
-from agent_eval_schema.io.streams import TEXT_BATCH_BYTES, Edits, Position, Renames, opened
+from agent_eval_schema.io.source import is_full
+from agent_eval_schema.io.streams import Edits, Position, Renames, opened
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
@@ -23,7 +24,7 @@ from agent_eval_schema.text.privacy import byte_name
 
 
 class Record(NamedTuple):
-    """One record of a CSV file: the line where it starts, its fields, its text, and what is wrong with it."""
+    """One record of a CSV file: the line where it starts, its fields, its text, and its problem."""
 
     line: int
     fields: list[str]
@@ -46,7 +47,7 @@ def csv_chunks(path: str, position: Position | None = None) -> Iterator[tuple[li
         for record in records:
             rows.append(record)
             size += len(record.text)
-            if size >= TEXT_BATCH_BYTES or len(rows) >= 8192:
+            if is_full(len(rows), size):
                 yield header, rows
                 rows, size = [], 0
         if rows:
@@ -95,8 +96,8 @@ def _separator(path: str) -> str:
 
 
 def wrong_separator(header: list[str], path: str = "") -> str:
-    """What is wrong if the one name of a header is several, with another sign between them: a spreadsheet writes the
-    sign that its country uses."""
+    """The problem of a header whose one name is several, with another separator: a spreadsheet writes that of its
+    country."""
     found = _SEPARATED.fullmatch(header[0].strip()) if len(header) == 1 else None
     if found is None:
         return ""
@@ -109,7 +110,7 @@ _SEPARATORS = {";": "semicolons", ",": "commas", "|": "bars", "\t": "tabs"}
 
 
 def _records(stream: IO[bytes], path: str, blanks: bool = False) -> Iterator[Record]:
-    """The records one by one. Blank lines are no records."""
+    """The records one by one. Blank lines are not records."""
     csv.field_size_limit(1 << 30)
     lines = _TextLines(stream)
     reader = csv.reader(lines, delimiter=_separator(path), strict=True)
@@ -148,14 +149,14 @@ class _TextLines:
             raise StopIteration
         self.number += 1
         self.taken.append(line)
-        if "\0" in line:  # which the csv module of Python 3.10 refuses
+        if "\0" in line:  # which the csv module of Python 3.10 rejects
             self.nul = True
             return line.replace("\0", _NUL)
         return line
 
 
 _NUL = "\U0010fffe"
-"""Stands for NUL while the csv module reads: a code point that Unicode gives to nobody."""
+"""The placeholder for NUL while the csv module reads: a code point that Unicode does not assign."""
 
 
 def csv_batch(header: list[str], records: list[Record]) -> pa.RecordBatch:
@@ -179,7 +180,7 @@ def _texts(cells: Iterable[str]) -> pa.Array:
 
 
 def record_problem(header: list[str], record: Record) -> Finding | None:
-    """Why a record is no row, if it is none."""
+    """Why a record is not a row, if it is not."""
     where = f"line {record.line}"
     if record.error:
         return Finding(reading.MALFORMED_ROW, f"{where}: expected CSV after RFC 4180, got: {record.error}")
@@ -276,7 +277,7 @@ def _record_text(record: Record, new: dict[int, str], kept: list[int], comma: st
 
 
 _FIELDS = {comma: re.compile(rf'(?:^|{comma})("[^"]*(?:""[^"]*)*"|[^{comma}]*)') for comma in (",", "\t")}
-"""The fields of a record as they stand in its text."""
+"""The fields of a record as they are in its text."""
 
 
 def _in_quotes(field: str, given: str, comma: str) -> str:

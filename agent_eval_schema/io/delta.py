@@ -3,9 +3,9 @@
     table/            the last version when it was opened: every reading of a source reads that one
     table@v12         version 12; as this is also the name that a report gives, a set can be checked again as it was
 
-delta-rs reads, as it knows what a log can say (deletion vectors, column mapping, columns that were added later): with
-its SQL engine in one partition. With several, as in `DeltaTable.scan`, the rows come in another order each time as soon
-as a predicate skips files (measured: delta-rs 1.6.6), and a report knows rows by their position.
+delta-rs reads, as it supports all features of a log (deletion vectors, column mapping, columns that were added later):
+with its SQL engine in one partition. With several, as in `DeltaTable.scan`, the rows come in another order each time as
+soon as a predicate skips files (measured: delta-rs 1.6.6), and a report identifies rows by their position.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import cast_all, changed, without_view
 from agent_eval_schema.cells.batch import without_marks
+from agent_eval_schema.cells.sizes import cut
 from agent_eval_schema.io.arrow import fitted
 from agent_eval_schema.io.atomic import as_new_folder, require_place
 from agent_eval_schema.io.pandas import frame_of
-from agent_eval_schema.io.source import Source, rows_per_batch, rows_where
+from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 HEAD_ROWS = 64
-"""So many rows tell how large a row is, and with it how many make a batch."""
+"""The number of rows that determine how large a row is, and with it how many make a batch."""
 
 
 def open_delta(name: str) -> Source:
@@ -52,6 +53,7 @@ def open_delta(name: str) -> Source:
         take=lambda mask: frame_of(rows_where(delta_batches(table), mask)),
         name=(version := f"{folder_of(name)[0]}@v{table.version()}"),
         path=version,
+        columns=tuple(field.name for field in table.schema().fields),
         nests=False,
         read_share=position.share,
         stored_bytes=sum(n or 0 for n in files["size_bytes"].to_pylist()),
@@ -69,9 +71,9 @@ def open_table(name: str) -> DeltaTable:
     with _told(name):
         try:
             table: DeltaTable = deltalake.DeltaTable(folder, version=version)
-        except deltalake.exceptions.DeltaError as error:  # which speaks of segments of its log
+        except deltalake.exceptions.DeltaError as error:  # whose message mentions segments of its log
             if version is not None and version > (newest := deltalake.DeltaTable(folder).version()):
-                raise EvalSetError(f"{name}: there is no version {version}: the newest is {newest}") from error
+                raise EvalSetError(f"{name}: unknown version {version}: the newest is {newest}") from error
             raise
         _require_files(name, folder, table)
     return table
@@ -95,7 +97,7 @@ def _query(table: DeltaTable, query: str, rows: int) -> Iterator[pa.RecordBatch]
     builder = _deltalake().QueryBuilder(settings).register("t", table)
     reader = pa.RecordBatchReader.from_stream(builder.execute(query))
     empty = True
-    for batch in reader:
+    for batch in cut(reader, BATCH_BYTES, CUT_BYTES):  # a view has a text once for many rows
         empty = False
         yield without_marks(cast_all(batch, without_view))
     if empty:
@@ -118,7 +120,7 @@ _STORED = {
     "uint64": pa.int64(),
     "halffloat": pa.float32(),
 }
-"""Types that Delta does not have, and those that hold what they hold; a number too large for its type is an error."""
+"""Types that Delta does not have, as those with the same content; a number too large for its type is an error."""
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:
@@ -134,7 +136,7 @@ def _files(table: DeltaTable) -> pa.Table:
 
 
 def _require_files(name: str, folder: str, table: DeltaTable) -> None:
-    """A file that the log lists and nobody finds is told before the work, not in the middle of it."""
+    """A file of the log that does not exist is reported before the work, not in the middle of it."""
     for path in _files(table)["path"].to_pylist():
         place = os.path.join(folder, unquote(path))  # the log writes names as URIs
         if ":" not in path.partition("/")[0] and not os.path.exists(place):
@@ -146,7 +148,7 @@ def _require_files(name: str, folder: str, table: DeltaTable) -> None:
 
 @contextmanager
 def _told(name: str) -> Iterator[None]:
-    """What delta-rs cannot do, as one line: its own errors go on with where in its code they arose."""
+    """An error of delta-rs as one line: its own errors continue with the place in its code."""
     from deltalake.exceptions import DeltaError
 
     try:
@@ -223,7 +225,7 @@ def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:
 
 
 class _Rows:
-    """Rows on their way into delta-rs, which tells an error of theirs as one of its own: the real one is kept."""
+    """Rows on their way into delta-rs, which reports an exception of theirs as one of its own: the real one is kept."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> None:
         self.schema = schema
@@ -247,7 +249,7 @@ def is_delta(path: str) -> bool:
 
 
 def folder_of(path: str) -> tuple[str, int | None]:
-    """The folder and the version that the name of a Delta table says: `("folder", 12)` for `folder@v12`."""
+    """The folder and the version in the name of a Delta table: `("folder", 12)` for `folder@v12`."""
     found = _VERSIONED.fullmatch(path)
     return (path, None) if found is None or os.path.isdir(path) else (found[1], int(found[2]))
 

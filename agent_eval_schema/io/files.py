@@ -1,4 +1,4 @@
-"""Files → record batches of cells, streamed, by their endings; and the original rows back.
+"""Files → record batches of cells, streamed, by their file extensions; and the original rows back.
 
     .jsonl .ndjson   one object a line      each cell keeps its JSON text: nothing is parsed twice
     .json            an array of objects    read element by element in a sliding window
@@ -21,20 +21,21 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import repeated
+from agent_eval_schema.io.atomic import FileState
 from agent_eval_schema.io.csv import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.json import json_batches
 from agent_eval_schema.io.jsonl import jsonl_batches, jsonl_line_numbers
 from agent_eval_schema.io.pandas import frame_of, numbered
-from agent_eval_schema.io.parquet import files_of, parquet_batches, parquet_columns, parquet_shares
+from agent_eval_schema.io.parquet import files_of, parquet_batches, parquet_columns, parquet_metadata, parquet_shares
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.streams import COMPRESSIONS, Position, opened
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, cannot_read
 
 
 def open_file(path: str) -> Source:
-    """The source for a file, by its ending, for a folder of Parquet files, or for a Delta folder. Raises EvalSetError
-    if there is no such thing or it is not a table."""
+    """The source for a file, by its file extension, for a folder of Parquet files, or for a Delta folder. Raises
+    EvalSetError if it does not exist or is not a table."""
     if is_delta(path):
         from agent_eval_schema.io.delta import open_delta
 
@@ -47,8 +48,9 @@ def open_file(path: str) -> Source:
     read = _PARQUET if folder else _READERS.get(_ending(path))
     if read is None:
         known = ", ".join(_READERS)
-        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected one of {known}")
+        raise EvalSetError(f"{path}: unknown file extension: expected one of {known}")
     kind, batches, columns, lines = read
+    state = None if folder else FileState.of(path)  # before anything is read of it
     _require_utf8_family(path, kind)
     names, position = columns(path), Position()
     return Source(
@@ -57,12 +59,15 @@ def open_file(path: str) -> Source:
         take=lambda mask: numbered(frame_of(rows_where(batches(path, None), mask)), mask),
         name=path,
         path=path,
+        columns=tuple(names) or None,
+        metadata=parquet_metadata(path) if kind == "parquet" else None,
         nests=kind in ("jsonl", "json"),
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
         read_share=position.share,
         lines=partial(_lines_of, lines, path) if lines and not _is_packed(path) else None,
         stored_bytes=sum(map(os.path.getsize, files_of(path))) if folder else None,
+        state=state,
     )
 
 
@@ -73,12 +78,12 @@ def _require_parquet_in(folder: str) -> None:
 
 def _require_file(path: str) -> None:
     if not os.path.exists(path):
-        raise EvalSetError(f"{path}: no such file")
+        raise EvalSetNotFoundError(f"{path}: no such file")
     try:
         with open(path, "rb"):
             pass
     except OSError as error:
-        raise EvalSetError(f"{path}: cannot be read: {error.strerror}") from error
+        raise cannot_read(path, error) from error
 
 
 def _is_packed(path: str) -> bool:
@@ -93,7 +98,7 @@ def _ending(path: str) -> str:
 
 
 def _require_utf8_family(path: str, kind: str) -> None:
-    """A file in UTF-16 or UTF-32 is not a text that has a wrong byte somewhere: no line of it can be read."""
+    """A file in UTF-16 or UTF-32 does not just contain an invalid byte: no line of it can be read."""
     if kind == "parquet":
         return
     with opened(path) as stream:

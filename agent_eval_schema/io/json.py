@@ -25,15 +25,15 @@ def json_batches(path: str, position: Position | None = None) -> Iterator[pa.Rec
 def json_elements(path: str, position: Position | None = None) -> Iterator[tuple[bytes, str]]:
     """The texts of the elements of a JSON array, or the one text if the file is not an array.
 
-    Elements end where a comma or the closing bracket stands outside of strings and brackets. What follows a place that
-    cannot be JSON comes as one last element, with the reason why it is none: nothing is dropped.
+    Elements end where a comma or the closing bracket stands outside of strings and brackets. The text after a place
+    that is not valid JSON is one last element, with the reason why it is invalid: nothing is dropped.
     """
     return ((part.text, part.problem) for part in json_parts(path, position) if part.text is not None)
 
 
 class ElementPart(NamedTuple):
-    """An element, what stands in the file before it, and why it is none. The last part has none, only what stands
-    behind all of them: in their order the parts are the file."""
+    """An element, the text of the file before it, and why it is invalid. The last part has no element, only the text
+    after all of them: in their order the parts are the file."""
 
     before: bytes
     text: bytes | None = None
@@ -41,7 +41,7 @@ class ElementPart(NamedTuple):
 
 
 def json_parts(path: str, position: Position | None = None) -> Iterator[ElementPart]:
-    """The elements of `json_elements` with what stands between them."""
+    """The elements of `json_elements` with the text between them."""
     window = _Window(path, position)
     start = window.skip_blanks(0)
     if window.byte(start) != b"[":
@@ -74,7 +74,7 @@ def json_parts(path: str, position: Position | None = None) -> Iterator[ElementP
     before, rest = window.text(end, at + 1), window.rest(at + 1)
     text = rest.strip()
     if text:
-        yield ElementPart(before, text, "expected nothing after the array")
+        yield ElementPart(before, text, "expected the end of the file after the array")
     else:
         yield ElementPart(before + rest)
 
@@ -117,7 +117,7 @@ class _Window:
         return bytes(self._data[start:])
 
     def release(self, end: int) -> int:
-        """Forget what was read up to `end`; returns where that place is now."""
+        """Forget the text up to `end`; returns the new offset of that place."""
         if end < CHUNK:
             return end
         del self._data[:end]
@@ -183,7 +183,7 @@ def rewrite_json(path: str, renames: Renames, edits: Edits) -> Iterator[bytes]:
     """The text of the file with other cells (`edits`, row by row) and other names of columns; the rest to the byte."""
     for number, part in enumerate(json_parts(path), start=1):
         if part.problem:
-            raise EvalSetError(f"{path}: element {number}: {part.problem}: mend this first, then repair the file")
+            raise EvalSetError(f"{path}: element {number}: {part.problem}: correct this first, then fix the file")
         yield part.before
         if part.text is not None:
             yield replaced_cells(part.text, renames, next(edits))

@@ -6,11 +6,16 @@ A value that is replaced looks like the one before: in ASCII where that was, on 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any, NamedTuple
+
+REMOVED: Any = object()
+"""The placeholder for a cell that is removed with its key. A key that the object lacks takes the first place of such a
+one."""
 
 
 class _Pair(NamedTuple):
-    """A key of an object and its value: where they stand in the text."""
+    """A key of an object and its value: their places in the text."""
 
     key: str
     start: int
@@ -20,7 +25,7 @@ class _Pair(NamedTuple):
 
 
 def replaced_cells(text: bytes, renames: dict[str, str], cells: dict[str, Any]) -> bytes:
-    """The text with other keys and other values in their cells; a text that is no object stays as it is."""
+    """The text with other keys and other values in their cells; a text that is not an object is returned unchanged."""
     if not cells and not any(wrong.encode() in text or b"\\" in text for wrong in renames):
         return text
     try:
@@ -31,8 +36,20 @@ def replaced_cells(text: bytes, renames: dict[str, str], cells: dict[str, Any]) 
     return _spliced(line, _splices(line, pairs, renames, cells)).encode()
 
 
+def repeated_keys(text: bytes) -> dict[str, int]:
+    """The keys that the object has more than once, and how often."""
+    try:
+        counts = Counter(key for key, _ in _decode_pairs(text.decode()))
+    except (ValueError, RecursionError):
+        return {}
+    return {key: count for key, count in counts.items() if count > 1}
+
+
+_decode_pairs = json.JSONDecoder(object_pairs_hook=list).decode
+
+
 def _pairs(text: str) -> list[_Pair]:
-    """The pairs of the object that the text is. Raises ValueError if it is none."""
+    """The pairs of the object in the text. Raises ValueError if it is not an object."""
     found, at = [], _skip(text, 0, "{")
     while text[at : at + 1] != "}":
         key, key_end = _decode(text, at)
@@ -75,16 +92,22 @@ def _splices(text: str, pairs: list[_Pair], renames: dict[str, str], cells: dict
             pair = pairs[place[wrong]]
             splices.append((pair.start, pair.key_end, json.dumps(right, ensure_ascii=False)))
             place[right], values[right] = place.pop(wrong), values.pop(wrong)
+    gone += [place.pop(k) for k, v in cells.items() if v is REMOVED and k in place]
+    cells = {k: v for k, v in cells.items() if v is not REMOVED}
     style = (", ", ": ") if any(text[p.key_end : p.value] != ":" for p in pairs) else (",", ":")
     values |= {k: _in_the_form_of(values[k], v, style) for k, v in cells.items() if k in values}
     changed = {k: i for k, i in place.items() if values[k] != text[pairs[i].value : pairs[i].end]}
+    for key in (k for k in cells if k not in values and gone):
+        pair = pairs[gone.pop(0)]
+        made = _in_the_form_of(text[pair.value : pair.end], cells[key], style)
+        splices.append((pair.start, pair.end, f"{json.dumps(key)}{style[1]}{made}"))
     splices += [(*_span(pairs, i, gone), "") for i in gone]
     return splices + [(pairs[i].value, pairs[i].end, values[k]) for k, i in changed.items()]
 
 
 def _in_the_form_of(given: str, value: Any, style: tuple[str, str]) -> str:
     """The JSON text of a value that takes the place of another one: if that was in ASCII, escapes stay escapes (a
-    character that reorders what the eye reads above all), and if it stood on several lines, so does this one."""
+    character that reorders what the eye reads above all), and if it was on several lines, so does this one."""
     head, *inner = given.splitlines()
     base, step = (_indent(inner[-1]), _indent(inner[0])) if inner else ("", "")
     if not step.startswith(base) or step == base:

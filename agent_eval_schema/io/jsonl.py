@@ -13,10 +13,12 @@ from msgspec import Raw
 from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
-from agent_eval_schema.io.json_cells import replaced_cells
-from agent_eval_schema.io.streams import CHUNK, TEXT_BATCH_BYTES, Edits, Position, Renames, opened
+from agent_eval_schema.io.json_cells import repeated_keys, replaced_cells
+from agent_eval_schema.io.source import is_full
+from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, opened
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules import reading
+from agent_eval_schema.rules import columns, reading
+from agent_eval_schema.schema import are_canonical
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import byte_name
@@ -24,16 +26,13 @@ from agent_eval_schema.text.privacy import byte_name
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-MOST_ROWS = 8_192
-"""Rows of a batch, however small they are."""
-
-
 def jsonl_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
     return cell_batches((line, f"line {number}", "") for number, line in _numbered(path, position))
 
 
 def cell_batches(objects: Iterable[tuple[bytes, str, str]]) -> Iterator[pa.RecordBatch]:
-    """Batches of objects, each with where it is in the file and, if it is none, why (`CellBuilder.add`)."""
+    """Batches of objects, each with its place in the file and, if it is not an object, the reason
+    (`CellBuilder.add`)."""
     builder = CellBuilder()
     for text, where, problem in objects:
         builder.add(text, where, problem)
@@ -45,18 +44,18 @@ def cell_batches(objects: Iterable[tuple[bytes, str, str]]) -> Iterator[pa.Recor
 
 
 def jsonl_line_numbers(path: str) -> Iterator[int]:
-    """The line of the file on which each row stands."""
+    """The line of the file of each row."""
     return (number for number, _ in _numbered(path))
 
 
 def _numbered(path: str, position: Position | None = None) -> Iterator[tuple[int, bytes]]:
-    """The lines that are rows, each with its number in the file: blank lines are no rows."""
+    """The lines that are rows, each with its number in the file: blank lines are not rows."""
     return ((n, line) for n, line in enumerate(jsonl_lines(path, position), start=1) if line and not line.isspace())
 
 
 def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
-    """What stands between the line ends of a file, joined by them the file again: the last line is empty where the
-    file ends with one. A BOM is no part of a line."""
+    """The text between the line ends of a file, joined by them the file again: the last line is empty where the file
+    ends with one. A BOM is not part of a line."""
     with opened(path, position) as stream:
         rest, first = [b""], True
         while chunk := stream.read(CHUNK):
@@ -81,15 +80,17 @@ class CellBuilder:
         self._cells: dict[str, list[bytes | None]] = {}
         self._problems: Notes = {}
         self._lines: dict[int, str] = {}
+        self._styles: set[tuple[int, int]] = set()
 
     def add(self, text: bytes, where: str, problem: str) -> None:
-        """Take the next object; with a `problem`, the text is no row, and that is why."""
+        """Take the next object; with a `problem`, the text is not a row, for that reason."""
         row: dict[str, Raw] = {}
         try:
             if problem:
                 raise _NoRow(problem)
             text.isascii() or text.decode()
             row = _decode_object(text)
+            self._note_repeats(text, where, row)
         except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
             self._problems[self.size] = [_row_problem(text, where, error)]
             self._lines[self.size] = text.decode("utf-8", "replace")
@@ -101,11 +102,29 @@ class CellBuilder:
             column.append(None if cell == b"null" else cell)
         self.size += 1
         self._bytes += len(text)
-        self.full = self._bytes >= TEXT_BATCH_BYTES or self.size >= MOST_ROWS
+        self.full = is_full(self.size, self._bytes)
         if len(row) < len(self._cells):
             for column in self._cells.values():
                 if len(column) < self.size:
                     column.append(None)
+
+    def _note_repeats(self, text: bytes, where: str, row: dict[str, Raw]) -> None:
+        """Note the keys that the object has twice, of which the last value is in the row.
+
+        What the text holds beside the keys and values has the same size in all rows of as many keys that are written
+        alike: the keys are only looked at where it has a size that no row had so far."""
+        style = len(row), len(text) - len(jsontext.encode(row))
+        if style in self._styles:
+            return
+        repeated = repeated_keys(text)
+        if not repeated:
+            self._styles.add(style)
+            return
+        self._lines[self.size] = text.decode()
+        self._problems[self.size] = [
+            Finding(columns.REPEATED_KEY, f"{where}: expected `{key}` once, got it {count} times", key)
+            for key, count in repeated.items()
+        ]
 
     def take(self) -> pa.RecordBatch:
         """The batch of all objects; the next one takes a builder of its own."""
@@ -132,15 +151,19 @@ def _row_problem(text: bytes, where: str, error: Exception) -> Finding:
 
 
 def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    """Write one row per line, without the keys of absent cells; the first of canonical rows has all keys, including the
+    marker."""
     count = 0
+    whole = are_canonical(schema.names, schema.metadata)
     with open(path, "wb") as file:
         for batch in batches:
             names = [n for n in schema.names if n in batch.schema.names]
             keys = [jsontext.encode(n) + b":" for n in names]
             columns = [_json_texts(batch, n) for n in names]
             for cells in zip(*columns, strict=True):
-                given = [k + c for k, c in zip(keys, cells, strict=True) if c is not None]
+                given = [k + (c or b"null") for k, c in zip(keys, cells, strict=True) if c is not None or whole]
                 file.write(b"{" + b",".join(given) + b"}\n")
+                whole = False
             count += batch.num_rows
     return count
 

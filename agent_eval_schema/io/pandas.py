@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import Notes, own_columns
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import bytes_per_row, column_name, encode_cells
-from agent_eval_schema.io.source import Source, rows_per_batch
+from agent_eval_schema.io.source import Source, ranges
+from agent_eval_schema.issues import Issue
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def frame_of(batches: Iterable[pa.RecordBatch]) -> pd.DataFrame:
-    """Original cells as a frame of the values that stand in the file."""
+    """Original cells as a DataFrame of the values in the file."""
+
+    import pandas as pd
+
     parts = [_frame(batch) for batch in batches]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def numbered(frame: pd.DataFrame, mask: np.ndarray[Any, Any]) -> pd.DataFrame:
     """The frame with the rows' positions in the file as its index."""
+
+    import pandas as pd
+
     frame.index = pd.Index(np.flatnonzero(mask), name="row")
     return frame
 
 
 def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
+    import pandas as pd
+
     columns = {batch.schema.names[i]: pd.Series(native(batch, i), dtype="object") for i in own_columns(batch.schema)}
     return pd.DataFrame(columns, index=pd.RangeIndex(batch.num_rows))
 
@@ -44,30 +56,38 @@ def from_pandas(frame: pd.DataFrame) -> Source:
     names = [column_name(c) for c in frame.columns]
     positions = {n: i for i, n in reversed(list(enumerate(names)))}
 
+    def sample_bytes(sample: range) -> float:
+        columns = [
+            kept.iloc[:, i].iloc[sample.start : sample.stop : sample.step].tolist() for i in range(kept.shape[1])
+        ]
+        return bytes_per_row(zip(*columns, strict=True))
+
     def batches() -> Iterator[pa.RecordBatch]:
-        head = [kept.iloc[:64, i].tolist() for i in range(kept.shape[1])]
-        step = rows_per_batch(bytes_per_row(zip(*head, strict=True)))
-        for start in range(0, len(kept), step):
-            part = kept.iloc[start : start + step]
+        for start, end in ranges(len(kept), sample_bytes):
+            part = kept.iloc[start:end]
             columns, problems = dict[str, tuple[pa.Array, bool]](), Notes()
             for name in dict.fromkeys(names):
                 columns[name] = _series_cells(part.iloc[:, positions[name]], name, problems)
             yield make_batch(columns, problems, len(part))
 
-    def original(name: str) -> pd.Series[Any]:
-        return kept.iloc[:, positions[name]]
+    def original(name: str) -> pd.Series[Any] | None:
+        return kept.iloc[:, positions[name]] if name in positions else None
 
     return Source(
         "pandas",
         batches,
         lambda mask: kept[mask],
+        columns=tuple(names),
         repeated_columns=repeated(names),
         original=original,
+        index=kept.index,
         read_share=lambda rows: rows / max(len(kept), 1),
     )
 
 
 def _series_cells(series: pd.Series[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
+    import pandas as pd
+
     if series.dtype == object:
         return encode_cells(series.to_numpy(), name, problems)
     try:
@@ -76,7 +96,7 @@ def _series_cells(series: pd.Series[Any], name: str, problems: Notes) -> tuple[p
         )
     except (pa.ArrowException, TypeError, ValueError, UnicodeError):
         return encode_cells(series.astype(object).to_numpy(), name, problems)
-    return (array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array), False
+    return (one_batch(pa.table({name: array})).column(0) if isinstance(array, pa.ChunkedArray) else array), False
 
 
 def _timestamps(series: pd.Series[Any]) -> pa.Array:
@@ -85,27 +105,44 @@ def _timestamps(series: pd.Series[Any]) -> pa.Array:
     return naive.cast(pa.timestamp(naive.type.unit, "UTC"))
 
 
-def to_pandas(batches: Iterable[pa.RecordBatch], source: Source) -> pd.DataFrame:
-    """Normalised rows as a frame: objects in cells are Python objects, absent is None (or NA in numbers)."""
+def to_pandas(batches: Iterable[pa.RecordBatch], source: Source, made: Collection[str] = frozenset()) -> pd.DataFrame:
+    """Normalized rows as a frame with the index of the source, if that is a frame: objects in cells are Python objects,
+    absent is None (or NA in numbers). All columns but the canonical ones and those that a format `made` are the
+    source's own."""
+
+    import pandas as pd
+
     kinds, columns = to_columns(batches)
-    return pd.DataFrame({n: _column(n, columns[n], kind, source) for n, kind in kinds.items()})
+    ours = {*COLUMNS, *made}
+    frame = pd.DataFrame({n: _column(n, columns[n], kind, None if n in ours else source) for n, kind in kinds.items()})
+    if source.index is not None:
+        frame.index = source.index
+    return frame
 
 
 def canonical_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Canonical rows as a frame with the canonical columns, then the others that the first row has."""
+
+    import pandas as pd
+
     names = dict.fromkeys([*COLUMNS, *(rows[0] if rows else ())])
     kinds = {f.name: f.type for f in ROW_SCHEMA}
     return pd.DataFrame({n: _series([row[n] for row in rows], kinds.get(n, pa.string())) for n in names})
 
 
-def _column(name: str, values: list[Any], kind: pa.DataType, source: Source) -> Any:
-    if name in COLUMNS or source.original is None:
+def _column(name: str, values: list[Any], kind: pa.DataType, source: Source | None) -> Any:
+    import pandas as pd
+
+    given = None if source is None or source.original is None else source.original(name)
+    if given is None:
         return _series(values, kind)
-    given = source.original(name)  # carried along unchanged, its dtype too
+    # passed through unchanged, its dtype too
     return given.reset_index(drop=True) if isinstance(given, pd.Series) else pd.Series(given, dtype="object")
 
 
 def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
+    import pandas as pd
+
     if pa.types.is_integer(kind):
         return pd.Series(values, dtype="UInt64" if pa.types.is_unsigned_integer(kind) else "Int64")
     if pa.types.is_floating(kind):
@@ -113,3 +150,15 @@ def _series(values: list[Any], kind: pa.DataType) -> pd.Series[Any]:
     if pa.types.is_boolean(kind):
         return pd.Series(values, dtype="boolean")
     return pd.Series(values, dtype="object")
+
+
+def issues_frame(found: list[Issue]) -> pd.DataFrame:
+    """Issues as a frame, a line each."""
+
+    import pandas as pd
+
+    columns = Issue.__struct_fields__
+    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in columns})
+    frame["row"] = pd.array([i.row for i in found], dtype="Int64")
+    frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
+    return frame

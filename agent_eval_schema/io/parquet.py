@@ -1,7 +1,8 @@
 """Parquet, a file or a folder of files → batches, one page at a time: memory does not grow with the row group.
 
-A folder is what Spark and others write: its files in the order of their names, those that begin with _ or . left out.
-Each file may have columns of its own; folders in it that are named `column=value` say that column of all their rows.
+A folder is what Spark and others write: its files in the order of their names, those that begin with _ or . are
+skipped. Each file may have columns of its own; folders in it that are named `column=value` give that column of all
+their rows.
 """
 
 from __future__ import annotations
@@ -20,20 +21,31 @@ import pyarrow.parquet as pq
 
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
+from agent_eval_schema.cells.sizes import cut, joined
 from agent_eval_schema.io.arrow import fitted
-from agent_eval_schema.io.source import BATCH_BYTES, Share, rows_per_batch
+from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_batch
 from agent_eval_schema.io.streams import CHUNK, Position
 from agent_eval_schema.issues import EvalSetError
 
 
 @contextmanager
 def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
+    with (
+        _told(path),
+        open(path, "rb") as file,
+        pq.ParquetFile(file, buffer_size=CHUNK, pre_buffer=False) as table,
+    ):
+        yield table
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
     try:
-        # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
-        with open(path, "rb") as file, pq.ParquetFile(file, buffer_size=CHUNK, pre_buffer=False) as table:
-            yield table
-    except (OSError, pa.ArrowException) as error:
-        raise EvalSetError(f"{path}: cannot be read as Parquet: {error}") from error
+        yield
+    except (OSError, UnicodeError, pa.ArrowException) as error:  # the names of columns are not UTF-8
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        raise EvalSetError(f"{path}: cannot be read as Parquet: {why}") from error
 
 
 ENDINGS = (".parquet", ".pq")
@@ -56,7 +68,7 @@ def _counts(name: str) -> bool:
 
 
 def _said_by_folders(path: str, file: str) -> dict[str, str | None]:
-    """The columns that the names of folders say: `day=2025-11-03`."""
+    """The columns in the names of folders: `day=2025-11-03`."""
     pairs = [part.partition("=") for part in os.path.relpath(file, path).split(os.sep)[:-1]]
     return {unquote(n): None if v == _NULL else unquote(v) for n, equals, v in pairs if n and equals}
 
@@ -65,17 +77,20 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class _File(NamedTuple):
-    """An open file of a table: what the folders say of its rows, and how many rows are read at once at most."""
+    """An open file of a table: its name, the columns of its folders, and the maximum number of rows that are read at
+    once."""
 
+    name: str
     table: pq.ParquetFile
     said: dict[str, str | None]
     step: int
 
     def batches(self, group: int | None = None) -> Iterator[pa.RecordBatch]:
-        """The batches of a row group, which are of one size, or of all."""
+        """The batches of a row group, which are of one size unless their cells are large, or of all."""
         groups, step = (None, self.step) if group is None else ([group], self._even_step(group))
-        for batch in self.table.iter_batches(batch_size=step, row_groups=groups):
-            yield _with(without_marks(batch), self.said)
+        with _told(self.name):  # a page is decoded when it is asked for
+            for batch in decoded(self.table, step, groups):
+                yield _with(without_marks(batch), self.said)
 
     def _even_step(self, group: int) -> int:
         """As many batches as the step makes of a row group, without a small one at the end."""
@@ -83,12 +98,29 @@ class _File(NamedTuple):
         return math.ceil(rows / math.ceil(rows / self.step))
 
 
+FEW_ROWS = 256
+"""With a quarter of it, reading takes twice as long."""
+
+
+def decoded(
+    table: pq.ParquetFile, step: int, groups: list[int] | None = None, columns: list[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of about so many, or fewer if they are large. How large they are is not known before: a page
+    may hold a text once for many rows. So a few are decoded at once."""
+    if not table.num_row_groups:  # which is an error in older versions of pyarrow
+        return
+    # Each batch has the whole dictionary of a column that stays encoded: hundreds of small ones take long.
+    few = FEW_ROWS * (4 if any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1)
+    batches = table.iter_batches(batch_size=min(few, step), row_groups=groups, columns=columns)
+    yield from cut(batches if few >= step else joined(batches, step, BATCH_BYTES), BATCH_BYTES, CUT_BYTES)
+
+
 def _files(path: str) -> Iterator[_File]:
     for name in files_of(path):
         with _parquet(name) as table:
             # asked once: the metadata of a file of many groups takes longer to go through than one of them
             step = rows_per_batch(sum(_sizes(table)) / max(table.metadata.num_rows, 1))
-            yield _File(table, _said_by_folders(path, name), step)
+            yield _File(name, table, _said_by_folders(path, name), step)
 
 
 def _sizes(table: pq.ParquetFile) -> list[int]:
@@ -144,6 +176,12 @@ def parquet_columns(path: str) -> list[str]:
     return list(dict.fromkeys(n for file in _files(path) for n in [*file.table.schema_arrow.names, *file.said]))
 
 
+def parquet_metadata(path: str) -> dict[bytes, bytes]:
+    """The metadata of the schema of a file; for a folder, that which all of its files have."""
+    said = [(file.table.schema_arrow.metadata or {}).items() for file in _files(path)]
+    return dict(set(said[0]).intersection(*said)) if said else {}
+
+
 def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """The batches of a share, each with its row group and its number in that group: the same numbers for any number of
     workers."""
@@ -157,10 +195,10 @@ def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.Recor
 
 
 def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    schema = pa.schema([f.remove_metadata() for f in schema])
+    schema = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
     _require_parquet_types(schema)
     count = 0
-    # The least and the greatest of large texts help nobody, and stay in memory until the file is closed.
+    # The minimum and maximum of large texts are of no use, and stay in memory until the file is closed.
     narrow = [f.name for f in schema if not is_text(f.type) and not pa.types.is_nested(f.type)]
     with pq.ParquetWriter(path, schema, write_statistics=narrow or False, **_PARQUET) as writer:
         for table in _in_groups(fitted(batch, schema) for batch in batches):
@@ -173,8 +211,8 @@ def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
 
 
 GROUP_BYTES = 16 << 20
-"""A row group of Parquet has at least so many bytes. What is said of a group stays in memory until the file is closed,
-25 KB of an evaluation set: small groups would make memory grow with the file."""
+"""The minimum size of a row group of Parquet. The metadata of a group stays in memory until the file is closed, 25 KB
+of an evaluation dataset: small groups would make memory grow with the file."""
 
 
 def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -192,8 +230,8 @@ def _in_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 _PARQUET: dict[str, Any] = {"compression": "snappy", "use_dictionary": False}
-"""Snappy takes half the time of zstd for half as much again of disk. Cells of an evaluation set hardly ever repeat, so
-that a dictionary of them is made in vain."""
+"""Snappy takes half the time of zstd for half as much again of disk. Cells of an evaluation dataset hardly ever repeat,
+so a dictionary of them is useless."""
 
 
 def _require_parquet_types(schema: pa.Schema) -> None:

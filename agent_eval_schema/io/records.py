@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.cells.arrow import strings
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.cells import infinite_told
 from agent_eval_schema.cells.notes import Notes
-from agent_eval_schema.io.source import Source, rows_per_batch
+from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.schema import COLUMNS
@@ -35,7 +37,7 @@ def bytes_per_row(head: Iterable[Iterable[Any]]) -> float:
 
 
 def _size(value: Any) -> int:
-    """About how many bytes a cell has; what cannot be written says so later."""
+    """The approximate size of a cell in bytes; a cell that cannot be written is reported later."""
     try:
         return len(value) if isinstance(value, str) else len(_encode(value))
     except Exception:
@@ -44,14 +46,14 @@ def _size(value: Any) -> int:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Python values in cells
-READ_COLUMNS = frozenset({*COLUMNS, "inputs", "outputs", "expectations"})
-"""The columns that some format reads: a cell that cannot be read is told there, and not replaced by words."""
+READ_COLUMNS = frozenset(COLUMNS)
+"""The columns that some format reads: a cell that cannot be read is reported there, and not replaced by words."""
 
 
 def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.Array, bool]:
     """The cells of a column of Python values: strings as they are, or, if there is anything else, JSON texts."""
     try:
-        array = pa.array(values, pa.string(), from_pandas=True)
+        array = strings(values)
         array.validate(full=True)  # bytes are taken for text without a look
         return array, False
     except (pa.ArrowException, TypeError, ValueError, UnicodeError):
@@ -64,32 +66,42 @@ def encode_cells(values: Iterable[Any], name: str, problems: Notes) -> tuple[pa.
             if name in READ_COLUMNS:
                 texts.append(None)
                 problems.setdefault(i, []).append(_cell_problem(name, value, error))
-            else:  # only carried along: some text will do
+            else:  # only passed through: any text suffices
                 texts.append(_encode(visible(value) if isinstance(value, str) else describe(value)))
-    return pa.array(texts, pa.string()), True
+    return strings(texts), True
 
 
 def _json_text(value: Any, is_read: bool) -> bytes | str:
-    """The JSON text of a value; of one that is read, with the infinite numbers in it, which are told."""
+    """The JSON text of a value; for one that is read, with the infinite numbers in it, which are reported."""
     if isinstance(value, bytes | bytearray):
         return _encode(value.decode())
     if type(value).__module__.startswith("mlflow.") and hasattr(value, "to_json"):
         return _encode(value.to_json())  # a live Trace: its fields are not those of its JSON
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
-        return "Infinity"  # which is no JSON, and is told as such
+        return "Infinity"  # which is not JSON, and is reported
     return infinite_told(value, _encode(value), _plain) if is_read else _encode(value)
 
 
 def is_absent(value: Any) -> bool:
     """None, NaN, NaT and pandas' NA are absent; an empty list or text is a value."""
-    if value is None or value is pd.NA or value is pd.NaT:
+    if value is None or value.__class__.__name__ in _MISSING:
         return True
     return isinstance(value, float | np.floating | np.datetime64 | np.timedelta64) and bool(value != value)
 
 
+_MISSING = frozenset({"NAType", "NaTType"})
+"""The types of pandas' NA and NaT, which need not be imported to tell them from other values."""
+
+
+def is_of_pandas(value: Any, *names: str) -> bool:
+    """Whether a value has one of these types of pandas: only if pandas was imported can it have one."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, tuple(getattr(pandas, name) for name in names))
+
+
 def _plain(value: Any) -> Any:
-    """JSON-like data for what msgspec does not know: numpy, pandas, pydantic, mlflow objects."""
-    if isinstance(value, np.ndarray | np.generic | pd.Series | pd.Index):
+    """JSON-like data for types that msgspec does not support: objects of numpy, pandas, pydantic, MLflow."""
+    if isinstance(value, np.ndarray | np.generic) or is_of_pandas(value, "Series", "Index"):
         return value.tolist()
     if value is None:
         raise TypeError("a key must be text")
@@ -113,7 +125,7 @@ def _cell_problem(name: str, value: Any, error: Exception) -> Finding:
         byte = f"{byte_name(error.object[error.start])} at byte {error.start}"
         return Finding(reading.NOT_UTF8, f"expected UTF-8, got {byte}", name)
     if isinstance(error, UnicodeError):
-        return Finding(reading.LONE_SURROGATE, "text with half of a character (a lone surrogate)", name)
+        return Finding(reading.LONE_SURROGATE, "text with a lone surrogate", name)
     if isinstance(error, RecursionError):
         return Finding(
             reading.TOO_DEEP, f"expected a value of ordinary depth, got {describe(value)} nested too deep", name
@@ -126,22 +138,32 @@ def _cell_problem(name: str, value: Any, error: Exception) -> Finding:
 # lists
 def from_list(rows: list[Any]) -> Source:
     def batches() -> Iterator[pa.RecordBatch]:
-        step = rows_per_batch(bytes_per_row([row] for row in rows[:64]))
-        for start in range(0, len(rows), step):
-            yield batch_of_rows(rows[start : start + step])
+        for start, end in ranges(len(rows), lambda sample: bytes_per_row([rows[i]] for i in sample)):
+            yield batch_of_rows(rows[start:end])
 
     def take(mask: np.ndarray[Any, Any]) -> list[Any]:
         return [rows[i] for i in np.flatnonzero(mask)]
 
-    def original(name: str) -> list[Any]:
-        return [next((v for k, v in (_as_mapping(row) or {}).items() if column_name(k) == name), None) for row in rows]
+    @cache
+    def labels() -> dict[str, list[Any]]:
+        """The labels of each column's name: two may read the same."""
+        found: dict[str, list[Any]] = {}
+        for label in {k: None for row in rows for k in _as_mapping(row) or ()}:
+            found.setdefault(column_name(label), []).append(label)
+        return found
 
-    keys = {k for row in rows if isinstance(row, Mapping) for k in row}
+    def original(name: str) -> list[Any] | None:
+        same = labels().get(name)
+        given = (_as_mapping(row) or {} for row in rows)
+        return same and [next((row[label] for label in same if label in row), None) for row in given]
+
+    keys = dict.fromkeys(k for row in rows if isinstance(row, Mapping) for k in row)
     names = tuple(map(column_name, keys))
     return Source(
         "list",
         batches,
         take,
+        columns=names if all(isinstance(row, Mapping) for row in rows) else None,
         original=original,
         repeated_columns=repeated(names),
         read_share=lambda done: done / max(len(rows), 1),
@@ -149,7 +171,7 @@ def from_list(rows: list[Any]) -> Source:
 
 
 def batch_of_rows(rows: list[Any]) -> pa.RecordBatch:
-    """The cells of rows that are objects; what is no object is told."""
+    """The cells of rows that are objects; other rows are reported."""
     problems: Notes = {}
     objects = []
     for i, row in enumerate(rows):

@@ -1,11 +1,11 @@
-"""A text file → the same file with some cells replaced: what is not replaced goes out as it came, byte for byte.
+"""A text file → the same file with some cells replaced: everything else is unchanged, byte for byte.
 
-    .jsonl   a line without a repair is copied; in another one only the values (and keys) that are repaired are replaced
+    .jsonl   a line without a fix is copied; in another one only the values (and keys) that are fixed are replaced
     .json    the same for the elements of the array, or the one object
     .csv     the same for records and their fields
 
-So nulls, spaces, quotes, the order of keys, lines that are no rows and the end of the file stay, and version control
-shows the repairs only. A repaired value looks like the one before: in ASCII where that was, on as many lines.
+So nulls, spaces, quotes, the order of keys, lines that are not rows and the end of the file are kept, and version
+control shows the fixes only. A fixed value looks like the one before: in ASCII where that was, on as many lines.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import shutil
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from agent_eval_schema.io.atomic import replacing
+from agent_eval_schema.io.atomic import FileState, replacing
 from agent_eval_schema.io.csv import rewrite_csv
 from agent_eval_schema.io.json import rewrite_json
 from agent_eval_schema.io.jsonl import rewrite_jsonl
 from agent_eval_schema.io.streams import Edits, Renames, opened
 
 
-def copy_file(path: str, target: str) -> None:
+def copy_file(path: str, target: str, read: FileState | None) -> None:
     """Write the text of the file at `path` to `target`, which may be the same."""
-    with opened(path) as stream, replacing(target) as temporary, open(temporary, "wb") as file:
+    with opened(path) as stream, replacing(target, read) as temporary, open(temporary, "wb") as file:
         shutil.copyfileobj(stream, file)
 
 
-def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edits) -> None:
+def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edits, read: FileState | None) -> None:
     """Write the file at `path` (of a kind of `REWRITTEN`) to `target`, with columns renamed and cells replaced. The two
-    may be the same: the new file takes the place of the old one when it is complete."""
-    with replacing(target) as temporary, open(temporary, "wb") as file:
+    may be the same: the new file takes the place of the old one when it is complete. `read` is the state of the file
+    when `edits` were found."""
+    with replacing(target, read) as temporary, open(temporary, "wb") as file:
         for piece in chain([_byte_order_mark(path)], REWRITTEN[kind](path, renames, edits)):
             file.write(piece)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol
 
@@ -14,68 +14,159 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from agent_eval_schema.cells.arrow import filtered
-from agent_eval_schema.cells.notes import is_hidden
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.cells.notes import column_names, is_hidden
+from agent_eval_schema.cells.sizes import cut
+from agent_eval_schema.io.atomic import FileState
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.schema import CANONICAL, are_canonical
 from agent_eval_schema.text.privacy import may_quote, without_quoting
 
 BATCH_BYTES = 8 << 20
 """Batches are about this large: small enough for memory to stay flat, large enough for Arrow to be worth it."""
 
+CUT_BYTES = 4 * BATCH_BYTES
+"""Larger batches, from a reader that cannot choose the size, are cut."""
+
 MAX_BATCH_ROWS = 8_192
 
 HEAD_START_BYTES = 128 << 20
-"""What a process checks, about, in the half second that another one takes to start."""
+"""The bytes that a process validates, about, in the half second that another one takes to start."""
 
 
-_UNREAD: Any = object()
+HEAD_ROWS = 64
+"""Where each row may bring columns of its own, the columns of so many rows are those of the data, whatever the size of
+the batches."""
 
 
 class Batches:
-    """Batches that are read as often as needed. Who looks at the first one does not open the data once more: the next
-    reading goes on behind it."""
+    """Batches that are read as often as needed. Who looks at the head does not open the data once more: the next
+    reading goes on behind it.
 
-    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> None:
-        self._read = read
-        self._head: pa.RecordBatch | None = _UNREAD
+    Where rows vary, every batch has all columns of the head, and those that are known before (`names`): what is found
+    in a row does not depend on the rows that share its batch.
+    """
+
+    def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], vary: bool, names: Sequence[str] = ()) -> None:
+        self._read, self._vary, self._names = read, vary, names if vary else ()
+        self._head: list[pa.RecordBatch] | None = None
+        self._fields: list[pa.Field] | None = None
         self._rest: Iterator[pa.RecordBatch] = iter(())
         self._quotes = True
 
     def head(self) -> pa.RecordBatch | None:
         """The first batch, None if there is none."""
         if not self._is_ahead():
-            self._rest, self._quotes = self._read(), may_quote()
-            self._head = next(self._rest, None)
-        return self._head
+            self._read_ahead()
+        return self._filled(self._head[0]) if self._head else None
 
     def _is_ahead(self) -> bool:
         """Whether there is a head; notes on one that was read while cells could be quoted may quote them."""
-        return self._head is not _UNREAD and self._quotes == may_quote()
+        return self._head is not None and self._quotes == may_quote()
+
+    def _read_ahead(self) -> None:
+        self._rest, self._quotes, self._head = self._read(), may_quote(), []
+        rows = size = 0
+        for batch in self._rest:
+            self._head.append(batch)
+            if not self._vary:
+                break
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= HEAD_ROWS or size >= BATCH_BYTES:
+                break
+        fields = [field for batch in self._head for field in batch.schema if self._vary and not is_hidden(field)]
+        others = [pa.field(name, pa.string()) for name in self._names]
+        first = {field.name: field for field in reversed([*fields, *others])}
+        self._fields = [first[name] for name in dict.fromkeys(field.name for field in [*fields, *others])]
+
+    def _filled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with all columns of the head, in their order."""
+        names = batch.schema.names
+        first = [field.name for field in self._fields or ()]
+        if names[: len(first)] == first:
+            return batch
+        for field in self._fields or ():
+            if field.name not in names:
+                batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
+        return batch.select([*first, *(name for name in names if name not in first)])
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
-        if not self._is_ahead():
-            return self._read()
-        head, self._head = self._head, _UNREAD  # which is not kept: it would stay in memory
-        return self._rest if head is None else _behind(head, self._rest)
+        if self._fields is None:
+            self._read_ahead()
+        head, rest = (self._head or [], self._rest) if self._is_ahead() else ([], self._read())
+        self._head = None  # which is not kept: it would stay in memory
+        while head:
+            yield self._filled(head.pop(0))
+        yield from map(self._filled, rest)
 
 
-def _behind(head: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield head
-    del head  # it would stay in memory until the last batch
-    yield from rest
+class Source(Struct, frozen=True):  # numpydoc ignore=PR01
+    """An input that has been opened.
 
+    It is returned by `traces_from_store` and is an input of `validate_eval_set` and of the other functions that take
+    data.
 
-class Source(Struct, frozen=True):
-    """Something that can be checked.
+    Attributes
+    ----------
+    kind : str
+        The kind of container, such as `"pandas"` or `"jsonl"`.
+    batches : callable
+        A function that returns an iterator of the rows as `pyarrow.RecordBatch`.
+    take : callable
+        A function that returns the rows where a bool array is True, in the same kind of container and with their
+        original cells.
+    name : str or None
+        The name of the file or table; None for data in memory.
+    path : str or None
+        The local path of the file (of a URL: of its copy); None for data in memory.
+    columns : tuple of str or None
+        The names of all columns; None if they are not known before the rows are read.
+    metadata : mapping of bytes to bytes or None
+        The metadata of an Arrow schema.
+    nests : bool
+        Whether a cell can hold an object, so that an object as a string is reported.
+    repeated_columns : tuple of str
+        The names that several columns have.
+    original : callable or None
+        A function that returns a column of data in memory with its original cells.
+    index : pandas.Index or None
+        The index of a DataFrame.
+    shares : callable or None
+        A function that returns the batches of a part of a file with parts larger than batches.
+    fixed : bool
+        Whether fixes were applied. The batches then differ from the file, so one process reads them.
+    renamed : tuple of (str, str)
+        The columns that a fix renamed.
+    lines : callable or None
+        A function that returns the lines of a file on which rows begin.
+    read_share : callable or None
+        A function from the number of rows that were read to the fraction of the data that was read, None if unknown.
+    stored_bytes : int or None
+        The size of a table of several files, in bytes.
+    remote : Remote or None
+        The cluster that has the rows; they are validated there.
+    in_order : bool
+        Whether a batch depends on the batches before it, so one process reads all rows.
+    vary : bool or None
+        Whether each row can have columns of its own. None becomes True for a list and for JSON files.
+    remarks : tuple of Finding
+        Issues of the data as a whole.
+    state : FileState or None
+        The state of the file when it was opened.
+    files : tuple of str
+        The file of each row, if there are several.
 
-    `name` is what a file or table is called, `path` where `open_file` finds it (of a URL, its local copy).
-    `nests` says that a cell could have held an object, so that an object written as text is worth a word.
-    `take(mask)` gives the rows where the mask is true, in the form and with the cells in which they came;
-    `original(name)` a column of data in memory, as it came; `lines(rows)` the lines of a file on which rows begin.
-    `read_share(rows)` is the part of the data that has been read when so many rows are checked, if anybody knows;
-    `stored_bytes` the size of a table of several files. Rows that are `remote` are checked where they are. A fixed
-    source says which columns it `renamed`; as its batches are not those of the file, they are made and checked in one
-    process (`fixed`). `in_order` says that a batch can only be made or judged after those before it. `remarks` are
-    what there is to say of the data as a whole: rule, column, message, hint.
+    See Also
+    --------
+    traces_from_store : Return the traces of an MLflow tracking store.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from agent_eval_schema import traces_from_store
+    >>> experiment = mlflow.set_experiment("docs.Source")
+    >>> source = traces_from_store("docs.Source")
+    >>> sum(batch.num_rows for batch in source.batches())
+    0
     """
 
     kind: str
@@ -83,9 +174,12 @@ class Source(Struct, frozen=True):
     take: Callable[[np.ndarray[Any, Any]], Any]
     name: str | None = None
     path: str | None = None
+    columns: tuple[str, ...] | None = None
+    metadata: Mapping[bytes, bytes] | None = None
     nests: bool = True
     repeated_columns: tuple[str, ...] = ()
     original: Callable[[str], Any] | None = None
+    index: Any = None
     shares: Callable[[Share], Iterator[tuple[int, pa.RecordBatch]]] | None = None
     fixed: bool = False
     renamed: tuple[tuple[str, str], ...] = ()
@@ -94,26 +188,102 @@ class Source(Struct, frozen=True):
     stored_bytes: int | None = None
     remote: Remote | None = None
     in_order: bool = False
-    remarks: tuple[tuple[Rule, str | None, str, str], ...] = ()
+    vary: bool | None = None
+    remarks: tuple[Finding, ...] = ()
+    state: FileState | None = None
+    files: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.batches, Batches):
-            force_setattr(self, "batches", Batches(self.batches))
+        if self.vary is None:
+            force_setattr(self, "vary", self.kind in ("list", "jsonl", "json"))
+        if not isinstance(read := self.batches, Batches):
+            batches = Batches(lambda: cut(read(), BATCH_BYTES, CUT_BYTES), bool(self.vary), self.columns or ())
+            force_setattr(self, "batches", batches)
 
     def head(self) -> pa.RecordBatch | None:
-        """The first batch, read ahead; None if there is none."""
+        """Return the first batch of rows.
+
+        Returns
+        -------
+        pyarrow.RecordBatch or None
+            The first rows; None if there is no row.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from agent_eval_schema import traces_from_store
+        >>> experiment = mlflow.set_experiment("docs.Source.head")
+        >>> with mlflow.start_span("agent"):
+        ...     pass
+        >>> traces_from_store("docs.Source.head").head().num_rows
+        1
+        """
         assert isinstance(self.batches, Batches)
         return self.batches.head()
 
-    def units(self, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The batches of a share of the data, with the number of the unit that each belongs to. A unit is a batch,
-        unless the kind of file has larger parts (`shares`)."""
-        if self.shares is not None:
-            return self.shares(share)
-        return ((i, batch) for i, batch in enumerate(self.batches()) if share.has(i, BATCH_BYTES))
+    def column_names(self) -> list[str]:
+        """Return the names of the columns.
+
+        Returns
+        -------
+        list of str
+            All columns; if each row can have columns of its own, at least those of the first rows.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from agent_eval_schema import traces_from_store
+        >>> experiment = mlflow.set_experiment("docs.Source.column_names")
+        >>> with mlflow.start_span("agent"):
+        ...     pass
+        >>> traces_from_store("docs.Source.column_names").column_names()
+        ['trace']
+        """
+        if self.columns is not None:
+            return list(dict.fromkeys(self.columns))
+        head = self.head()
+        return [] if head is None else column_names(head.schema)
+
+    def is_canonical(self) -> bool:
+        """Return whether the rows are normalized already.
+
+        Returns
+        -------
+        bool
+            True for the output of `normalize_eval_set`.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from agent_eval_schema import traces_from_store
+        >>> experiment = mlflow.set_experiment("docs.Source.is_canonical")
+        >>> traces_from_store("docs.Source.is_canonical").is_canonical()
+        False
+        """
+        return are_canonical(self.column_names(), self.metadata)
 
     def quoting(self, values: bool) -> Source:
-        """The source whose readers quote cells in what they say of them, or do not."""
+        """Return the source with or without cell values in its issues.
+
+        Parameters
+        ----------
+        values : bool
+            If False, issues of reading contain no cell values.
+
+        Returns
+        -------
+        Source
+            This source if `values` is True, otherwise a copy.
+
+        Examples
+        --------
+        >>> import mlflow
+        >>> from agent_eval_schema import traces_from_store
+        >>> experiment = mlflow.set_experiment("docs.Source.quoting")
+        >>> source = traces_from_store("docs.Source.quoting")
+        >>> source.quoting(True) is source
+        True
+        """
         if values:
             return self
         batches, shares = self.batches, self.shares
@@ -122,6 +292,14 @@ class Source(Struct, frozen=True):
             batches=lambda: without_quoting(batches),
             shares=shares and (lambda share: without_quoting(lambda: shares(share))),
         )
+
+
+def units_of(source: Source, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batches that one of several worker processes reads, each with the number of its unit: a batch, or a larger
+    part of a file."""
+    if (shares := source.shares) is not None:
+        return ((unit, piece) for unit, batch in shares(share) for piece in cut([batch], BATCH_BYTES, CUT_BYTES))
+    return ((i, batch) for i, batch in enumerate(source.batches()) if share.has(i, BATCH_BYTES))
 
 
 class Remote(Protocol):
@@ -148,15 +326,35 @@ class Share(Struct, frozen=True):
         return self.worker == (0 if first else unit % self.workers)
 
 
-def schema_of(kind: str, batches: Iterator[pa.RecordBatch]) -> pa.Schema:
-    """The columns of a source as Arrow has them; a list of objects is read through once, as any row may bring more."""
-    some = batches if kind in ("jsonl", "json", "list", "pandas") else islice(batches, 1)
+def schema_of(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None) -> pa.Schema:
+    """The columns of a source as Arrow has them (as `read` makes them); rows that vary, and columns of Python objects,
+    are read through once."""
+    batches = source.batches() if read is None else map(read, source.batches())
+    some = batches if source.vary or source.kind == "pandas" else islice(batches, 1)
     schemas = [pa.schema([f.remove_metadata() for f in b.schema if not is_hidden(f)]) for b in some]
-    return pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
+    schema = pa.unify_schemas(schemas, promote_options="permissive") if schemas else pa.schema([])
+    return schema.with_metadata(CANONICAL if source.is_canonical() else None)
+
+
+def is_full(rows: int, size: int) -> bool:
+    """Whether rows of this many bytes are a batch."""
+    return rows >= MAX_BATCH_ROWS or size >= BATCH_BYTES
 
 
 def rows_per_batch(bytes_per_row: float) -> int:
     return int(min(MAX_BATCH_ROWS, max(16, BATCH_BYTES / max(bytes_per_row, 1))))
+
+
+SAMPLED_ROWS = 64
+
+
+def ranges(rows: int, sample_bytes: Callable[[range], float]) -> Iterator[tuple[int, int]]:
+    """The starts and ends of the batches of data in memory. `sample_bytes` gives the mean size of some of its rows."""
+    for first in range(0, rows, MAX_BATCH_ROWS):
+        end = min(first + MAX_BATCH_ROWS, rows)
+        step = rows_per_batch(sample_bytes(range(first, end, -(-(end - first) // SAMPLED_ROWS))))
+        for start in range(first, end, step):
+            yield start, min(start + step, end)
 
 
 def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) -> Iterator[pa.RecordBatch]:
@@ -176,8 +374,8 @@ WORTH_IT = 64 << 20
 
 
 def worth_workers(path: str | None, stored_bytes: int | None = None) -> int:
-    """How many processes a file deserves, or a table of files of so many bytes: one a core if it is large
-    (AGENT_EVAL_SCHEMA_JOBS sets how many)."""
+    """The number of processes for a file, or a table of files of so many bytes: one per core if it is large
+    (AGENT_EVAL_SCHEMA_JOBS sets the number)."""
     if path is None or not sys.executable:  # no interpreter: Python is embedded
         return 1
     if (os.path.getsize(path) if stored_bytes is None else stored_bytes) < WORTH_IT:
@@ -187,5 +385,5 @@ def worth_workers(path: str | None, stored_bytes: int | None = None) -> int:
 
 
 def _cores() -> int:
-    # the cores that this process may use, where the system says so
+    # the cores that this process may use, where the system reports them
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

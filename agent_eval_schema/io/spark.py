@@ -1,10 +1,10 @@
-"""A Spark DataFrame is checked where it is: the kernel goes to the rows, verdicts come back.
+"""A Spark DataFrame is checked where it is: the kernel runs on the executors, validation results come back.
 
-    spark_validate(df)       df ──mapInArrow(check_batch)──▶ verdicts, a line a row
-    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed verdicts ──▶ the driver's ReportBuilder ──▶ Report
+    spark_validate(df)       df ──mapInArrow(check_batch)──▶ results, one line per row
+    validate_eval_set(df)    df ──mapInArrow(check_batch)──▶ packed results ──▶ the driver's ReportBuilder ──▶ Report
 
 No row is collected. The driver fetches what a ReportBuilder needs: a few bytes per row, packed, a partition at a time.
-What a Report is asked for later (`rows`, excerpts of cells) is streamed; `valid` and `invalid` are DataFrames.
+Data that a Report reads later (`rows`, excerpts of cells) is streamed; `valid` and `invalid` are DataFrames.
 
 The package must be installed where the executors run. Works with the API of Spark 3.5, and so with 4.x and Connect.
 """
@@ -39,6 +39,7 @@ def spark_source(df: DataFrame) -> Source:
         kind="spark",
         batches=there.batches,
         take=there.take,
+        columns=tuple(df.columns),
         nests=False,
         repeated_columns=repeated(df.columns),
         remote=there,
@@ -93,7 +94,7 @@ class OnSpark:
 
 def plainly_named(df: DataFrame) -> DataFrame:
     """The DataFrame with columns c0, c1 …: mapInArrow looks columns up by name, and fails on a name with a dot or a
-    backtick, or that stands twice. `named` gives the names back."""
+    backtick, or a duplicate. `named` restores the names."""
     return df.toDF(*(f"c{i}" for i in range(len(df.columns))))
 
 
@@ -102,8 +103,9 @@ PLACE_BITS = 33
 
 
 def with_places(df: DataFrame) -> DataFrame:
-    """The DataFrame, plainly named, with a first column that says where each row is: its partition and its place in it.
-    (The number that a task has is no such thing: in a union of two DataFrames those of the second count on.)"""
+    """The DataFrame, plainly named, with a first column with the place of each row: its partition and its position in
+    it. (The number of a task is not the partition: in a union of two DataFrames those of the second continue the
+    first.)"""
     from pyspark.sql.functions import monotonically_increasing_id
 
     plain = plainly_named(df)
@@ -111,14 +113,14 @@ def with_places(df: DataFrame) -> DataFrame:
 
 
 def in_python(df: DataFrame, work: Callable[[Stream], Stream], schema: Any) -> DataFrame:
-    """What `work` makes of the rows of a plainly named DataFrame, as mapInArrow gives it, but for the time that null
-    lists take."""
+    """The result of `work` on the rows of a plainly named DataFrame, as mapInArrow returns it, without the time that
+    null lists take."""
     return lists_filled(df).mapInArrow(partial(_with_nulls, work), schema)
 
 
 def lists_filled(df: DataFrame) -> DataFrame:
     """The DataFrame with empty lists and maps for those that are null, and behind its columns one for each of these, in
-    their order, that says where. Spark 4 measures what it has gathered for Python at each row, and goes through all
+    their order, with their places. Spark 4 measures what it has gathered for Python at each row, and goes through all
     nulls of a list again: with mostly null lists that takes longer than all else."""
     empty = {f.name: f"{kind}()" for f in df.schema.fields if (kind := f.dataType.typeName()) in ("array", "map")}
     filled = [f"COALESCE({name}, {empty[name]}) AS {name}" if name in empty else name for name in df.columns]
@@ -190,13 +192,13 @@ def _as_they_were(batches: Stream) -> Stream:
 
 
 def _absent(lists: pa.Array, absent: pa.BooleanArray) -> pa.Array:
-    """The lists or maps, null where that is said. What is in them is not looked at: see `named`."""
+    """The lists or maps, null where marked. Their content is not examined: see `named`."""
     valid = pc.invert(absent).buffers()[1]
     return pa.Array.from_buffers(lists.type, len(lists), [valid, lists.buffers()[1]], children=[lists.values])
 
 
 def _messages(work: Callable[[pa.RecordBatch], pa.RecordBatch], names: Sequence[str], batches: Stream) -> Stream:
-    """What was made of each batch, packed into one cell."""
+    """The result of each batch, packed into one cell."""
     for batch in named(names, batches):
         yield pa.RecordBatch.from_arrays([pa.array([pack(work(batch), "zstd")], pa.binary())], names=["message"])
 
@@ -246,5 +248,5 @@ def ddl(schema: pa.Schema) -> str:
 
 
 def backticked(name: str) -> str:
-    """A name as Spark SQL takes it, whatever is in it."""
+    """A name in the notation of Spark SQL, whatever it contains."""
     return "`" + name.replace("`", "``") + "`"

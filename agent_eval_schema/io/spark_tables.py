@@ -1,4 +1,4 @@
-"""Tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalogue."""
+"""Tables that Spark reads and writes itself, for the command line: folders of Parquet, Delta folders, its catalog."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def spark_session() -> SparkSession:
 
 
 def read_table(spark: SparkSession, name: str) -> DataFrame:
-    """A Parquet file or folder, a Delta folder, or a table of the catalogue. Raises EvalSetError if Spark cannot read
+    """A Parquet file or folder, a Delta folder, or a table of the catalog. Raises EvalSetError if Spark cannot read
     it."""
     try:
         if not os.path.exists(name) and "://" not in name:

@@ -1,4 +1,4 @@
-"""A file as a stream of bytes, decompressed by its ending."""
+"""A file as a stream of bytes, decompressed by its file extension."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import pyarrow as pa
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text.visible import visible
 
+STDIN, STDIN_NAME = "-", "<stdin>"
+"""The path that means stdin, and what messages and reports call it."""
+
 CHUNK = 1 << 20
 """Bytes that are read from a text file at once."""
-
-TEXT_BATCH_BYTES = 8 << 20
 
 COMPRESSIONS = (".gz", ".bz2", ".zst")
 
 
 class Position:
-    """How far the reading of a file has come: its reader says what it reads, whoever waits asks for the share."""
+    """The progress of reading a file: its reader reports it, and the progress bar reads the share."""
 
     def __init__(self) -> None:
         self.rows: int | None = None
@@ -31,7 +32,7 @@ class Position:
         self._file = file
 
     def share(self, rows: int) -> float | None:
-        """The part of the file that has been read: by its rows, if it says how many it has, else by its bytes. The
+        """The part of the file that has been read: by its rows, if it reports how many it has, else by its bytes. The
         system knows the place in a file, so a reader in another thread need not be asked."""
         if self.rows is not None:
             return min(1.0, rows / max(self.rows, 1))
@@ -44,7 +45,7 @@ class Position:
 
 @contextmanager
 def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
-    """The file's bytes, decompressed by its ending."""
+    """The file's bytes, decompressed by its file extension."""
     compression = pa.Codec.detect(visible(path)).name if path.lower().endswith(COMPRESSIONS) else None
     try:
         with open(path, "rb") as file, pa.input_stream(file, compression=compression) as stream:
@@ -53,6 +54,15 @@ def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
             yield stream
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
+
+
+@contextmanager
+def naming(path: str, name: str) -> Iterator[None]:
+    """Let errors on the file at `path`, which is a copy, name the original."""
+    try:
+        yield
+    except EvalSetError as error:
+        raise type(error)(str(error).replace(path, name)) from error
 
 
 Edits = Iterator[dict[str, Any]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from agent_eval_schema.io.atomic import replacing, require_place
+from agent_eval_schema.io.atomic import FileState, replacing, require_place
 from agent_eval_schema.io.csv import write_csv
 from agent_eval_schema.io.json import write_json
 from agent_eval_schema.io.jsonl import write_jsonl
@@ -15,18 +15,21 @@ from agent_eval_schema.io.parquet import write_parquet
 from agent_eval_schema.issues import EvalSetError
 
 
-def write_batches(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Stream rows into a JSONL, JSON, CSV or Parquet file, or a new Delta folder `….delta`, by its ending. Returns how
-    many.
+def write_batches(
+    path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, read: FileState | None = None
+) -> int:
+    """Stream rows into a JSONL, JSON, CSV or Parquet file, or a new Delta folder `….delta`, by its file extension.
+    Returns the number of rows.
 
-    `schema` names all columns: a batch may lack some, and then they are null.
+    `schema` names all columns: a batch may lack some, and then they are null. `read` is the state of the file that the
+    rows come from: if it is the one that is replaced, it must not have changed.
     """
     require_writable(path)
     if _written_ending(path) == DELTA:
         from agent_eval_schema.io.delta import write_delta
 
         return write_delta(path, batches, schema)
-    with replacing(path) as temporary:
+    with replacing(path, read) as temporary:
         return _WRITERS[_written_ending(path)](temporary, batches, schema)
 
 
@@ -36,18 +39,24 @@ def require_writable(path: str) -> None:
         from agent_eval_schema.io.delta import require_new_delta
 
         return require_new_delta(path)
+    require_place(path)
     if _written_ending(path) not in _WRITERS:
         known = " or ".join([*_WRITERS, DELTA])
-        raise EvalSetError(f"{path}: cannot tell the kind of file from its name: expected {known}")
-    return require_place(path)
+        raise EvalSetError(f"{path}: unknown file extension: expected {known}")
+    return None
 
 
 DELTA = ".delta"
-"""The ending by which the folder of a new Delta table is told from a file; one that is read needs none."""
+"""The file extension that distinguishes the folder of a new Delta table from a file; one that is read needs none."""
 
 
 def _written_ending(path: str) -> str:
     return os.path.splitext(path.lower().rstrip("/"))[1]
+
+
+def keeps_types(path: str) -> bool:
+    """Whether a file of this extension distinguishes text from other values."""
+    return _written_ending(path) in (".jsonl", ".ndjson", ".json")
 
 
 _WRITERS = {

@@ -1,1 +1,1 @@
-"""The catalogue of metrics, which rows support which, and the metrics that need no model."""
+"""The catalog of metrics, which rows support which, and the metrics that need no model."""

@@ -1,7 +1,7 @@
-"""METRICS: every metric that an evaluation platform computes, and what a row must hold for it.
+"""METRICS: every metric that an evaluation platform computes, and the fields that a row must have for it.
 
-A need is a field; a tuple of fields means that any one of them will do. Sources: databricks.md (seed 003, the judge
-reference), mlflow.md (the scorers of 3.18, measured), trajectories.md (seed 002), seed 001 (TurnReplayResult).
+A need is a field; a tuple of fields means that any one of them suffices. Sources: the judge reference of Databricks,
+the scorers of MLflow 3.18 (measured), the trajectory metrics of Vertex AI, TurnReplayResult of CES.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUPPORT_FIELDS = (
     "predicted_trajectory",
     "reference_trajectory",
 )
-"""What a row can hold that a metric reads: one bit each, in this order, in the presence mask of a checked batch."""
+"""The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
 BIT = {name: 1 << i for i, name in enumerate(SUPPORT_FIELDS)}
 
@@ -51,15 +51,15 @@ MADE_BY_THE_APP = {
     "trace": "",
     "latency": "",
     "failure": "",
-    "retrieved_content": "if the app retrieves",
-    "retrieved_uri": "if the app retrieves",
-    "retriever_span": "if the app retrieves",
-    "predicted_trajectory": "if the app calls tools",
-    "input_tokens": "if the app's trace reports usage",
-    "output_tokens": "if the app's trace reports usage",
-    "total_tokens": "if the app's trace reports usage",
+    "retrieved_content": "if the agent retrieves documents",
+    "retrieved_uri": "if the agent retrieves documents",
+    "retriever_span": "if the agent retrieves documents",
+    "predicted_trajectory": "if the agent calls tools",
+    "input_tokens": "if the agent's trace reports token usage",
+    "output_tokens": "if the agent's trace reports token usage",
+    "total_tokens": "if the agent's trace reports token usage",
 }
-"""What will exist after the run when the app is passed, and the condition that a report adds."""
+"""The fields that will exist after the agent has run, and the condition that a report adds."""
 
 Need = str | tuple[str, ...]
 
@@ -143,7 +143,8 @@ def _vertex() -> tuple[Metric, ...]:
 
 
 TOOL_CALL_NEEDS: tuple[Need, ...] = (("predicted_trajectory", "trace"), "reference_trajectory")
-"""What Customer Engagement Suite compares. An agent that called nothing has failed: a trace without a call will do."""
+"""The inputs that Customer Engagement Suite compares. An agent that called nothing has failed: a trace without a call
+suffices."""
 
 
 def _ces() -> tuple[Metric, ...]:

@@ -4,7 +4,7 @@
     document_recall   retrieved_context,                      retrieved_uri, expected_uri  their doc_uris   why NaN
                       expected_retrieved_context                                           → 0 to 1
 
-`reads` are columns, `needs` the same in the terms of the catalogue. Values come in the types of schema.py, in the order
+`reads` are columns, `needs` the same in the terms of the catalog. Values come in the types of schema.py, in the order
 of `reads`, and options by name.
 """
 
@@ -23,8 +23,8 @@ SINGLE_TOOL_USE = "trajectory_single_tool_use"
 
 
 class Definition(NamedTuple):
-    """A metric of one row: the columns it reads, what a row must hold for it, how it is measured (a score or NaN), and
-    why a row that holds all of it may still have no score."""
+    """A metric of one row: the columns it reads, the fields a row must have, the function (a score or NaN), and the
+    reason why a row with all fields may still have no score."""
 
     reads: tuple[str, ...]
     needs: tuple[Need, ...]

@@ -32,7 +32,7 @@ def _bleu() -> Any:
         from sacrebleu.metrics.bleu import BLEU
     except ImportError as error:
         raise missing("text-metrics", "sacrebleu 2.4", error) from None
-    return BLEU(effective_order=True)  # as sacrebleu says that sentences are to be scored
+    return BLEU(effective_order=True)  # as sacrebleu defines scores of sentences
 
 
 def _rouge(kind: str, response: str, reference: str) -> float:

@@ -7,9 +7,9 @@ is its counterpart.
     retrieved       a a b          recall     1/3: a of {a, c, d}
     expected        a c d          precision  1/2: a of {a, b}
 
-A chunk without a doc_uri is of no known document and is left out. No expected documents: there is no ground truth, so
-no score (NaN). Nothing retrieved: recall is 0, and precision is of nothing (NaN). Chunks that all lack a doc_uri: what
-was retrieved is not known, so no score (NaN).
+A chunk without a doc_uri belongs to no known document and is excluded. No expected documents: there is no ground truth,
+so no score (NaN). Nothing retrieved: recall is 0, and precision is of nothing (NaN). Chunks that all lack a doc_uri:
+what was retrieved is not known, so no score (NaN).
 """
 
 from __future__ import annotations

@@ -1,27 +1,29 @@
-"""Presence masks → which metric each row can support, and which field would unlock the rest.
+"""Presence masks → which metric each row supports, and which field would enable the others.
 
-A row's mask has one bit per field of the catalogue. There are few different masks in a data set, so everything a report
-says about metrics follows from a count per mask. An invalid row supports nothing: the platform refuses it.
+A row's mask has one bit per field of the catalog. There are few different masks in a dataset, so the metric coverage of
+a report follows from a count per mask. An invalid row supports no metric: the platform rejects it.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric, Need
+from agent_eval_schema.text.choices import meant, require_choice, shown
 
+System = Literal["auto", "databricks", "mlflow", "vertex", "ces", "all"]
 Masks = np.ndarray[Any, Any]
 
 
 class Support(Struct, frozen=True):
-    """How many rows support a metric, and what would unlock most of the rest.
+    """How many rows support a metric, and the field that would enable the most additional rows.
 
-    `unlock` names what to add ("" if nothing is left to unlock) and `unlock_rows` how many more rows it would give;
-    `condition` says what the app must do for it when outputs are generated.
+    `unlock` names the field to add ("" if there is none) and `unlock_rows` the number of additional rows; `condition`
+    is the requirement on the agent when outputs are generated.
     """
 
     system: str
@@ -35,17 +37,18 @@ class Support(Struct, frozen=True):
 
 
 def metrics_of(system: str) -> tuple[Metric, ...]:
-    """The catalogue of a system, or of all. Raises EvalSetError for a system that there is not."""
-    if system != "all" and system not in SYSTEMS:
-        raise EvalSetError(f"no system {system!r}: use one of {', '.join(SYSTEMS)}, all")
+    """The catalog of a system, or of all. Raises EvalSetError for a system that there is not."""
+    require_choice("system", system, (*SYSTEMS, "all"))
     return tuple(m for m in METRICS if system in ("all", m.system))
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of that name; the last parts of a long name will do if they name one metric only."""
+    """The metric of that name; the last parts of a long name suffice if they name one metric only."""
     hits = [m for m in METRICS if m.name == name] or [m for m in METRICS if name in m.name.split("/")]
     if len(hits) != 1:
-        raise EvalSetError(f"no metric {name!r}: `agent-eval-schema metrics FILE --system all` lists them")
+        lists = "a name that `agent-eval-schema metrics FILE --system all` lists"
+        parts = dict.fromkeys(part for m in METRICS for part in (m.name, *m.name.split("/")))
+        raise EvalSetError(f"metric: expected {lists}; got {shown(name)}{meant(name, parts)}")
     return hits[0]
 
 
@@ -56,7 +59,7 @@ def missing_needs(metric: Metric, mask: int, outputs: str) -> tuple[Need, ...]:
 
 
 def why_supported(metric: Metric, mask: int, outputs: str) -> str:
-    """Why a valid row with this mask supports the metric, or what it lacks."""
+    """Why a valid row with this mask supports the metric, or the fields that it lacks."""
     missing = missing_needs(metric, mask, outputs)
     if missing:
         return f"does not support {metric.name}: it lacks {', and '.join(need_words(n) for n in missing)}"
@@ -74,20 +77,20 @@ def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
     return answer
 
 
-def summarise(valid_masks: Mapping[int, int], total: int, outputs: str, system: str = "all") -> list[Support]:
+def summarize(valid_masks: Mapping[int, int], total: int, outputs: str, system: str = "all") -> list[Support]:
     """One `Support` a metric, from the number of valid rows with each mask and the number of all rows."""
     return [support_of(m, valid_masks, total, outputs) for m in metrics_of(system)]
 
 
 def support_of(metric: Metric, valid_masks: Mapping[int, int], total: int, outputs: str) -> Support:
-    """The `Support` of one metric, of the catalogue or not."""
+    """The `Support` of one metric, of the catalog or not."""
     lacking: Counter[tuple[Need, ...]] = Counter()
     for mask, rows in valid_masks.items():
         lacking[missing_needs(metric, mask, outputs)] += rows
     supported = lacking.pop((), 0)
     unlock: tuple[Need, ...] = ()
     if lacking:
-        # The single field that unlocks most rows; only if no single field unlocks any, the commonest combination.
+        # The single field that enables most rows; only if no single field enables any, the most common combination.
         singles = {k: v for k, v in lacking.items() if len(k) == 1}
         unlock = max(singles or lacking, key=lambda k: lacking[k])
     gained = sum(rows for needs, rows in lacking.items() if set(needs) <= set(unlock))

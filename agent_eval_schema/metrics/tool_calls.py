@@ -30,7 +30,7 @@ ExtraCalls = Literal["FAIL", "ALLOW"]
 """What calls beyond the expected ones do to a turn (`extraToolCallBehavior`)."""
 
 Outcome = Literal["PASS", "FAIL", "SKIPPED"]
-"""What is said of an expectation or a turn (`EvaluationResult.Outcome`)."""
+"""The outcome of an expectation or a turn (`EvaluationResult.Outcome`)."""
 
 
 def tool_invocation(predicted: Calls, reference: Calls) -> float:
@@ -45,7 +45,7 @@ def tool_ordered_invocation(predicted: Calls, reference: Calls) -> float:
     longest run of them that the actual calls hold in this order, other calls between them."""
     if not reference:
         return math.nan
-    longest = [0] * (len(reference) + 1)  # by how many of the expected tools have been looked at
+    longest = [0] * (len(reference) + 1)  # by the number of expected tools that have been examined
     for call in predicted:
         before = list(longest)
         for i, wanted in enumerate(reference):
@@ -110,8 +110,8 @@ class TurnResult(Struct, frozen=True):
     """The tool calls of a turn, judged.
 
     `outcome` is that of the turn: `overall` (enough of the expected tools were called), every one of `calls`, and no
-    `extra` tool unless they are allowed. SKIPPED is what could not be judged: `overall` where no call is expected, and
-    all of it where the expected or the actual calls are not known. Scores are None then.
+    `extra` tool unless they are allowed. SKIPPED means that it could not be judged: `overall` where no call is
+    expected, and all of it where the expected or the actual calls are not known. Scores are None then.
     """
 
     outcome: Outcome
@@ -125,7 +125,7 @@ class TurnResult(Struct, frozen=True):
 def judge_turn(predicted: Calls | None, reference: Calls | None, thresholds: Thresholds | None = None) -> TurnResult:
     """Judge the tool calls of a turn as the service does.
 
-    None says that the calls are not known (SKIPPED); an empty `reference` that no call is expected.
+    None means that the calls are not known (SKIPPED); an empty `reference` that no call is expected.
     """
     if predicted is None or reference is None:
         return TurnResult("SKIPPED")
@@ -160,7 +160,7 @@ def tool_calls_pass(
     """Whether the calls of a turn pass: enough of the expected tools were called, each with enough correct parameters,
     and (unless extra calls are allowed) no others. The defaults are those of the service.
 
-    An empty `reference` says that no call is expected.
+    An empty `reference` means that no call is expected.
     """
     thresholds = Thresholds(invocation_threshold, parameter_threshold, extra_calls)
     return judge_turn(predicted, reference, thresholds).outcome == "PASS"

@@ -14,10 +14,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.schema import ToolCall
+from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.jsontext import value_key
 
 Duplicates = Literal["membership", "one_to_one"]
@@ -25,7 +26,7 @@ Duplicates = Literal["membership", "one_to_one"]
 once for each time that it occurs there. (in_order and any_order always match one to one.)"""
 
 Empty = Literal["nan", "define"]
-"""What an empty trajectory scores: nothing (NaN), as the service refuses such a row, or what the definitions say."""
+"""The score of an empty trajectory: none (NaN), as the service rejects such a row, or the mathematical definition."""
 
 Ids = Sequence[int]
 
@@ -115,7 +116,7 @@ def score_trajectory(
 
 def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Empty = "nan") -> float:
     """1 if the tool was called at all, else 0; needs no reference."""
-    _require("empty", empty, Empty)
+    require_choice("empty", empty, get_args(Empty))
     if empty == "nan" and not predicted:
         return NAN
     return float(any(call.tool_name == tool_name for call in predicted))
@@ -123,10 +124,5 @@ def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Emp
 
 def require_options(duplicates: str, empty: str) -> None:
     """Raise EvalSetError for an option that there is not."""
-    _require("duplicates", duplicates, Duplicates)
-    _require("empty", empty, Empty)
-
-
-def _require(option: str, given: str, allowed: Any) -> None:
-    if given not in get_args(allowed):
-        raise EvalSetError(f"{option} must be {' or '.join(get_args(allowed))}, got {given!r}")
+    require_choice("duplicates", duplicates, get_args(Duplicates))
+    require_choice("empty", empty, get_args(Empty))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -58,7 +59,7 @@ def print_more(console: Console, count: int, indent: int) -> None:
 
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
-TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Notes"}
+TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Info"}
 
 
 def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> str:
@@ -70,13 +71,48 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
         force_terminal=color,
         force_jupyter=False,  # in a notebook rich would show it at once, and the text would be empty
         color_system="standard" if color else None,
+        no_color=not color,  # whoever asked for color has read NO_COLOR, which older versions of rich obey when empty
         highlight=False,
         markup=False,
         emoji=False,
         legacy_windows=False,
     )
     draw(console)
-    return "\n".join(escape_ci_commands(line.rstrip()) for line in buffer.getvalue().splitlines()) + "\n"
+    lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
+    return escape_ci_commands("\n".join(lines)) + "\n"
+
+
+def drawn_lines(lines: Iterable[Text], color: bool, width: int | None = None) -> str:
+    """Lines as text; with a width they are wrapped, else they stay as long as they are."""
+
+    def draw(console: Console) -> None:
+        for line in lines:
+            console.print(line, soft_wrap=width is None)
+
+    return drawn(draw, color, width)
+
+
+def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A name and its numbers per line, aligned; where the console is too narrow, the numbers stand below the name. No
+    number is broken or cut."""
+    names = [visible(row[0]) for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(headings[1:], *(row[1:] for row in rows), strict=True)]
+    longest = max(map(cell_len, [headings[0], *names]))
+
+    def numbers(row: Sequence[str]) -> str:
+        return "".join(f"  {' ' * (width - cell_len(cell))}{cell}" for cell, width in zip(row[1:], widths, strict=True))
+
+    side_by_side = longest + sum(width + 2 for width in widths) <= console.width
+    for name, row, style in [
+        (headings[0], headings, "bold"),
+        *((name, row, "") for name, row in zip(names, rows, strict=True)),
+    ]:
+        if side_by_side:
+            name += " " * (longest - cell_len(name))
+            console.print(Text(f"{name}{numbers(row)}".rstrip(), style=style), soft_wrap=True)
+        else:
+            console.print(Text(name, style=style))
+            console.print(Text(numbers(row), style=style), soft_wrap=True)
 
 
 def plural(count: int, noun: str) -> str:

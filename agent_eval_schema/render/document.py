@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.text.visible import JSON_ESCAPE, escape_ci_commands
 
 
@@ -20,3 +21,17 @@ def json_text(document: Any) -> str:
 
 # What a terminal would obey or reorder stands only inside of strings, where an escape means the same.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def plain_values(value: Any) -> Any:
+    """What JSON can hold: absent cells are null, what is no data is its text."""
+    if is_absent(value):
+        return None
+    if isinstance(value, dict):
+        return {str(k): plain_values(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(v) for v in value]
+    try:
+        return msgspec.to_builtins(value)
+    except (TypeError, ValueError, msgspec.MsgspecError):
+        return plain_values(value.tolist()) if hasattr(value, "tolist") else str(value)

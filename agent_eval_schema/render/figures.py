@@ -43,7 +43,7 @@ PRESENCE = {
     "predicted_trajectory": ("predicted_trajectory",),
     "reference_trajectory": ("reference_trajectory",),
 }
-"""The lines of the presence picture, and the fields of the metric catalogue that count as being there."""
+"""The lines of the presence picture, and the fields of the metric catalog that count as being there."""
 
 
 class Bar(Struct, frozen=True):
@@ -119,11 +119,12 @@ class Presence(Struct, frozen=True):
 def presence(masks: _Numbers, valid: _Numbers) -> list[Presence]:
     """A line for each field that any row holds, and first one for the rows that are valid."""
     flags = {name: (masks & sum(BIT[f] for f in fields)) != 0 for name, fields in PRESENCE.items()}
-    return [Presence(name, int(f.sum()), _steps(f)) for name, f in {"valid": valid, **flags}.items() if f.any()]
+    return [Presence(name, int(f.sum()), steps(f)) for name, f in {"valid": valid, **flags}.items() if f.any()]
 
 
-def _steps(flags: _Numbers) -> list[float]:
-    steps = min(len(flags), CELLS)
-    bounds = np.linspace(0, len(flags), steps + 1).astype(int)
+def steps(flags: _Numbers) -> list[float]:
+    """The share of the rows that are flagged, in at most CELLS equal steps."""
+    count = min(len(flags), CELLS)
+    bounds = np.linspace(0, len(flags), count + 1).astype(int)
     sums = np.add.reduceat(flags.astype(np.int64), bounds[:-1])
     return [round(float(s), 3) for s in sums / np.diff(bounds)]

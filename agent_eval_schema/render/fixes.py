@@ -4,6 +4,9 @@
     - "usr"
     + "user"
 
+    @@ row 7 (hr-008)  retrieved_context[0].doc_uri: not repaired
+    ! AE403: no fix fits the cell without a guess (took doc_uri from another key of the document)
+
 Cells are JSON, so that a number and its text look different; a long one is cut around what differs.
 """
 
@@ -19,7 +22,7 @@ from agent_eval_schema.text.visible import escape_ci_commands, visible
 WIDTH = 96
 """Characters of a cell that are shown, about."""
 
-_COLORS = {"-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
+_COLORS = {"!": "\x1b[33m", "-": "\x1b[31m", "+": "\x1b[32m", "@": "\x1b[36m"}
 
 
 def file_lines(name: str | None, renames: Mapping[str, str], *, color: bool) -> list[str]:
@@ -39,6 +42,18 @@ def cell_lines(
     for path, before, after in parts:
         old, new = excerpt_difference(jsontext.write_exactly(before), jsontext.write_exactly(after), WIDTH)
         yield from _painted([f"@@ row {row:,}{who}  {visible(path)}: {what}", f"- {old}", f"+ {new}"], color)
+
+
+def unrenamed_lines(reasons: Mapping[str, str], *, color: bool) -> list[str]:
+    """The lines of the misspelled columns that are not renamed."""
+    lines = [f"@@ column {visible(wrong)}: not renamed\n! {visible(why)}" for wrong, why in reasons.items()]
+    return list(_painted("\n".join(lines).splitlines(), color))
+
+
+def unfixed_lines(row: int, request_id: str | None, path: str, code: str, reason: str, *, color: bool) -> Iterator[str]:
+    """The lines of a cell that is not fixed."""
+    who = f" ({visible(request_id)})" if request_id else ""
+    yield from _painted([f"@@ row {row:,}{who}  {visible(path)}: not repaired", f"! {code}: {visible(reason)}"], color)
 
 
 def _painted(lines: Iterable[str], color: bool) -> Iterator[str]:

@@ -2,30 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import msgspec
 from markupsafe import Markup, escape
 
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.figures import Bar, Distribution
+from agent_eval_schema.render.notebook import styled
+from agent_eval_schema.render.numbers import number
 from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def page(title: str, template: str, *styles: str, **values: Any) -> str:
-    """A standalone page around a template's body; `styles` are those that it needs beside the one of all pages."""
-    return _rendered(
-        "page.html", title=title, style=_style(*styles), body=Markup(_rendered(template, page=True, **values))
-    )
+def page(title: str, template: str, *styles: str, script: bool = False, **values: Any) -> str:
+    """A standalone page around a template's body; `styles` are those that it needs beside the one of all pages. With
+    `script` it has the script of the project, and its policy allows that one alone."""
+    text, source = _script() if script else (Markup(""), "")
+    body = Markup(_rendered(template, page=True, **values))
+    return _rendered("page.html", title=title, style=_style(*styles), script=text, script_source=source, body=body)
 
 
 def inline(template: str, *styles: str, **values: Any) -> str:
     """The same body for the output cell of a notebook."""
-    return _rendered("inline.html", style=_style(*styles), body=Markup(_rendered(template, page=False, **values)))
+    body = styled(Markup(_rendered(template, page=False, **values)))
+    return _rendered("inline.html", style=_style(*styles, "inline.css"), body=body)
 
 
 def _rendered(template: str, **values: Any) -> str:
@@ -67,6 +76,28 @@ def _style(*more: str) -> Markup:
     return Markup("".join(_environment().loader.get_source(_environment(), f)[0] for f in files))  # type: ignore[union-attr]
 
 
+@lru_cache(maxsize=1)
+def _script() -> tuple[Markup, str]:
+    """The script, and the source by which a policy names it."""
+    text = _environment().loader.get_source(_environment(), "page.js")[0]  # type: ignore[union-attr]
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return Markup(text), f"'sha256-{digest}'"
+
+
+def json_block(value: Any) -> Markup:
+    """A value as JSON inside of a script element: nothing in it can end the element or begin another."""
+    text = _UNSAFE_IN_SCRIPT.sub(lambda m: f"\\u{ord(m[0]):04x}", msgspec.json.encode(value).decode())
+    return Markup(text)
+
+
+_UNSAFE_IN_SCRIPT = re.compile("[<>&'\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def csv_link(rows: Iterable[Sequence[object]]) -> str:
+    """Rows of numbers as the address of a CSV file that a browser saves."""
+    return "data:text/csv;charset=utf-8," + quote("".join(",".join(map(str, row)) + "\n" for row in rows), safe="")
+
+
 def percent(part: float, whole: float) -> float:
     """A width: it is only full, or nothing at all, if that is exactly so."""
     if part in (0, whole):
@@ -88,7 +119,7 @@ def plot(
 ) -> dict[str, Any]:
     """A distribution for the figure of a template, in its own bars or in others, its numbers as `show` writes them; its
     quantiles too may be told by somebody who knows them better."""
-    show, quantile = show or _short, quantile or distribution.quantile
+    show, quantile = show or number, quantile or distribution.quantile
     bars, end = (distribution.bars(), distribution.highest) if bars is None else (bars, bars[-1].high)
     marks = {"median": 0.5, "p90": 0.9, "p99": 0.99}
     quantiles = ", ".join(f"{k} {show(quantile(q))}" for k, q in marks.items())
@@ -117,8 +148,3 @@ def _bar(bar: Bar, i: int, bars: list[Bar], show: Callable[[float], str]) -> dic
         "height": height,
         "title": f"{values}: {plural(bar.count, 'row')}",
     }
-
-
-def _short(value: float) -> str:
-    """Three digits are what a distribution knows."""
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"

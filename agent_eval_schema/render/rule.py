@@ -1,24 +1,84 @@
-"""A rule as `explain` prints it: what it means, why it matters, how to mend it, with examples."""
+"""Rules as `explain` and `rules` print them: what is wrong, why it matters, what to do, examples and a link."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
+from rich.text import Text
+
 from agent_eval_schema.issues import Rule
+from agent_eval_schema.render.console import STYLES, drawn_lines
+from agent_eval_schema.render.document import json_text
 
 
-def rule_text(rule: Rule, fixes: Sequence[str]) -> str:
-    """The text of a rule; `fixes`: what --fix can do about its issues, in a few words each."""
-    summary, _, why = rule.doc.partition("\n\n")
-    lines = [f"{rule.code} {rule.name} ({rule.severity})", "", summary]
-    lines += ["", f"Why: {' '.join(why.split())}"] if why else []
-    lines += ["", f"Fix: {rule.hint}"] if rule.hint else []
-    fits = f"`validate --fix` repairs this where one reading fits ({'; '.join(fixes)})"
-    lines += ["", f"Repair: {fits}"] if fixes else []
+def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
+    """The text of a rule; `fixes`: what --fix does about its issues, in a few words each."""
+    fixable = f"yes, by `--fix` if exactly one interpretation is valid ({'; '.join(fixes)})" if fixes else "no"
+    lines = ["", rule.summary, "", f"Why: {rule.why}", "", f"Fix: {rule.hint}", "", f"Fixable: {fixable}"]
     lines += _example("Bad", rule.bad) + _example("Good", rule.good)
-    return "\n".join(lines) + "\n"
+    lines += ["", f"Example: none. {rule.no_example}"] if rule.no_example else []
+    lines += ["", f"See: {rule.url}"] if rule.url else []
+    head = Text.assemble((f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")")
+    return drawn_lines([head, *(_with_label(line) for line in lines)], color)
+
+
+def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False) -> str:
+    """One line per rule, below the names of their families."""
+    lines: list[Text] = []
+    for number, title in families.items():
+        of_family = [rule for rule in rules if rule.code[2] == number]
+        lines += [Text()] * bool(lines) + [Text(f"{title} (AE{number})", style="bold")]
+        lines += [
+            Text.assemble(
+                f"  {rule.code}  ",
+                (f"{rule.severity!s:7}", STYLES[rule.severity]),
+                f"  {rule.name:30}  {rule.summary}",
+            )
+            for rule in of_family
+        ]
+    return drawn_lines(lines, color)
+
+
+def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Container[str]) -> str:
+    """The rules as JSON; `fixable`: the codes whose issues --fix may fix."""
+    return json_text(
+        {"schema_version": 1, "rules": [_document(rule, families, rule.code in fixable) for rule in rules]}
+    )
+
+
+def _document(rule: Rule, families: Mapping[str, str], fixable: bool) -> dict[str, Any]:
+    return {
+        "code": rule.code,
+        "name": rule.name,
+        "severity": rule.severity,
+        "family": families[rule.code[2]],
+        "summary": rule.summary,
+        "why": rule.why,
+        "hint": rule.hint,
+        "fixable": fixable,
+        "url": rule.url or None,
+        "examples": {"bad": _plain(rule.bad), "good": _plain(rule.good)},
+        "no_example": rule.no_example or None,
+    }
+
+
+def _plain(rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows as JSON values. A lone surrogate, which no JSON file can contain, is written as `explain` prints it."""
+    text = json.dumps(rows, ensure_ascii=False, default=str)
+    return json.loads(_SURROGATE.sub(lambda found: f"\\\\u{ord(found[0]):04x}", text))
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _with_label(line: str) -> Text:
+    """A line whose label (`Why:`) is bold."""
+    text = Text(line)
+    text.highlight_regex(r"^(Why|Fix|Fixable|Bad|Good|Example|See):", "bold")
+    return text
 
 
 def _example(label: str, rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Mapping
 from string import ascii_lowercase
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
 from agent_eval_schema.render.console import drawn
+from agent_eval_schema.render.numbers import number
 from agent_eval_schema.text.visible import visible
 
 SHOWN = 50
@@ -25,26 +29,68 @@ HEADING = 13
 LEAST = 8
 
 
-def scores_text(scores: pd.DataFrame, reasons: pd.DataFrame, width: int | None = None) -> str:
-    """The table, and below it what its letters stand for."""
+def scores_text(
+    scores: pd.DataFrame,
+    reasons: pd.DataFrame,
+    width: int | None = None,
+    *,
+    headline: str = "",
+    without_judge: Mapping[str, int] = MappingProxyType({}),
+) -> str:
+    """What was not scored, the table, what its letters stand for, and the scorers that no judge was named for."""
     letters: dict[str, str] = {}
-    table = Table(box=None, pad_edge=False, header_style="")
-    table.add_column("row", justify="right")
     columns = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
-    for heading in _headings([visible(name) for name in scores.columns], columns):
-        table.add_column(heading, justify="right", overflow="fold")
-    for row in scores.index[:SHOWN]:
-        cells = [_cell(scores.at[row, n], reasons.at[row, n], letters) for n in scores.columns]
-        table.add_row(str(row), *cells)
+    rows = list(map(visible, scores.index[:SHOWN]))
+    drawn_columns = []
+    for name, heading in zip(scores.columns, _headings([visible(n) for n in scores.columns], columns), strict=True):
+        pairs = zip(scores[name].tolist()[:SHOWN], reasons[name].tolist()[:SHOWN], strict=True)
+        cells = [_id(score) if name == "request_id" else _cell(score, why, letters) for score, why in pairs]
+        drawn_columns.append((heading, cells))
+    tables = [_table(rows, part) for part in _parts(rows, drawn_columns, columns)]
 
     def draw(console: Console) -> None:
-        console.print(table)
+        if headline:
+            console.print(f"✗ {visible(headline)}", style="bold red")
+        for table in tables:
+            console.print(table)
         if len(scores) > SHOWN:
             console.print(f"… and {len(scores) - SHOWN:,} more rows")
         for reason, letter in letters.items():
             console.print(f"{letter}  {reason}")
+        if without_judge:
+            skipped = ", ".join(f"{name} {rows:,}" for name, rows in without_judge.items())
+            console.print(f"Skipped without a judge (model=), with the rows that each could score: {skipped}")
 
     return drawn(draw, False, columns)
+
+
+_DrawnColumn = tuple[str, list[str]]
+"""The heading of a column and its cells."""
+
+
+def _parts(rows: list[str], columns: list[_DrawnColumn], width: int) -> list[list[_DrawnColumn]]:
+    """The columns in as many tables as it takes, so that no number is broken."""
+    first = max(map(cell_len, ["row", *rows]))
+    parts: list[list[_DrawnColumn]] = [[]]
+    left = width - first
+    for heading, cells in columns:
+        needed = 2 + max(map(cell_len, [*heading.split("\n"), *cells]))
+        if needed > left and parts[-1]:
+            parts.append([])
+            left = width - first
+        parts[-1].append((heading, cells))
+        left -= needed
+    return parts
+
+
+def _table(rows: list[str], columns: list[_DrawnColumn]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="")
+    table.add_column("row", justify="right")
+    for heading, _ in columns:
+        table.add_column(heading, justify="right", overflow="fold")
+    for row, *cells in zip(rows, *(cells for _, cells in columns), strict=True):
+        table.add_row(row, *cells)
+    return table
 
 
 def _headings(names: list[str], columns: int) -> list[str]:
@@ -66,13 +112,19 @@ def _heading(name: str, most: int) -> str:
     return "\n".join(lines)
 
 
+def _id(id: str | None) -> str:
+    return "" if id is None else visible(id)
+
+
 def _cell(score: Any, reason: Any, letters: dict[str, str]) -> str:
-    if score is None:
-        text = visible(reason)
-        return letters.setdefault(text, _letter(len(letters)))
+    return shown_score(score) or letters.setdefault(visible(reason), _letter(len(letters)))
+
+
+def shown_score(score: Any) -> str:
+    """A score, or several of one row; nothing for None."""
     if isinstance(score, list):
-        return ", ".join(_cell(s, reason, letters) for s in score)
-    return f"{score:.3g}" if isinstance(score, float) else visible(score)
+        return ", ".join(map(shown_score, score))
+    return "" if score is None else number(score) if isinstance(score, float) else visible(score)
 
 
 def _letter(number: int) -> str:

@@ -11,9 +11,12 @@ A result class writes its own `to_text`, `to_json` and `to_html`, a line each, w
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from agent_eval_schema.io.atomic import write_text
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text.choices import path_of
 
 
 class Shown:
@@ -43,7 +46,35 @@ class Saved(Shown):
     __slots__ = ()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write HTML for `.html`, JSON for `.json`, text otherwise. Raises EvalSetError if the file cannot be
-        written."""
-        forms = {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json}
-        write_text(os.fspath(path), forms.get(Path(path).suffix.lower(), self.to_text)())
+        """Write the report to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path of the file. The file extension selects the form: `.html`, `.json` or `.txt`; a validation report
+            also takes `.xml` (JUnit).
+
+        Raises
+        ------
+        EvalSetError
+            The file extension is not supported, or the file cannot be written.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> report.save("report.html")
+        """
+        forms = self._forms()
+        out = path_of(path)
+        extension = Path(out).suffix.lower()
+        if extension not in forms:
+            raise EvalSetError(f"{out}: save writes a report, to {', '.join(forms)}{self._instead}")
+        write_text(out, forms[extension]())
+
+    def _forms(self) -> dict[str, Callable[[], str]]:
+        return {".html": self.to_html, ".htm": self.to_html, ".json": self.to_json, ".txt": self.to_text}
+
+    @property
+    def _instead(self) -> str:
+        return "; write(path) writes the rows" if hasattr(self, "write") else ""

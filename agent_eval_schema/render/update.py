@@ -30,7 +30,9 @@ def _print_review(console: Console, review: UpdateReview) -> None:
     console.print(Text(visible(review.name), style="bold"), soft_wrap=True)  # one line each, to be copied
     console.print(Text("mask  ", style="dim").append(visible(review.mask), style="not dim cyan"), soft_wrap=True)
     if not review.compared:
-        console.print(Text("not compared with what is stored: --against STORED shows what changes", style="dim"))
+        console.print(
+            Text("not compared with the stored evaluation: use --against STORED to show the changes", style="dim")
+        )
     for field in review.fields:
         _print_field(console, field)
 

@@ -1,25 +1,27 @@
-"""Every rule, by code: one module a family, named after what it looks at.
+"""Every rule, by code: one module per family, named after its subject.
 
     0 reading · 1 columns · 2 requests · 3 expectations · 4 retrieval · 5 tools · 6 traces · 7 production
     8 conversion · 9 dataset
 
-(Files of CES have 12 to 15.) A rule is a row of a table: its text is its
-documentation, what ``explain`` prints, and, through its examples, its test.
+(Golden CSV files have 12 and 13, evaluations of CES 14 and 15, evalsets of google-adk 16.) A rule is a row of a table:
+its text is its documentation, ``explain`` prints it, and its examples are its test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from types import MappingProxyType
 
-from agent_eval_schema.issues import EvalSetError, Rule
+from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import (
+    adk,
     ces,
     columns,
     conversion,
     dataset,
     expectations,
+    golden,
+    mlflow_inputs,
     production,
     reading,
     requests,
@@ -39,41 +41,23 @@ FAMILIES = MappingProxyType(
         "6": "Traces",
         "7": "Production tables",
         "8": "Conversion losses",
-        "9": "Whole data set",
+        "9": "Whole dataset",
     }
 )
 
 
 def _collect() -> dict[str, Rule]:
-    rows = (reading, columns, ces, requests, expectations, retrieval, tools, traces)
+    rows = (reading, columns, golden, ces, adk, requests, mlflow_inputs, expectations, retrieval, tools, traces)
     modules = (*rows, production, conversion, dataset)
     found = [v for m in modules for v in vars(m).values() if isinstance(v, Rule)]
-    return {r.code: r for r in sorted(found, key=lambda r: r.code)}
+    by_code = {r.code: r for r in sorted(found, key=lambda r: r.code)}
+    assert len(by_code) == len(found), "a code is never used twice"
+    return by_code
 
 
 RULES = MappingProxyType(_collect())
 
 
-@lru_cache(maxsize=64)
-def chosen(select: tuple[str, ...], ignore: tuple[str, ...]) -> frozenset[str]:
-    """The codes that are on. A prefix names a family (`AE4`), a name works as well as a code; ignore beats select.
-
-    Raises EvalSetError for a selector that matches nothing, so that a typing mistake does not switch a check off.
-    """
-    on = _matching(select) if select else frozenset(RULES)
-    return on - _matching(ignore)
-
-
-def _matching(selectors: tuple[str, ...]) -> frozenset[str]:
-    found: set[str] = set()
-    for selector in selectors:
-        hits = {r.code for r in RULES.values() if r.code.startswith(selector.upper()) or r.name == selector}
-        if not hits or not selector:
-            raise EvalSetError(f"no rule matches {selector!r}: give a code (AE206), a prefix (AE2) or a name")
-        found |= hits
-    return frozenset(found)
-
-
 def words(given: Iterable[str]) -> tuple[str, ...]:
     """One name, or several."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)

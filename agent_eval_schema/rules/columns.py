@@ -1,22 +1,34 @@
-"""AE1: which columns there are, and the cells of the plain ones (ids, counts, flags, tags)."""
+"""AE1: the columns of a table, and the cells of scalar columns (IDs, counts, flags) and of tags."""
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import (
+    EVALUATION_SCHEMA,
+    INFERENCE_TABLES,
+    JSON,
+    MLFLOW_EVALUATE,
+    MLFLOW_TAGS,
+    PANDAS_CSV,
+)
 
 NO_ROWS = Rule(
     "AE101",
     "no-rows",
     Severity.ERROR,
-    "check the export or the filter that made this data set",
-    "The data set has no rows.\n\nAn evaluation of nothing fails late, or worse, passes.",
+    "The dataset has no rows.",
+    why="An evaluation without rows fails late, or passes without a measurement.",
+    hint="Check the export or the filter that produced the dataset.",
+    url=EVALUATION_SCHEMA,
+    no_example="The rule concerns a dataset without rows.",
 )
 
 MISSPELT_COLUMN = Rule(
     "AE102",
-    "misspelt-column",
+    "misspelled-column",
     Severity.WARNING,
-    "rename the column",
-    "A column's name is nearly one of the schema.\n\nThe platform ignores a column that it does not know, and the "
-    "metrics that need it silently score nothing.",
+    "Unknown column whose name closely matches a schema column (probable typo).",
+    why=("The platform ignores unknown columns, and metrics that require the intended column silently score nothing."),
+    hint="Rename the column to the schema column that it closely matches.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": "Hello", "expected_respones": "Hello"},),
     good=({"request": "Hi", "response": "Hello", "expected_response": "Hello"},),
 )
@@ -25,8 +37,10 @@ UNKNOWN_COLUMN = Rule(
     "AE103",
     "unknown-column",
     Severity.INFO,
-    "nothing to do: it is carried along unchanged and no metric reads it",
-    "A column that the schema does not know.",
+    "Unknown column.",
+    why="The column is not part of the schema: it is passed through, and no metric reads it.",
+    hint="No action needed: the column is passed through unchanged.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": "Hello", "team": "search"},),
     good=({"request": "Hi", "response": "Hello", "tags": {"team": "search"}},),
 )
@@ -35,26 +49,32 @@ DUPLICATE_COLUMN = Rule(
     "AE104",
     "duplicate-column",
     Severity.ERROR,
-    "rename or drop one of them: df.loc[:, ~df.columns.duplicated()] keeps the first",
-    "Two columns have the same name.\n\nOnly the first can be read; which one was meant is a guess.",
+    "Two columns have the same name.",
+    why="Only the first one can be read, and which one was intended is ambiguous.",
+    hint="Rename or drop one of them; `df.loc[:, ~df.columns.duplicated()]` keeps the first.",
+    url=EVALUATION_SCHEMA,
+    no_example="The rule concerns a table: an object cannot have two columns of one name.",
 )
 
 IGNORED_COLUMN = Rule(
     "AE105",
     "ignored-when-generated",
     Severity.WARNING,
-    'drop the column, or validate with outputs="provided" if these outputs are to be scored',
-    "Outputs are present, but the app is to be run.\n\nThe run generates response, retrieved_context and trace; "
-    "what the "
-    "columns hold is ignored.",
+    "Output columns are ignored because outputs will be generated.",
+    why="The run generates response, retrieved_context and trace; the values of these columns are not scored.",
+    hint='Drop the column, or validate with `outputs="provided"` to score its values.',
+    url=EVALUATION_SCHEMA,
+    no_example='The rule applies with `outputs="generated"`.',
 )
 
 REQUEST_ID_TYPE = Rule(
     "AE106",
     "request-id-not-text",
     Severity.WARNING,
-    'make it text: df["request_id"] = df["request_id"].astype(str)',
-    "request_id is a number.\n\nThe schema says text; ids that pass through a float column end in .0 or lose digits.",
+    "request_id is a number, not a string.",
+    why="The schema defines a string. IDs that pass through a float column gain `.0` or lose digits.",
+    hint='Convert the column: `df["request_id"] = df["request_id"].convert_dtypes().astype("string")`.',
+    url=EVALUATION_SCHEMA,
     bad=({"request_id": 7, "request": "Hi", "response": "Hello"},),
     good=({"request_id": "7", "request": "Hi", "response": "Hello"},),
 )
@@ -63,9 +83,10 @@ CELL_TYPE = Rule(
     "AE107",
     "wrong-cell-type",
     Severity.ERROR,
-    "give the value in the type that the message names",
-    "A cell of a plain column (id, count, latency, flag, tags) has the wrong type.\n\nIt cannot be aggregated or "
-    "compared.",
+    "A cell of an ID, count, latency, flag or tags column has the wrong type.",
+    why="The value cannot be aggregated or compared with those of other rows.",
+    hint="Set a value of the type that the message names.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": "Hello", "total_token_count": "many"},),
     good=({"request": "Hi", "response": "Hello", "total_token_count": 12},),
 )
@@ -74,27 +95,36 @@ REPAIRED_CELL = Rule(
     "AE108",
     "repaired-cell",
     Severity.INFO,
-    "nothing to do if before and after say the same to you; otherwise mend the cell by hand",
-    "A cell was repaired because this was asked for (--fix, fix=True).\n\nThe row is judged as repaired; what the cell "
-    "was and what it is now stand in the message.",
+    "A cell was fixed (`--fix`, `fix=True`).",
+    why="The fixed row is validated; the message contains the value before and after the fix.",
+    hint="No action needed if both values have the same meaning; otherwise correct the cell by hand.",
+    no_example="The rule applies with `--fix` or `fix=True`.",
 )
 
 REPAIRED_COLUMN = Rule(
     "AE109",
     "repaired-column",
     Severity.INFO,
-    "nothing to do if this is the column that was meant; otherwise give it a name that is not nearly one of the schema",
-    "A misspelt column was renamed because this was asked for (--fix, fix=True).\n\nOnly one column of the schema is "
-    "near, no row fills both, and the data has no more errors than before.",
+    "A misspelled column was renamed (`--fix`, `fix=True`).",
+    why=(
+        "Exactly one schema column closely matches the name, no row fills both columns, and most cells are "
+        "valid under the new name; invalid cells are reported."
+    ),
+    hint=(
+        "No action needed if this is the intended column; otherwise choose a name that does not closely match a"
+        " schema column."
+    ),
+    no_example="The rule applies with `--fix` or `fix=True`.",
 )
 
 EXPECTATIONS_SHAPE = Rule(
     "AE110",
     "expectations-shape",
     Severity.ERROR,
-    'give an object: {"expected_response": "...", "expected_facts": ["..."]}',
-    "expectations is not an object.\n\nmlflow.genai.evaluate takes a dict a row; anything else, NaN included, ends the "
-    "whole run.",
+    "expectations is not an object.",
+    why=("`mlflow.genai.evaluate` requires a dict per row; any other value, including NaN, aborts the entire run."),
+    hint='Set an object: `{"expected_response": "...", "expected_facts": ["..."]}`.',
+    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )
@@ -103,11 +133,16 @@ PAYLOAD_TABLE = Rule(
     "AE111",
     "payload-table",
     Severity.WARNING,
-    "make an evaluation set of it: `agent-eval-schema from-inference-table TABLE OUT`, or "
-    "eval_set_from_inference_table(table)",
-    "The table is a log of calls, and no evaluation set.\n\nIts request and response are HTTP bodies, or what a trace "
-    "recorded beside its spans; failed calls, warm-ups and feedback stand between the questions, and a call may be "
-    "there twice. Scored as it is, all of that counts.",
+    "The table is an inference table (request log), not an evaluation dataset.",
+    why=(
+        "Its request and response columns contain HTTP bodies, or the input and output of a trace. Failed "
+        "requests, warm-up requests, feedback and duplicates would be scored as questions."
+    ),
+    hint=(
+        "Convert the table first: `agent-eval-schema from-inference-table TABLE OUT` or "
+        "`eval_set_from_inference_table(table)`."
+    ),
+    url=INFERENCE_TABLES,
     bad=(
         {
             "databricks_request_id": "7c1f40d2-0001",
@@ -124,11 +159,17 @@ REFUSED_TAG = Rule(
     "AE112",
     "refused-tag",
     Severity.WARNING,
-    "rename the tag with letters, digits and _ - . / : only, 250 characters at most, and no name of mlflow's own; "
-    "shorten its value to 8,000",
-    "A tag has a name that mlflow refuses, or a value that it cuts.\n\nmlflow.genai.evaluate gives the tags of a row "
-    "to its trace, and leaves these out with a line in its log at most. mlflow.user, mlflow.artifactLocation and "
-    "mlflow.trace.spansLocation, .archiveLocation and .archivalFailure are its own.",
+    "A tag name is invalid in MLflow, or its value exceeds 8,000 characters.",
+    why=(
+        "`mlflow.genai.evaluate` copies the tags of a row to its trace, and excludes or truncates such tags "
+        "with a log line at most. `mlflow.user` is reserved. Tags that MLflow itself set on a trace are not "
+        "reported."
+    ),
+    hint=(
+        "Rename the tag: at most 250 letters, digits and `_ - . / :`, and no name that MLflow reserves. Shorten"
+        " its value to 8,000 characters."
+    ),
+    url=MLFLOW_TAGS,
     bad=(
         {"request": "Hi", "response": "Hello", "tags": {"team (new)": "search"}},
         {"request": "Hi", "response": "Hello", "tags": {"mlflow.user": "ann"}},
@@ -137,4 +178,49 @@ REFUSED_TAG = Rule(
         {"request": "Hi", "response": "Hello", "tags": {"team.new": "search"}},
         {"request": "Hi", "response": "Hello", "tags": {"mlflow.source.name": "search"}},
     ),
+)
+
+UNKNOWN_FORMAT = Rule(
+    "AE113",
+    "unknown-format",
+    Severity.ERROR,
+    "The columns match no known format.",
+    why=(
+        "The message names the three closest formats and the columns that each one requires. If a format is "
+        "given, its rules apply. With `--ignore AE113` the rows are read as Databricks rows."
+    ),
+    hint='Give the format (`--format ragas`, `format="ragas"`), or rename the columns.',
+    url=EVALUATION_SCHEMA,
+    bad=({"title": "Hi", "label": "greeting"},),
+    good=({"request": "Hi", "response": "Hello"},),
+)
+
+NULL_PLACEHOLDER = Rule(
+    "AE115",
+    "null-placeholder",
+    Severity.WARNING,
+    "A request or response is a placeholder for a missing value (NaN, NA, null).",
+    why=(
+        "The agent receives the placeholder as a question, or a judge scores it; `pandas.read_csv` reads such a"
+        " cell as missing. The responses NA, None and null are reported in CSV files only, which have no null: "
+        "elsewhere they may be the answer."
+    ),
+    hint="Leave the cell empty (null in JSON) if the value is missing.",
+    url=PANDAS_CSV,
+    bad=({"request": "NaN", "response": "Hello"}, {"request": "Hi", "response": "nan"}),
+    good=({"request": "Hi", "response": "None"},),
+)
+
+REPEATED_KEY = Rule(
+    "AE114",
+    "repeated-key",
+    Severity.ERROR,
+    "A JSON row contains a key twice.",
+    why=(
+        "Spark rejects the file. Most other parsers keep the last value and silently drop the first, so the "
+        "intended value is ambiguous."
+    ),
+    hint="Keep one of them; the original line is kept with the invalid rows.",
+    url=JSON,
+    no_example="The rule concerns a line of a file.",
 )

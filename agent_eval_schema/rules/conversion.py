@@ -1,90 +1,150 @@
-"""AE8: what one form of evaluation data says and another cannot, and rows that are left out. A conversion reports each
-loss; nothing is dropped silently. AE80: golden CSV and Evaluation JSON; AE81: any other."""
+"""AE8: fields that a target format does not support, and excluded rows. A conversion reports each loss.
+AE80: golden CSV and Evaluation JSON; AE81: all other formats."""
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import GOLDEN_CSV, RAGAS_DATASET
 
 SCENARIO = Rule(
     "AE801",
     "loss-scenario",
     Severity.WARNING,
-    "keep the JSON of this evaluation",
-    "A scenario is left out of a golden CSV.\n\nThe file holds golden conversations only.",
+    "A scenario is excluded from a golden CSV.",
+    why="The file contains golden conversations only.",
+    hint="Keep the JSON of this evaluation.",
+    url=GOLDEN_CSV,
+    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
 STEP = Rule(
     "AE802",
     "loss-step",
     Severity.WARNING,
-    "keep the JSON of this evaluation, or say the step with one of the CSV's eight actions",
-    "A step is left out of a golden CSV, which has no action for it.\n\nEvents, DTMF, audio and blobs as input, "
-    "transfers as a step, expected variables, mocked tool responses and the expectation of no tool calls cannot be "
-    "said there.",
+    "A step is excluded from a golden CSV, which has no action for it.",
+    why=(
+        "Events, DTMF, audio and blobs as input, transfers as a step, expected variables, mocked tool responses"
+        " and the expectation of no tool calls have no action."
+    ),
+    hint="Keep the JSON of this evaluation, or write the step with one of the eight actions of the CSV.",
+    url=GOLDEN_CSV,
+    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
 FIELD = Rule(
     "AE803",
     "loss-field",
     Severity.WARNING,
-    "keep the JSON of this evaluation if the field matters",
-    "A field is left out of a golden CSV, which has no column for it.\n\nThe rest of its step or evaluation "
-    "is written.",
+    "A field is excluded from a golden CSV, which has no column for it.",
+    why="The rest of its step or evaluation is written.",
+    hint="Keep the JSON of this evaluation if the field matters.",
+    url=GOLDEN_CSV,
+    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
 LIST_ITEM = Rule(
     "AE804",
     "loss-separator",
     Severity.WARNING,
-    "rename the tag or group: no semicolon, no blanks at its ends",
-    "A tag or group cannot be told from others in a cell of a golden CSV.\n\nThey stand between semicolons; one that "
-    "holds a semicolon, or is blank, would come back as others.",
+    "A tag or group cannot be separated from others in a cell of a golden CSV.",
+    why=(
+        "Semicolons separate the values of a cell: a value that contains one, or is blank, would be read back "
+        "as others."
+    ),
+    hint="Rename the tag or group: no semicolon, no leading or trailing spaces.",
+    url=GOLDEN_CSV,
+    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
 RESOURCE_NAMES = Rule(
     "AE805",
     "names-kept",
     Severity.INFO,
-    'give a map from display names to resource names: {"get_order": "projects/…/tools/…"}',
-    "A name stays as it is, in the dialect of where it comes from.\n\nThe API has resource names, a golden CSV and app "
-    "packages have display names; only you know which is which.",
+    "A tool or agent name was not mapped between display name and resource name.",
+    why=(
+        "The API uses resource names; a golden CSV and app packages use display names. Only you know which "
+        "belong together."
+    ),
+    hint=(
+        "No action needed if the target accepts the names; otherwise map display names to resource names: "
+        '`{"get_order": "projects/…/tools/…"}`.'
+    ),
+    url=GOLDEN_CSV,
+    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
 NO_EVALUATION = Rule(
     "AE806",
     "loss-evaluation",
     Severity.WARNING,
-    "give it a display name of its own, and at least one step that the CSV can say",
-    "An evaluation is left out of a golden CSV.\n\nIt has no display name, no conversation, or the name of another.",
+    "An evaluation is excluded from a golden CSV.",
+    why="It has no display name, no conversation, or the display name of another evaluation.",
+    hint="Set a unique display name, and add at least one step that the CSV supports.",
+    url=GOLDEN_CSV,
+    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
 NO_PLACE = Rule(
     "AE811",
     "no-place-in-target",
     Severity.WARNING,
-    "keep the source beside the converted file, or choose a target that has the field",
-    "The target format has no place for a field of the row.\n\nThe converted row was read back: the field was gone.",
+    "The target format does not support this field.",
+    why="The converted row was read back: the field was missing.",
+    hint="Keep the source file, or choose a target that supports the field.",
+    no_example="The rule applies when rows are converted to another format.",
 )
 
 CHANGED = Rule(
     "AE812",
     "changed-by-conversion",
     Severity.WARNING,
-    "look whether the part that the target keeps is enough; keep the source beside the converted file",
-    "The target format can hold a field only in part, or in another form.\n\nThe converted row was read back, and the "
-    "field came back different.",
+    "The target format supports this field in part, or in another form.",
+    why="The converted row was read back: the field was different.",
+    hint="Check whether the converted value is sufficient; keep the source file.",
+    no_example="The rule applies when rows are converted to another format.",
 )
 
 NOT_READ = Rule(
     "AE813",
     "not-read-from-source",
     Severity.WARNING,
-    "keep the source beside the converted file; no canonical column says the same",
-    "A part of a source row says something that has no place in an evaluation row.",
+    "A part of a source row has no equivalent in an evaluation row.",
+    why="No column of the schema has this meaning, so the converted row lacks the part.",
+    hint="Keep the source file.",
+    no_example="The rule applies when rows are converted to another format.",
+)
+
+RENAMED = Rule(
+    "AE815",
+    "column-renamed",
+    Severity.INFO,
+    "A passed-through column was renamed to avoid a column of the target format.",
+    why=(
+        "The target format reads a column of its name: its cells would be read as ground truth, a request or "
+        "a response."
+    ),
+    hint="No action needed: a conversion back restores the name.",
+    no_example="The rule applies when rows are converted to another format.",
 )
 
 LEFT_OUT = Rule(
     "AE814",
     "row-left-out",
     Severity.ERROR,
-    "mend the row: `validate` says what is wrong with it, `validate --fix` repairs what is safe",
-    "A row was not converted, because it is not valid.",
+    "A row was not converted because it is invalid.",
+    why="The target would contain a row that its platform rejects.",
+    hint=(
+        "Correct the row: `validate` reports its errors, and `validate --fix` fixes those with exactly one "
+        "valid interpretation."
+    ),
+    no_example="The rule applies when rows are converted to another format.",
+)
+
+MIXED_KINDS = Rule(
+    "AE816",
+    "mixed-kinds",
+    Severity.WARNING,
+    "The target contains two kinds of rows, but its platform loads only one per file.",
+    why="Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens.",
+    hint="Convert the rows of each kind to a separate file.",
+    url=RAGAS_DATASET,
+    no_example="The rule applies when rows are converted to another format.",
 )

@@ -1,25 +1,56 @@
-"""AE9: what only shows when the whole data set is seen. The checks run in validation/report_builder.py, on hashes."""
+"""AE9: issues of the dataset as a whole, which validation/report_builder.py finds by hashes."""
+
+import json
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES
 
 REPEATED_REQUEST_ID = Rule(
     "AE901",
     "repeated-request-id",
     Severity.ERROR,
-    "give every row an id of its own, or drop the repeated row",
-    "A request_id stands on an earlier row already.\n\nResults are joined back by it: the two rows would get "
-    "each other's "
-    "scores. The first row stays valid.",
+    "Duplicate request_id.",
+    why="Results are joined by it: the two rows would receive each other's scores. The first row stays valid.",
+    hint="Set a unique `request_id` for each row, or drop the duplicate.",
+    url=EVALUATION_SCHEMA,
     bad=({"request_id": "1", "request": "Hi", "response": "a"}, {"request_id": "1", "request": "Ho", "response": "b"}),
     good=({"request_id": "1", "request": "Hi", "response": "a"}, {"request_id": "2", "request": "Ho", "response": "b"}),
 )
+
+_LOGGED = json.dumps({"info": {"trace_id": "tr-1"}, "data": {"spans": []}})
+
+REPEATED_TRACE_ID = Rule(
+    "AE905",
+    "repeated-trace-id",
+    Severity.WARNING,
+    "The row has the ID of its trace, and an earlier row has the same ID.",
+    why=(
+        "The ID is derived, so the row stays valid; but results that are joined by request_id cannot tell the "
+        "two rows apart."
+    ),
+    hint="Drop the row if the trace was exported twice; otherwise set a unique `request_id`.",
+    url=MLFLOW_TRACES,
+    bad=(
+        {"request": "Hi", "response": "a", "trace": _LOGGED},
+        {"request": "Ho", "response": "b", "trace": _LOGGED},
+    ),
+    good=(
+        {"request_id": "1", "request": "Hi", "response": "a", "trace": _LOGGED},
+        {"request_id": "2", "request": "Ho", "response": "b", "trace": _LOGGED},
+    ),
+)
+
+REPEATED = frozenset([REPEATED_REQUEST_ID.code, REPEATED_TRACE_ID.code])
+"""The codes of rows with the ID of an earlier row."""
 
 CONFLICTING_TRUTH = Rule(
     "AE902",
     "conflicting-ground-truth",
     Severity.WARNING,
-    "decide which of the two is right, or make the questions differ",
-    "The same request stands on an earlier row with a different ground truth.\n\nNo answer can be right for both.",
+    "Duplicate request with conflicting ground truth.",
+    why="No answer can be correct for both rows.",
+    hint="Decide which ground truth is correct, or make the questions differ.",
+    url=EVALUATION_SCHEMA,
     bad=(
         {"request": "Hi", "response": "a", "expected_response": "a"},
         {"request": "Hi", "response": "b", "expected_response": "b"},
@@ -34,9 +65,13 @@ DOC_URI_NEAR_MISS = Rule(
     "AE903",
     "doc-uri-near-miss",
     Severity.WARNING,
-    "rewrite one side so that the URIs are equal",
-    "The expected and the retrieved doc_uris never match, although they nearly do (scheme, host, case, trailing slash, "
-    "/Volumes against dbfs:/Volumes).\n\ndocument_recall compares text: it would be 0 on every row.",
+    "The expected and the retrieved doc_uris never match, but are close matches.",
+    why=(
+        "document_recall compares strings: it would be 0 on every row. The URIs differ in scheme, host, case, a"
+        " trailing slash, or /Volumes against dbfs:/Volumes."
+    ),
+    hint="Rewrite one side so that the URIs are equal.",
+    url=EVALUATION_SCHEMA,
     bad=(
         {
             "request": "Hi",
@@ -59,10 +94,10 @@ COPIED_TRUTH = Rule(
     "AE904",
     "ground-truth-copied",
     Severity.WARNING,
-    "write the ground truth by hand, or take it from a reviewed source",
-    "expected_response is identical to the response in most rows.\n\nThe app is compared with itself: "
-    "correctness is near "
-    "1 and means nothing.",
+    "expected_response is identical to the response in most rows.",
+    why="The agent is compared with itself: correctness is close to 1 and has no meaning.",
+    hint="Write the ground truth by hand, or take it from a reviewed source.",
+    url=EVALUATION_SCHEMA,
     bad=tuple({"request": f"Question {i}", "response": "Yes", "expected_response": "Yes"} for i in range(4)),
     good=tuple({"request": f"Question {i}", "response": "Yes", "expected_response": "No"} for i in range(4)),
 )

@@ -1,6 +1,7 @@
 """AE3: the ground truth of a row: expected response, facts, guidelines."""
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import CORRECTNESS, EVALUATION_SCHEMA, MLFLOW_EVALUATE
 
 _ROW = {"request": "How long is parental leave?", "response": "16 weeks."}
 
@@ -8,10 +9,10 @@ BOTH_RESPONSE_AND_FACTS = Rule(
     "AE301",
     "response-and-facts",
     Severity.ERROR,
-    "keep expected_facts (preferred) and drop expected_response, or the other way round",
-    "The row has both expected_response and expected_facts.\n\nAt most one of the two may be given: a judge "
-    "would have two "
-    "different truths.",
+    "The row has both expected_response and expected_facts.",
+    why="At most one of them is allowed: a judge would compare the answer with two ground truths.",
+    hint="Keep `expected_facts` (preferred) or `expected_response`, and drop the other.",
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_response": "16 weeks.", "expected_facts": ["16 weeks"]},),
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
@@ -20,8 +21,10 @@ EXPECTED_RESPONSE_TYPE = Rule(
     "AE302",
     "expected-response-type",
     Severity.ERROR,
-    "give the ground truth as text; a list of facts belongs into expected_facts",
-    "expected_response is not text.",
+    "expected_response is not a string.",
+    why="The schema defines a string, with which judges compare the response.",
+    hint="Write the ground truth as a string; move a list of facts to `expected_facts`.",
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_response": ["16 weeks"]},),
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
@@ -30,8 +33,13 @@ EXPECTED_FACTS_SHAPE = Rule(
     "AE303",
     "expected-facts-shape",
     Severity.ERROR,
-    'give a list of short texts: ["16 weeks", "fully paid"]',
-    "expected_facts is not a list of texts.",
+    "expected_facts is not a list of strings.",
+    why=(
+        "The correctness judge compares the response with each fact of the list; a value without separate facts"
+        " cannot be used."
+    ),
+    hint='Set a list of short strings: `["16 weeks", "fully paid"]`.',
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_facts": "16 weeks"},),
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
@@ -40,8 +48,10 @@ GUIDELINES_SHAPE = Rule(
     "AE304",
     "guidelines-shape",
     Severity.ERROR,
-    'give a list of texts, or lists with names: {"tone": ["The answer is polite."]}',
-    "guidelines is neither a list of texts nor named lists of texts.",
+    "guidelines is neither a list of strings nor an object of named lists of strings.",
+    why="The guideline_adherence judge reads each guideline as a string.",
+    hint='Set a list of strings, or named lists: `{"tone": ["The answer is polite."]}`.',
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "guidelines": "Be polite."}, {**_ROW, "guidelines": {"tone": "Be polite."}}),
     good=({**_ROW, "guidelines": {"tone": ["Be polite."]}},),
 )
@@ -50,10 +60,18 @@ BLANK_EXPECTATION = Rule(
     "AE305",
     "blank-expectation",
     Severity.WARNING,
-    "fill it in, or make it null",
-    "An expectation is blank.\n\nA judge would hold the answer against nothing; the row counts as having no "
-    "ground truth.",
-    bad=({**_ROW, "expected_response": " "},),
+    "A blank expectation is treated as missing ground truth.",
+    why=(
+        "The row does not support metrics that require ground truth. MLflow's Correctness rejects a row with an"
+        " expected_response and an empty expected_facts."
+    ),
+    hint="Fill in the expectation, or set it to null.",
+    url=CORRECTNESS,
+    bad=(
+        {**_ROW, "expected_response": " "},
+        {**_ROW, "expected_facts": []},
+        {**_ROW, "guidelines": []},
+    ),
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
@@ -61,12 +79,17 @@ NOT_MINIMAL = Rule(
     "AE306",
     "expected-response-not-minimal",
     Severity.INFO,
-    "cut expected_response down to the facts that a correct answer must hold, or list them in expected_facts",
-    "expected_response shows signs of having been copied rather than written as ground truth.\n\nIt should be "
-    "the minimal "
-    "set of facts: extra text makes a correct answer look incomplete (seed 003). Signs: the same text as the response "
-    "or a passage of a retrieved document (from 60 characters on), much longer than the response, a greeting or a "
-    "closing phrase.",
+    "expected_response shows signs of a copy, not of ground truth.",
+    why=(
+        "It should be the minimal set of facts: additional text makes a correct answer look incomplete. Signs "
+        "are a string that equals the response or a passage of a retrieved document (from 60 characters), a "
+        "string much longer than the response, a greeting or a closing phrase."
+    ),
+    hint=(
+        "No action needed if the string contains required facts only; otherwise delete the rest, or list the "
+        "facts in `expected_facts`."
+    ),
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_response": "Hello! You get 16 weeks. I hope this helps."},),
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
@@ -75,19 +98,52 @@ CUSTOM_EXPECTED_SHAPE = Rule(
     "AE307",
     "custom-expected-shape",
     Severity.ERROR,
-    'give an object: {"name": value}',
     "custom_expected is not an object.",
+    why="Custom metrics read its values by name.",
+    hint='Set an object: `{"name": value}`.',
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "custom_expected": "strict"},),
     good=({**_ROW, "custom_expected": {"mode": "strict"}},),
 )
 
 MISSPELT_EXPECTATION = Rule(
     "AE308",
-    "misspelt-expectation",
+    "misspelled-expectation",
     Severity.WARNING,
-    "rename the key",
-    "A key of expectations is nearly one that a metric reads.\n\nmlflow keeps it as a custom expectation, and the "
-    "metrics that need it silently score nothing.",
+    "A key of expectations closely matches one that a metric reads.",
+    why=("MLflow stores it as a custom expectation, and metrics that require the intended key silently score nothing."),
+    hint="Rename the key to the one that it closely matches.",
+    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_respones": "Hello"}},),
+    good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
+)
+
+EXPECTED_AS_JSON = Rule(
+    "AE309",
+    "expected-response-as-json",
+    Severity.INFO,
+    "The expected_response of an MLflow row is not a string.",
+    why=(
+        "Metrics that compare strings read its JSON text. MLflow accepts any JSON value there, and its "
+        "Equivalence scorer compares such values. The value itself is preserved in `expectations`."
+    ),
+    hint="No action needed if the agent returns values of this type; list several facts in `expected_facts`.",
+    url=MLFLOW_EVALUATE,
+    bad=({"inputs": {"question": "6 * 7?"}, "outputs": 42, "expectations": {"expected_response": 42}},),
+    good=({"inputs": {"question": "6 * 7?"}, "outputs": "42", "expectations": {"expected_response": "42"}},),
+)
+
+BESIDE_INPUTS = Rule(
+    "AE310",
+    "expectation-beside-inputs",
+    Severity.WARNING,
+    "A column of ground truth is beside `inputs`.",
+    why=(
+        "`mlflow.genai.evaluate` reads ground truth from `expectations` only: it ignores the column, and the "
+        "row lacks this ground truth. `prepare_for_evaluate` moves it."
+    ),
+    hint='Move it to `expectations`: `{"expected_response": "..."}` (`--fix` does this).',
+    url=MLFLOW_EVALUATE,
+    bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expected_response": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )

@@ -1,7 +1,7 @@
-"""AE7: rows of production tables: what was guessed, mended or left out on the way from a logged call to a row.
+"""AE7: inference tables: values that are guessed, fixed or skipped when a logged request becomes a row.
 
-The examples are logged rows. What is found in the finished row as well (a truncated trace, a hidden failure, the last
-user message twice) has its rule in the family of what it concerns.
+The examples are logged rows. An issue that the finished row has too (a truncated trace, a hidden failure, a duplicated
+user message) has its rule in the family of its subject.
 """
 
 from __future__ import annotations
@@ -10,31 +10,50 @@ import json
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import AGENT_FEEDBACK, INFERENCE_TABLES
 
 _ASKED = '{"messages": [{"role": "user", "content": "Hi"}]}'
 _ANSWERED = '{"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}'
 
 
 def _logged(**cells: Any) -> tuple[dict[str, Any], ...]:
-    """A row of an AI Gateway payload table."""
+    """A row of an inference table of the AI Gateway."""
     row = {"databricks_request_id": "r-1", "request_time": "2025-11-03T09:01:11Z", "status_code": 200}
     return ({**row, "request": _ASKED, "response": _ANSWERED, "logging_error_codes": [], **cells},)
 
 
-def _traced(client_request_id: str) -> str:
-    trace = {"info": {"trace_id": "tr-1", "client_request_id": client_request_id}, "data": {"spans": []}}
+def _traced(client_request_id: str, **info: Any) -> str:
+    trace = {"info": {"trace_id": "tr-1", "client_request_id": client_request_id, **info}, "data": {"spans": []}}
     return json.dumps({"choices": [{"message": {"content": "Hello"}}], "databricks_output": {"trace": trace}})
 
 
+def _feedback(request_id: str, value: str = "positive", user: str = "ana", **more: Any) -> tuple[dict[str, Any], ...]:
+    """The logged feedback of a user on the answer to a request."""
+    text = [{"ratings": {"answer_correct": {"value": value}}}]
+    record = {"request_id": request_id, "source": {"id": user, "type": "human"}, "text_assessments": text}
+    record |= {"retrieval_assessments": [], **more}
+    request = json.dumps({"dataframe_records": [record]})
+    return _logged(databricks_request_id=f"feedback-{user}", request=request, response="")
+
+
 _GOOD = _logged()
+
+_RATED = {"step_id": "search", "position": 0, "ratings": {"answer_correct": {"value": "positive"}}}
+
+_EXPECTED = {
+    "assessment_name": "expected_response",
+    "source": {"source_type": "HUMAN", "source_id": "ana"},
+    "expectation": {"value": "Hi!"},
+}
 
 NO_ID = Rule(
     "AE701",
     "logged-without-id",
     Severity.INFO,
-    "nothing to do; name the column that holds the id (map) if there is one",
-    "A logged row has no id; a hash of its content stands for it.\n\nThe same content logged twice gets the same id "
-    "and counts as repeated.",
+    "A logged request has no ID; a hash of its content is used.",
+    why="The same content that is logged twice gets the same ID, and counts as a duplicate.",
+    hint="No action needed; if a column contains the ID, map it: `--map request_id=COLUMN`.",
+    url=INFERENCE_TABLES,
     bad=_logged(databricks_request_id=None),
     good=_GOOD,
 )
@@ -43,8 +62,10 @@ ODD_STATUS = Rule(
     "AE702",
     "odd-status",
     Severity.WARNING,
-    "look at the status_code column: a number such as 200, or its text, was expected",
-    "The status of a logged call is no number; the call is taken for one that succeeded.",
+    "The status of a logged request is not a number.",
+    why="The request is treated as successful, so a failed one may be scored.",
+    hint="Check the `status_code` column: a number such as 200, or its text, is expected.",
+    url=INFERENCE_TABLES,
     bad=_logged(status_code="fine"),
     good=_logged(status_code="200"),
 )
@@ -53,8 +74,10 @@ ODD_TIME = Rule(
     "AE703",
     "odd-time",
     Severity.WARNING,
-    "look at the column of the time: a timestamp, ISO 8601 text or a number since 1970 was expected",
-    "The time of a logged call cannot be read; it counts as unknown.",
+    "The request timestamp cannot be parsed and is treated as missing.",
+    why="Time windows and the choice of the earliest duplicate depend on the timestamp.",
+    hint="Check the timestamp column: a timestamp, an ISO 8601 string or a number since 1970 is expected.",
+    url=INFERENCE_TABLES,
     bad=_logged(request_time="yesterday"),
     good=_GOOD,
 )
@@ -63,19 +86,27 @@ FUTURE_CLOCK = Rule(
     "AE704",
     "clock-in-future",
     Severity.WARNING,
-    "look at the clock of the machine that logged the call; time windows and 'the earliest' go by it",
-    "A call was logged at a time that has not come yet.",
+    "The request timestamp is in the future.",
+    why="Time windows and the choice of the earliest duplicate depend on the timestamp.",
+    hint="Check the clock of the machine that logged the request.",
+    url=INFERENCE_TABLES,
     bad=_logged(request_time="2999-01-01T00:00:00Z"),
     good=_GOOD,
 )
 
-MENDED_JSON = Rule(
+NONSTANDARD_JSON = Rule(
     "AE705",
-    "mended-payload",
+    "nonstandard-json-payload",
     Severity.WARNING,
-    "nothing to do if the part that is named does not matter; else look at what wrote it",
-    "A logged request or response is JSON but for NaN, Infinity or half of a character.\n\nPython writes them, strict "
-    "parsers refuse them. Such numbers are read as null, half a character as a question mark.",
+    "A logged payload is not strict JSON (NaN, Infinity or a lone surrogate).",
+    why=(
+        "Python writes such values; strict parsers reject them. The numbers are read as null, a lone surrogate "
+        "as a question mark."
+    ),
+    hint=(
+        "Check the client that wrote the payload; no action needed if the part that the message names is irrelevant."
+    ),
+    url=INFERENCE_TABLES,
     bad=_logged(response=_ANSWERED[:-1] + ', "score": NaN}'),
     good=_GOOD,
 )
@@ -84,8 +115,10 @@ ODD_REQUEST = Rule(
     "AE706",
     "logged-request-as-json",
     Severity.INFO,
-    "convert the request yourself if its JSON text is not what the user asked",
-    "A logged request has no known format; its JSON text is the request.",
+    "A logged request has no known format.",
+    why="Its JSON text is used as the request, which judges read.",
+    hint="No action needed if the user sent this JSON; otherwise convert the request first.",
+    url=INFERENCE_TABLES,
     bad=_logged(request='{"alpha": 1, "beta": 2}'),
     good=_GOOD,
 )
@@ -94,8 +127,10 @@ ODD_RESPONSE = Rule(
     "AE707",
     "logged-response-as-text",
     Severity.INFO,
-    "convert the response yourself if this text is not what the user saw",
-    "A logged response has no known format; its text is the response.",
+    "A logged response has no known format.",
+    why="Its text is used as the response, which judges read.",
+    hint="No action needed if the user received this text; otherwise convert the response first.",
+    url=INFERENCE_TABLES,
     bad=_logged(response='{"alpha": 1, "beta": 2}'),
     good=_GOOD,
 )
@@ -104,9 +139,10 @@ OTHER_TRACE = Rule(
     "AE708",
     "trace-names-another-call",
     Severity.WARNING,
-    "check that the trace belongs to this call; AE605 tells where the two say different things",
-    "The trace inside a response names another request id than the logged row.\n\nA trace joined to the wrong row is "
-    "scored without complaint.",
+    "The trace in a response names another request ID than the logged row.",
+    why="A trace that was joined to the wrong row is scored without an error.",
+    hint="Check that the trace belongs to this request; AE605 reports conflicting values.",
+    url=INFERENCE_TABLES,
     bad=_logged(response=_traced("r-2")),
     good=_logged(response=_traced("r-1")),
 )
@@ -115,8 +151,10 @@ JOINED_STREAM = Rule(
     "AE709",
     "stream-joined",
     Severity.INFO,
-    "nothing to do: the pieces make up what the user saw",
-    "A streamed response was put together from its pieces.",
+    "A streamed response was reassembled from its chunks.",
+    why="Judges read the reassembled response, which is what the user received.",
+    hint="No action needed: the chunks make up the response that the user received.",
+    url=INFERENCE_TABLES,
     bad=_logged(
         response='data: {"choices": [{"delta": {"content": "Hel"}}]}\n\n'
         'data: {"choices": [{"delta": {"content": "lo"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -128,9 +166,10 @@ BATCH_CALL = Rule(
     "AE710",
     "batch-call",
     Severity.INFO,
-    "nothing to do: what the whole call took says nothing of one of its records",
-    "A record of a call with several records: latency, token counts and trace are those of the whole call and are left "
-    "out.",
+    "Latency, token counts and trace of a batch call are excluded.",
+    why="They describe the whole call; metrics of a record would count them several times.",
+    hint="No action needed: latency, tokens and trace of a batch call cannot be attributed to one record.",
+    url=INFERENCE_TABLES,
     bad=_logged(
         request='{"dataframe_records": [{"query": "a"}, {"query": "b"}]}', response='{"predictions": ["c", "d"]}'
     ),
@@ -141,8 +180,10 @@ LOGGING_ERROR = Rule(
     "AE711",
     "logging-error",
     Severity.WARNING,
-    "look the code up in the documentation of the endpoint's inference table",
-    "The endpoint had trouble to log the call and says so (logging_error_codes).",
+    "The endpoint reported a logging error for this request (logging_error_codes).",
+    why="The logged request or response may be missing or incomplete.",
+    hint="Look up the code in the documentation of the inference table.",
+    url=INFERENCE_TABLES,
     bad=_logged(logging_error_codes=["SCHEMA_ERROR"]),
     good=_GOOD,
 )
@@ -151,16 +192,21 @@ PARTIAL_KEPT = Rule(
     "AE712",
     "partial-answer",
     Severity.WARNING,
-    "set partial answers aside unless half an answer is what you want to score",
-    "A streamed response broke off, and the step that sets such rows aside is switched off.",
+    "A streamed response is incomplete, and the exclusion of such rows is disabled.",
+    why="Judges score the incomplete response as if it were the agent's answer.",
+    hint="Exclude partial responses unless you want to score incomplete answers.",
+    url=INFERENCE_TABLES,
+    no_example="The rule applies if the exclusion of partial responses is disabled.",
 )
 
 ODD_FEEDBACK = Rule(
     "AE713",
     "odd-feedback",
     Severity.WARNING,
-    "nothing to do if the rest of the feedback is right; the part that is named was left out",
-    "A part of a feedback call could not be read and was left out.",
+    "A part of a feedback request cannot be parsed and is skipped.",
+    why="Labels in this part are missing from the dataset.",
+    hint="Check the client that sends the feedback; no action needed if the other parts are correct.",
+    url=AGENT_FEEDBACK,
     bad=_logged(
         request=json.dumps(
             {"dataframe_records": [{"request_id": "r-0", "text_assessments": [17], "retrieval_assessments": []}]}
@@ -175,42 +221,66 @@ COPIED_LABEL = Rule(
     "AE714",
     "label-copied",
     Severity.INFO,
-    "have somebody cut the text down to the facts that an answer must contain",
-    "Users were content with the answer, so expected_response is a copy of it.\n\nA copied answer holds more than an "
-    "answer must contain, and the row that it comes from cannot fail on it.",
+    "expected_response was copied from a response with positive feedback.",
+    why=(
+        "A copied answer contains more than an answer must contain, and the row that it comes from cannot fail on it."
+    ),
+    hint=("No action needed to start; later have a reviewer reduce the text to the facts that an answer must contain."),
+    url=AGENT_FEEDBACK,
+    bad=(*_GOOD, *_feedback("r-1")),
+    good=(*_GOOD, *_feedback("r-1", "negative")),
 )
 
 FEEDBACK_DISAGREES = Rule(
     "AE715",
     "feedback-disagrees",
     Severity.WARNING,
-    "have somebody decide; until then the answer is not taken as the expected one",
-    "Users disagree about an answer or a document, or an edited answer takes the place of what the trace expects.",
+    "Feedback conflicts with other feedback or with the ground truth of the trace.",
+    why=(
+        "Users disagree about an answer or a document, or an edited answer replaces the ground truth of the "
+        "trace. A disputed answer is not used as expected_response."
+    ),
+    hint="Have a reviewer decide which value is correct.",
+    url=AGENT_FEEDBACK,
+    bad=(*_GOOD, *_feedback("r-1"), *_feedback("r-1", "negative", "bo")),
+    good=(*_GOOD, *_feedback("r-1"), *_feedback("r-1", user="bo")),
 )
 
 UNMATCHED_CHUNK = Rule(
     "AE716",
     "feedback-without-document",
     Severity.WARNING,
-    "look at the trace: the step and the position that the feedback names are not in it, or have no doc_uri",
-    "A document was judged that the row's trace does not hold.\n\nDocuments are matched by step and position, never by "
-    "the order of a list.",
+    "Feedback rates a document that is not in the row's trace.",
+    why="Documents are matched by step and position, never by the order of a list; this rating matches none.",
+    hint="Inspect the trace: the step and position that the feedback names are missing, or have no doc_uri.",
+    url=AGENT_FEEDBACK,
+    bad=(*_GOOD, *_feedback("r-1", retrieval_assessments=[_RATED])),
+    good=(*_GOOD, *_feedback("r-1")),
 )
 
 UNKNOWN_REQUEST = Rule(
     "AE717",
     "feedback-for-unknown-request",
     Severity.WARNING,
-    "widen the time window, or look for the table that holds the call",
     "Feedback names a request that is not in the table.",
+    why="The feedback labels no row of the dataset.",
+    hint="Widen the time window, or add the table that contains the request.",
+    url=AGENT_FEEDBACK,
+    bad=(*_GOOD, *_feedback("r-2")),
+    good=(*_GOOD, *_feedback("r-1")),
 )
 
 LABEL_YIELDS = Rule(
     "AE718",
     "label-yields",
     Severity.INFO,
-    "nothing to do: what somebody wrote as ground truth is better than what users were content with",
-    "Feedback would make a label, but the row's trace states the ground truth already; the trace's is taken.\n\nA "
-    "thumb only says that an answer, or a document that was found, is good; and a row may have one of "
-    "expected_response and expected_facts.",
+    "A label from feedback is not used because the row's trace has ground truth.",
+    why=(
+        "Positive feedback only confirms that an answer or a retrieved document is good, and a row may have one"
+        " of expected_response and expected_facts."
+    ),
+    hint="No action needed: ground truth on the trace takes precedence over user feedback.",
+    url=AGENT_FEEDBACK,
+    bad=(*_logged(response=_traced("r-1", assessments=[_EXPECTED])), *_feedback("r-1")),
+    good=(*_logged(response=_traced("r-1")), *_feedback("r-1")),
 )

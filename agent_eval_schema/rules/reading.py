@@ -1,23 +1,29 @@
-"""AE0: what keeps a row or a cell from being read at all."""
+"""AE0: rows and cells that cannot be parsed."""
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, JSON
 
 INTERNAL = Rule(
     "AE001",
     "rule-failed",
     Severity.ERROR,
-    "the row is set aside and the run goes on; please report the row and this message as a defect of agent_eval_schema",
-    "A rule broke down on this row.\n\nNothing about the row was verified beyond this point, so it is not called "
-    "valid.",
+    "Internal error: a rule raised an exception on this row.",
+    why=(
+        "The other rules were not applied, so the row cannot be called valid. It is marked invalid and "
+        "validation continues."
+    ),
+    hint="Report this as a bug, with the row and this message.",
+    no_example="The rule reports a defect of this package.",
 )
 
 MALFORMED_JSON = Rule(
     "AE002",
     "malformed-json",
     Severity.ERROR,
-    "write the cell with json.dumps, and look for a cut-off export at the byte that the message names",
-    "A cell that must hold JSON holds text that is not JSON.\n\nThe platform parses the cell and fails on the "
-    "whole row.",
+    "A cell that must contain JSON contains a string that is not JSON.",
+    why="The platform parses the cell and rejects the whole row.",
+    hint="Write the cell with `json.dumps`, and look for a truncated export at the byte that the message names.",
+    url=JSON,
     bad=({"request": "Hi", "response": "Hello", "expected_retrieved_context": '[{"doc_uri": "a.md"'},),
     good=({"request": "Hi", "response": "Hello", "expected_retrieved_context": '[{"doc_uri": "a.md"}]'},),
 )
@@ -26,9 +32,10 @@ NAN_LITERAL = Rule(
     "AE003",
     "nan-literal",
     Severity.ERROR,
-    "write null for a missing number: json.dumps(..., allow_nan=False) finds the place",
-    "JSON text holds NaN or Infinity, which JSON does not have.\n\nPython writes them, Spark, JavaScript and strict "
-    "parsers refuse them.",
+    "JSON text contains NaN or Infinity, which are not JSON.",
+    why="Python writes these literals; Spark, JavaScript and strict parsers reject them.",
+    hint="Write null for a missing number; `json.dumps(value, allow_nan=False)` raises where one occurs.",
+    url=JSON,
     bad=({"request": "Hi", "response": "Hello", "custom_expected": '{"score": NaN}'},),
     good=({"request": "Hi", "response": "Hello", "custom_expected": '{"score": null}'},),
 )
@@ -37,8 +44,13 @@ TOO_DEEP = Rule(
     "AE004",
     "nested-too-deep",
     Severity.ERROR,
-    "flatten the value; a cell this deep is usually an escaped document that was parsed again and again",
-    "A cell is nested deeper than a parser can follow.\n\nThe platform's parser would stop or crash at it.",
+    "A cell is nested too deeply to be parsed.",
+    why=(
+        "The platform's parser stops or crashes on it. A cell this deep is usually an escaped document that was"
+        " parsed repeatedly."
+    ),
+    hint="Flatten the value.",
+    url=JSON,
     bad=({"request": "Hi", "response": "Hello", "custom_expected": "[" * 5000 + "]" * 5000},),
     good=({"request": "Hi", "response": "Hello", "custom_expected": '{"a": [[[1]]]}'},),
 )
@@ -47,18 +59,24 @@ NOT_UTF8 = Rule(
     "AE005",
     "not-utf8",
     Severity.ERROR,
-    "save the file as UTF-8 (for example: iconv -f latin1 -t utf-8)",
-    "Bytes that are not UTF-8.\n\nEvery platform reads these files as UTF-8; a Latin-1 or UTF-16 export turns into "
-    "wrong characters or fails.",
+    "Bytes are not UTF-8.",
+    why="Platforms read these files as UTF-8: a Latin-1 or UTF-16 export fails or turns into wrong characters.",
+    hint="Save the file as UTF-8, for example with `iconv -f latin1 -t utf-8`.",
+    url=JSON,
+    no_example="The rule concerns the bytes of a file.",
 )
 
 LONE_SURROGATE = Rule(
     "AE006",
     "lone-surrogate",
     Severity.ERROR,
-    "repair the text: text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')",
-    "Text holds half of a character (a lone surrogate).\n\nIt cannot be written as UTF-8, so no file, table or request "
-    "can carry it. It comes from text that was cut in the middle of an emoji.",
+    "Text contains a lone surrogate (invalid Unicode).",
+    why=(
+        "It cannot be encoded as UTF-8, so no file, table or request can contain it. A string that was cut in "
+        "the middle of an emoji contains one."
+    ),
+    hint="Replace it: `text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')`.",
+    url=JSON,
     bad=({"request": "Hi \ud83d", "response": "Hello"},),
     good=({"request": "Hi \U0001f600", "response": "Hello"},),
 )
@@ -67,24 +85,32 @@ MALFORMED_ROW = Rule(
     "AE007",
     "malformed-row",
     Severity.ERROR,
-    "mend the line that the message names; the original text is kept with the invalid rows",
-    "A line of the file is not a row.\n\nA cut-off or hand-edited line would fail the whole file on the platform.",
+    "A line of the file is not a valid row.",
+    why="A truncated or hand-edited line makes the platform reject the whole file.",
+    hint="Correct the line that the message names; its original text is kept with the invalid rows.",
+    url=JSON,
+    no_example="The rule concerns a line of a file.",
 )
 
 NOT_A_ROW = Rule(
     "AE008",
     "not-an-object",
     Severity.ERROR,
-    'every row is an object: {"request": ..., "response": ...}',
-    "A row is not an object with columns.\n\nA list, a number or a text has no columns to read.",
+    "A row is not an object.",
+    why="A list, a number or a string has no columns to read.",
+    hint='Write each row as an object: `{"request": ..., "response": ...}`.',
+    url=EVALUATION_SCHEMA,
+    no_example="The rule concerns a line of a file.",
 )
 
 UNREADABLE_CELL = Rule(
     "AE009",
     "unreadable-cell",
     Severity.ERROR,
-    "give plain data: text, numbers, lists, dicts, dataclasses or pydantic objects",
-    "A cell holds an object that cannot be written as JSON.\n\nFiles, Spark and the platform only carry plain data.",
+    "A cell contains an object that cannot be serialized as JSON.",
+    why="Files, Spark and the platforms transfer plain data only.",
+    hint="Use plain data: strings, numbers, lists, dicts, dataclasses or pydantic objects.",
+    url=JSON,
     bad=({"request": {"messages": [{"role": "user", "content": 1j}]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "user", "content": "Hi"}]}, "response": "Hello"},),
 )
@@ -93,8 +119,10 @@ CONTROL_CHARACTER = Rule(
     "AE010",
     "nul-character",
     Severity.WARNING,
-    r"remove it: text.replace('\x00', '')",
-    "Text holds a NUL character.\n\nIt is legal JSON, but databases and many consoles refuse or cut the text there.",
+    "Text contains a NUL character.",
+    why="It is valid JSON, but databases and many consoles reject or truncate the string there.",
+    hint=r"Remove it: `text.replace('\x00', '')`.",
+    url=JSON,
     bad=({"request": "Hi\x00", "response": "Hello"},),
     good=({"request": "Hi", "response": "Hello"},),
 )

@@ -1,17 +1,28 @@
 """AE2: the request in its three formats, its messages, and the response."""
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import (
+    EVALUATION_SCHEMA,
+    OPENAI_CHAT,
+    OPENAI_EVALS,
+    OPENAI_RESPONSES,
+)
 
 _HI = {"role": "user", "content": "Hi"}
+_ASKED = {"role": "user", "content": "How long is parental leave?"}
 _OK = ({"request": "Hi", "response": "Hello"},)
 
 MISSING_REQUEST = Rule(
     "AE201",
     "missing-request",
     Severity.ERROR,
-    "fill `request` (text, {messages} or {query, history}), or give a trace that holds it",
-    "The row has no request, and no trace that says it.\n\nEvery metric is about a request; the platform refuses "
-    "the row.",
+    "The row has no request and no trace from which to derive one.",
+    why=(
+        "Every metric refers to a request, and the platform rejects the row. Only Vertex AI and Ragas compute "
+        "metrics without one: on trajectories, on contexts, or on a response and a reference."
+    ),
+    hint="Fill `request` (a string, `{messages}` or `{query, history}`), or add a trace that contains it.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": None, "response": "Hello"},),
     good=_OK,
 )
@@ -20,8 +31,10 @@ BLANK_REQUEST = Rule(
     "AE202",
     "blank-request",
     Severity.ERROR,
-    "fill in the question, or drop the row",
-    "The request is empty.\n\nThe app would be asked nothing, and a judge would rate the answer to nothing.",
+    "The request is empty.",
+    why="The agent would receive no question, and a judge would score an answer without a question.",
+    hint="Fill in the question, or drop the row.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "  ", "response": "Hello"}, {"request": {"messages": []}, "response": "Hello"}),
     good=_OK,
 )
@@ -30,8 +43,10 @@ AMBIGUOUS_REQUEST = Rule(
     "AE203",
     "ambiguous-request",
     Severity.ERROR,
-    "keep one of them: `messages` for a whole chat, or `query` with `history`",
-    "The request has both `messages` and `query`.\n\nWhich of the two the app was asked is a guess.",
+    "The request has both `messages` and `query`.",
+    why="Which of the two the agent received is ambiguous.",
+    hint="Keep one of them: `messages` for a whole chat, or `query` with `history`.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [_HI], "query": "Hi"}, "response": "Hello"},),
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
@@ -40,8 +55,12 @@ REQUEST_TYPE = Rule(
     "AE204",
     "request-type",
     Severity.ERROR,
-    'give text, {"messages": [...]} or {"query": "...", "history": [...]}',
-    "The request is neither text nor an object, or a part of it has the wrong type.",
+    "The request, or a part of it, has the wrong type.",
+    why=(
+        "The schema defines a string or an object; neither an agent nor a judge finds the question in any other value."
+    ),
+    hint='Set a string, `{"messages": [...]}` or `{"query": "...", "history": [...]}`.',
+    url=EVALUATION_SCHEMA,
     bad=({"request": 42, "response": "Hello"}, {"request": [_HI], "response": "Hello"}),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -50,8 +69,10 @@ REQUEST_KEY = Rule(
     "AE205",
     "request-key",
     Severity.ERROR,
-    "the object needs `messages`, or `query` and optionally `history`",
-    "The request is an object without `messages` or `query`.\n\nThe platform does not find the question in it.",
+    "The request is an object without `messages`, `query` or `input`.",
+    why="The platform does not find the question in it.",
+    hint="Add `messages`, `query` (with an optional `history`) or `input`.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": {"mesages": [_HI]}, "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -60,10 +81,10 @@ MESSAGE_ROLE = Rule(
     "AE206",
     "message-role",
     Severity.ERROR,
-    "use one of system, developer, user, assistant, tool, function",
-    "A message's role is not one of the OpenAI chat schema.\n\nThe app's model refuses the chat, or takes the "
-    "message for "
-    "somebody else's.",
+    "A message's role is not in the OpenAI chat schema.",
+    why="The agent's model rejects the chat, or attributes the message to another participant.",
+    hint="Use one of system, developer, user, assistant, tool, function.",
+    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "usr", "content": "Hi"}]}, "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -72,8 +93,10 @@ MESSAGE_CONTENT = Rule(
     "AE207",
     "message-content",
     Severity.ERROR,
-    "content is text or a list of parts; it may be null only beside tool_calls",
-    "A message's content is missing or of the wrong type.",
+    "A message's content is missing or has the wrong type.",
+    why="The agent's model rejects the chat, and a judge has no text to read.",
+    hint="Set `content` to a string or a list of parts; it may be null only beside `tool_calls`.",
+    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "user", "content": None}]}, "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -82,8 +105,13 @@ MESSAGE_SHAPE = Rule(
     "AE208",
     "message-shape",
     Severity.ERROR,
-    'a message is an object: {"role": "user", "content": "..."}',
-    "An entry of messages or history is not a message, or its role, name or tool calls cannot be read.",
+    "An entry of messages or history is not a valid message.",
+    why=(
+        "The entry is not an object, or its role, name or tool calls have the wrong type. The agent's model "
+        "rejects the chat, and a judge cannot tell who wrote what."
+    ),
+    hint='Write each message as an object: `{"role": "user", "content": "..."}`.',
+    url=OPENAI_CHAT,
     bad=({"request": {"messages": ["Hi"]}, "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -92,8 +120,10 @@ TOOL_MESSAGE_ID = Rule(
     "AE209",
     "tool-message-without-id",
     Severity.WARNING,
-    "set tool_call_id to the id of the tool call that this message answers",
-    "A tool message does not say which call it answers.\n\nOpenAI's API refuses such a chat when the app replays it.",
+    "A tool message has no tool_call_id.",
+    why="OpenAI's API rejects such a chat when the agent replays it.",
+    hint="Set `tool_call_id` to the ID of the tool call that this message answers.",
+    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "tool", "content": "4"}, _HI]}, "response": "Hello"},),
     good=(
         {"request": {"messages": [{"role": "tool", "content": "4", "tool_call_id": "c1"}, _HI]}, "response": "Hello"},
@@ -104,8 +134,10 @@ ENDS_WITH_ASSISTANT = Rule(
     "AE210",
     "ends-with-assistant",
     Severity.WARNING,
-    "end the chat with the user's message, and put the assistant's last message into `response`",
-    "The chat ends with the assistant.\n\nThe judges look at the last entry as the question: here it is an answer.",
+    "The chat ends with a message of the assistant.",
+    why="Judges read the last message as the question: here it is an answer.",
+    hint="End the chat with the user's message, and move the assistant's last message to `response`.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}]}, "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -114,8 +146,10 @@ JSON_TEXT_REQUEST = Rule(
     "AE211",
     "request-is-json-text",
     Severity.INFO,
-    "nothing to do: it is read as the object; give the object itself to say so",
-    "The request is an object written as text.",
+    "The request is an object that is written as a JSON string.",
+    why="The string is parsed and read as the object.",
+    hint="No action needed: the string is read as the object.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": '{"messages": [{"role": "user", "content": "Hi"}]}', "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -124,9 +158,10 @@ NO_USER_MESSAGE = Rule(
     "AE212",
     "no-user-message",
     Severity.WARNING,
-    "add the user's message that the response answers",
-    "The chat has no message of the user.\n\nJudges such as relevance_to_query have no question to hold the "
-    "answer against.",
+    "The chat has no user message.",
+    why="Judges such as relevance_to_query have no question to compare the answer with.",
+    hint="Add the user message that the response answers.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [{"role": "system", "content": "Be kind"}]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
@@ -135,10 +170,13 @@ REPEATED_USER_MESSAGE = Rule(
     "AE213",
     "repeated-user-message",
     Severity.WARNING,
-    "drop one of the two if the client sent the message twice",
-    "The last user message stands twice in a row.\n\nClients that append the question to a history which already "
-    "holds it "
-    "do this; the app sees a chat that nobody had.",
+    "The last user message is duplicated.",
+    why=(
+        "Clients that append the question to a history that already contains it cause this; the agent receives "
+        "a chat that never took place."
+    ),
+    hint="Drop one of the two if the client sent the message twice.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": {"query": "Hi", "history": [_HI]}, "response": "Hello"},),
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
@@ -147,10 +185,22 @@ REQUEST_EXTRA_KEY = Rule(
     "AE214",
     "request-extra-key",
     Severity.WARNING,
-    "move what you need into `tags` or a column of its own",
-    "The request object holds keys beside messages, query and history.\n\nNo platform reads them, and they are "
-    "not part of "
-    "the normalised request.",
+    "The request object contains unknown keys beside messages, query and history.",
+    why="No metric reads them; they are preserved in `inputs`. Parameters of the chat API are known (AE228).",
+    hint=("Move values that a metric requires to a separate column; no action needed if only the agent reads the key."),
+    url=EVALUATION_SCHEMA,
+    bad=({"request": {"messages": [_HI], "customer": 7}, "response": "Hello"},),
+    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+)
+
+REQUEST_PARAMETERS = Rule(
+    "AE228",
+    "request-parameters",
+    Severity.INFO,
+    "The request object contains parameters of the chat API (temperature, tools, …).",
+    why="No metric reads them; an agent that is run on the row receives them.",
+    hint="No action needed: the parameters are preserved in `inputs`.",
+    url=OPENAI_CHAT,
     bad=({"request": {"messages": [_HI], "temperature": 0}, "response": "Hello"},),
     good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
@@ -159,18 +209,59 @@ LOOKS_LIKE_JSON = Rule(
     "AE215",
     "request-looks-like-json",
     Severity.INFO,
-    "nothing to do if the user really typed JSON",
-    "The request is text that holds a JSON object, but not a request.\n\nIt is taken as what the user typed.",
+    "The request is a string that contains a JSON object, but not a request.",
+    why="The string is read as the text that the user typed.",
+    hint="No action needed if the user typed JSON.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": '{"a": 1}', "response": "Hello"},),
     good=_OK,
+)
+
+CONSECUTIVE_USER_MESSAGES = Rule(
+    "AE218",
+    "consecutive-user-messages",
+    Severity.WARNING,
+    "Two messages of the same user follow each other without an answer.",
+    why=(
+        "The turns are out of order, or an answer is missing: the agent continues a chat that never took place."
+        " Several messages before the first answer, and messages of users with different names, are not "
+        "reported."
+    ),
+    hint="Check the order of the turns, and add the missing assistant message.",
+    url=OPENAI_CHAT,
+    bad=(
+        {"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _HI, _ASKED]}, "response": "16."},
+        {
+            "request": {"query": "Paid?", "history": [_ASKED, {"role": "assistant", "content": "16."}, _HI]},
+            "response": "Yes.",
+        },
+    ),
+    good=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _ASKED]}, "response": "16."},),
+)
+
+STARTS_WITH_ASSISTANT = Rule(
+    "AE219",
+    "starts-with-assistant",
+    Severity.INFO,
+    "The first turn of the chat is the assistant's.",
+    why=(
+        "A greeting is valid, but a chat with reversed turns or without its first question starts the same way."
+        " Some model providers reject such a chat."
+    ),
+    hint="No action needed if the agent greets the user; otherwise check the order of the turns.",
+    url=OPENAI_CHAT,
+    bad=({"request": {"messages": [{"role": "assistant", "content": "Hello"}, _HI]}, "response": "Hello"},),
+    good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
 
 RESPONSE_TYPE = Rule(
     "AE220",
     "response-type",
     Severity.ERROR,
-    "give the answer's text, or a chat object (choices, messages or output)",
-    "The response is neither text nor a chat object that holds one.",
+    "The response is neither a string nor a chat object that contains one.",
+    why="Judges and text metrics do not find the answer in any other value.",
+    hint="Set the answer as a string, or a chat object (`choices`, `messages` or `output`).",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": 42}, {"request": "Hi", "response": {"foo": "Hello"}}),
     good=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
 )
@@ -179,8 +270,10 @@ BLANK_RESPONSE = Rule(
     "AE221",
     "blank-response",
     Severity.WARNING,
-    "check whether the app really answered nothing; null says that there is no response",
-    "The response is blank.\n\nA judge scores an empty answer, and no metric can say why it is empty.",
+    "The response is blank.",
+    why="A judge scores an empty answer, and no metric reports why it is empty.",
+    hint="Check whether the agent returned an empty answer; use null if there is no response.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": ""},),
     good=_OK,
 )
@@ -189,8 +282,10 @@ CHAT_OBJECT_RESPONSE = Rule(
     "AE222",
     "response-from-chat-object",
     Severity.INFO,
-    "nothing to do: the text of the last assistant message is used",
-    "The response is a chat object; its text is taken from it.",
+    "The response is a chat object.",
+    why="The text of its last assistant message is used as the response.",
+    hint="No action needed: the text of the last assistant message is used.",
+    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
     good=_OK,
 )
@@ -199,40 +294,61 @@ MISSING_OUTPUT = Rule(
     "AE223",
     "missing-output",
     Severity.ERROR,
-    'fill `response` or `trace`, or validate with outputs="generated" if the app is to be run',
-    "The row has neither response nor trace, though outputs are provided.\n\nThere is nothing to score; the platform "
-    "refuses the row.",
+    "The row has neither a response nor a trace, although outputs are provided.",
+    why="There is no output to score; the platform rejects the row.",
+    hint='Fill `response` or `trace`, or validate with `outputs="generated"` if the agent is to be run.',
+    url=EVALUATION_SCHEMA,
     bad=(*_OK, {"request": "Hello?", "response": None}),
     good=_OK,
 )
 
-INPUTS_NOT_OBJECT = Rule(
-    "AE216",
-    "inputs-not-object",
+_NORMALIZED = dict.fromkeys(
+    [
+        *("request", "response", "trace", "expected_retrieved_context", "custom_expected", "latency_seconds"),
+        *("predicted_trajectory", "reference_trajectory", "failure", "error"),
+    ]
+)
+
+INCOMPLETE_ROW = Rule(
+    "AE230",
+    "incomplete-normalized-row",
     Severity.WARNING,
-    'give an object: {"question": "..."} or {"messages": [...]}; prepare_for_evaluate does it for you',
-    "inputs is not an object.\n\nmlflow.genai.evaluate calls predict_fn(**inputs) and refuses anything but a dict, "
-    "though it looks at the first row only.",
-    bad=({"inputs": "What is RAG?", "outputs": "Retrieval, then generation."},),
-    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
+    "The normalized row has no request, or no output although other rows have one.",
+    why=(
+        "Ragas, Vertex AI and others accept such rows, and a normalized row does not say which format it had. "
+        "Metrics that read the missing value skip the row, and Databricks and MLflow reject it."
+    ),
+    hint="Fill `request`, and `response` or `trace`, if a metric or a platform that you use reads them.",
+    url=EVALUATION_SCHEMA,
+    bad=({**_NORMALIZED, "response": "12 days.", "expected_response": "You have 12 days left."},),
+    good=({**_NORMALIZED, "request": "How many days?", "response": "12 days."},),
 )
 
-INPUTS_AS_JSON = Rule(
-    "AE217",
-    "inputs-as-json",
+GUESSED_KEY = Rule(
+    "AE225",
+    "guessed-item-key",
     Severity.INFO,
-    'nothing to do if this is what your app takes; judges read the JSON: {"question": "..."} reads better',
-    "inputs has no known request format; its JSON text is the request.",
-    bad=({"inputs": {"topic": "RAG", "tone": "brief"}, "outputs": "Retrieval, then generation."},),
-    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
+    "The key that contains the question or the ground truth was guessed.",
+    why=(
+        "The author of an OpenAI evals item chooses its keys; OpenAI reads them only through the templates of"
+        " its graders. Usual names are tried first (input, messages, question, prompt, query; ideal, "
+        "expected_output, ground_truth, reference, correct_label, answer), then names that suggest a question"
+        " or ground truth, then the first string."
+    ),
+    hint='No action needed if this is the key; otherwise name it: `columns={"item.KEY": "request"}`.',
+    url=OPENAI_EVALS,
+    bad=({"item": {"ticket_text": "My monitor stays dark.", "correct_label": "Hardware"}},),
+    good=({"item": {"question": "My monitor stays dark.", "correct_label": "Hardware"}},),
 )
 
-OUTPUTS_AS_JSON = Rule(
-    "AE224",
-    "outputs-as-json",
+RESPONSES_REQUEST = Rule(
+    "AE229",
+    "request-of-responses-api",
     Severity.INFO,
-    "nothing to do if this is what your app returns; judges read the JSON",
-    "outputs has no known answer format; its JSON text is the response.",
-    bad=({"inputs": {"question": "What is RAG?"}, "outputs": {"a": 1, "b": 2}},),
-    good=({"inputs": {"question": "What is RAG?"}, "outputs": {"response": "Retrieval, then generation."}},),
+    "The request is an object of the Responses API (`input`).",
+    why="Its items are read as messages.",
+    hint="No action needed: its items are read as messages.",
+    url=OPENAI_RESPONSES,
+    bad=({"request": {"input": [_HI]}, "response": "Hello"},),
+    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )

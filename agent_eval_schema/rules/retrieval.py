@@ -1,21 +1,38 @@
 """AE4: retrieved and expected documents, as columns and as derived from traces."""
 
+import json
+from typing import Any
+
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_RETRIEVER
 
 _ROW = {"request": "How long is parental leave?", "response": "16 weeks."}
 _DOC = {"doc_uri": "hr/leave.pdf", "content": "16 weeks"}
 
 
-def _rows(context: object) -> tuple[dict[str, object], ...]:
+def _rows(context: object) -> tuple[dict[str, Any], ...]:
     return ({**_ROW, "retrieved_context": context},)
+
+
+def _traced(document: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """A row whose trace has a retriever that returned one document."""
+    attributes = {"mlflow.spanType": '"RETRIEVER"', "mlflow.spanOutputs": json.dumps([document])}
+    root = {"name": "agent", "span_id": "1"}
+    retriever = {"name": "search", "span_id": "2", "parent_id": "1", "attributes": attributes}
+    return ({**_ROW, "trace": {"info": {"trace_id": "tr-1"}, "data": {"spans": [root, retriever]}}},)
+
+
+_RETRIEVED = {"page_content": "16 weeks", "metadata": {"doc_uri": "hr/leave.pdf"}}
 
 
 CONTEXT_SHAPE = Rule(
     "AE401",
     "context-shape",
     Severity.ERROR,
-    'give a list of documents: [{"doc_uri": "...", "content": "..."}]',
     "A context is not a list of documents.",
+    why="Retrieval metrics read the documents of a list; any other value supports none of them.",
+    hint='Set a list of documents: `[{"doc_uri": "...", "content": "..."}]`.',
+    url=EVALUATION_SCHEMA,
     bad=_rows(_DOC),
     good=_rows([_DOC]),
 )
@@ -24,9 +41,10 @@ DOCUMENT_SHAPE = Rule(
     "AE402",
     "document-shape",
     Severity.ERROR,
-    'each entry is an object: {"doc_uri": "...", "content": "..."}',
-    "An entry of a context is not a document.\n\nA list of texts says neither which is the URI nor which is the "
-    "content.",
+    "An entry of a context is not a document.",
+    why="A plain string does not show whether it is the URI or the content.",
+    hint='Write each entry as an object: `{"doc_uri": "...", "content": "..."}`.',
+    url=EVALUATION_SCHEMA,
     bad=_rows(["hr/leave.pdf"]),
     good=_rows([{"doc_uri": "hr/leave.pdf"}]),
 )
@@ -35,8 +53,10 @@ MISSING_DOC_URI = Rule(
     "AE403",
     "missing-doc-uri",
     Severity.ERROR,
-    "add `doc_uri`, the unique id of the parent document",
-    "A document has no doc_uri.\n\nIt is required: document_recall compares documents by it.",
+    "A document has no doc_uri.",
+    why="The schema requires it: document_recall compares documents by doc_uri.",
+    hint="Add `doc_uri`, the unique ID of the parent document.",
+    url=EVALUATION_SCHEMA,
     bad=_rows([{"content": "16 weeks"}]),
     good=_rows([_DOC]),
 )
@@ -45,8 +65,10 @@ DOC_URI_VALUE = Rule(
     "AE404",
     "doc-uri-value",
     Severity.ERROR,
-    "make doc_uri the document's URI as text",
-    "A doc_uri is not text, or blank.",
+    "A doc_uri is not a string, or is blank.",
+    why="document_recall compares strings: the document never matches another one.",
+    hint="Set `doc_uri` to the URI of the document as a string.",
+    url=EVALUATION_SCHEMA,
     bad=_rows([{"doc_uri": 17}]) + _rows([{"doc_uri": " "}]),
     good=_rows([_DOC]),
 )
@@ -55,8 +77,10 @@ DOCUMENT_CONTENT = Rule(
     "AE405",
     "document-content",
     Severity.ERROR,
-    "make content the document's text, or leave it out",
-    "A document's content is not text.",
+    "A document's content is not a string.",
+    why="Judges such as groundedness and chunk_relevance_precision read the content as a string.",
+    hint="Set `content` to the text of the document, or omit it.",
+    url=EVALUATION_SCHEMA,
     bad=_rows([{"doc_uri": "hr/leave.pdf", "content": ["16", "weeks"]}]),
     good=_rows([_DOC]),
 )
@@ -65,8 +89,10 @@ DOCUMENT_KEY = Rule(
     "AE406",
     "document-key",
     Severity.WARNING,
-    "rename or drop the key; a document has doc_uri and content",
-    "A document has a key that nobody reads.\n\nA text under `page_content` or `text` is silently not judged.",
+    "A document has an unrecognized key.",
+    why="Judges read `content` only: text under `page_content` or `text` is kept, but no judge reads it.",
+    hint="Rename the key to `doc_uri` or `content` if it means one of them.",
+    url=EVALUATION_SCHEMA,
     bad=_rows([{"doc_uri": "hr/leave.pdf", "page_content": "16 weeks"}]),
     good=_rows([_DOC]),
 )
@@ -75,9 +101,10 @@ EMPTY_EXPECTED_CONTEXT = Rule(
     "AE407",
     "empty-expected-context",
     Severity.WARNING,
-    "name the documents that should be retrieved, or make the cell null",
-    "expected_retrieved_context is an empty list.\n\nThe recall of nothing is undefined: the row supports no "
-    "document metric.",
+    "expected_retrieved_context is an empty list.",
+    why="The recall of zero documents is undefined: the row supports no document metric.",
+    hint="List the documents that should be retrieved, or set the cell to null.",
+    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_retrieved_context": []},),
     good=({**_ROW, "expected_retrieved_context": [{"doc_uri": "hr/leave.pdf"}]},),
 )
@@ -86,24 +113,37 @@ DERIVED_WITHOUT_URI = Rule(
     "AE410",
     "derived-document-without-uri",
     Severity.WARNING,
-    "let the retriever return metadata.doc_uri (or set the retriever schema of mlflow)",
-    "A document that a trace's retriever returned has no doc_uri.\n\nIts content can be judged, but "
-    "document_recall cannot "
-    "count it.",
+    "A document that the retriever of a trace returned has no doc_uri.",
+    why="Judges can score its content, but document_recall cannot count it.",
+    hint="Return `metadata.doc_uri` from the retriever.",
+    url=MLFLOW_RETRIEVER,
+    bad=_traced({"page_content": "16 weeks"}),
+    good=_traced(_RETRIEVED),
 )
 
 DERIVED_URI_GUESSED = Rule(
     "AE411",
     "derived-uri-guessed",
     Severity.INFO,
-    "let the retriever return metadata.doc_uri if this is not the document's URI",
-    "The doc_uri of a derived document was taken from another key (source, url, uri, document_id).",
+    "The doc_uri of a derived document was taken from another key.",
+    why=(
+        "The value comes from `source`, `url`, `uri` or `document_id`. document_recall compares it with the "
+        "expected URIs; a value of another kind never matches."
+    ),
+    hint=("No action needed if this is the document's URI; otherwise return `metadata.doc_uri` from the retriever."),
+    url=MLFLOW_RETRIEVER,
+    bad=_traced({"page_content": "16 weeks", "metadata": {"source": "hr/leave.pdf"}}),
+    good=_traced(_RETRIEVED),
 )
 
 DERIVED_DOCUMENT_EMPTY = Rule(
     "AE412",
     "derived-document-unreadable",
     Severity.WARNING,
-    "let the retriever return documents with page_content and metadata.doc_uri",
-    "The output of a trace's retriever, or an entry of it, is not a document: it has neither text nor URI.",
+    "The output of a trace's retriever, or an entry of it, is not a document.",
+    why="It has neither text nor URI, so no retrieval metric can score it.",
+    hint="Return documents with `page_content` and `metadata.doc_uri` from the retriever.",
+    url=MLFLOW_RETRIEVER,
+    bad=_traced({"score": 0.5}),
+    good=_traced(_RETRIEVED),
 )

@@ -1,6 +1,7 @@
 """AE5: trajectories, the lists of tool calls."""
 
 from agent_eval_schema.issues import Rule, Severity
+from agent_eval_schema.rules.pages import VERTEX_AGENTS
 
 _ROW = {"request": "Book a desk", "response": "Done."}
 _CALL = {"tool_name": "book_desk", "tool_input": {"city": "Berlin"}}
@@ -14,8 +15,10 @@ TRAJECTORY_SHAPE = Rule(
     "AE501",
     "trajectory-shape",
     Severity.ERROR,
-    'give a list of calls: [{"tool_name": "...", "tool_input": {...}}]',
-    "A trajectory is not a list of tool calls, or an entry of it is not one.",
+    "A trajectory is not a list of tool calls, or an entry is not a tool call.",
+    why="Trajectory metrics compare tool calls one by one and cannot score any other value.",
+    hint='Set a list of calls: `[{"tool_name": "...", "tool_input": {...}}]`.',
+    url=VERTEX_AGENTS,
     bad=_rows(_CALL),
     good=_rows([_CALL]),
 )
@@ -24,8 +27,10 @@ MISSING_TOOL_NAME = Rule(
     "AE502",
     "missing-tool-name",
     Severity.ERROR,
-    "add `tool_name`, the name of the tool as text",
-    "A call has no tool_name, or one that is not text.\n\nTwo calls are compared by name first.",
+    "A tool call has no tool_name, or one that is not a string.",
+    why="Tool calls are equal only if their names are equal.",
+    hint="Add `tool_name`, the name of the tool as a string.",
+    url=VERTEX_AGENTS,
     bad=_rows([{"tool_input": {"city": "Berlin"}}]),
     good=_rows([_CALL]),
 )
@@ -34,8 +39,10 @@ TOOL_INPUT = Rule(
     "AE503",
     "tool-input",
     Severity.ERROR,
-    "give the arguments as an object, or leave tool_input out for none",
-    "A call's tool_input is not an object.",
+    "The tool_input of a tool call is not an object.",
+    why="Arguments are compared by name; values without names cannot be compared.",
+    hint="Set the arguments as an object, or omit `tool_input` if there are none.",
+    url=VERTEX_AGENTS,
     bad=_rows([{"tool_name": "book_desk", "tool_input": ["Berlin"]}]),
     good=_rows([_CALL]),
 )
@@ -44,8 +51,10 @@ TOOL_CALL_KEY = Rule(
     "AE504",
     "tool-call-key",
     Severity.WARNING,
-    "rename or drop the key; a call has tool_name and tool_input",
-    "A call has a key that nobody reads.\n\nArguments under `args` are silently compared as none.",
+    "A tool call has an unrecognized key.",
+    why="Arguments under `args` are kept, but no metric reads them: the call is compared as one without arguments.",
+    hint="Rename the key to `tool_name` or `tool_input` if it means one of them.",
+    url=VERTEX_AGENTS,
     bad=_rows([{"tool_name": "book_desk", "args": {"city": "Berlin"}}]),
     good=_rows([_CALL]),
 )
@@ -54,8 +63,13 @@ EMPTY_TRAJECTORY = Rule(
     "AE505",
     "empty-trajectory",
     Severity.WARNING,
-    "fill it, or make it null if it is not known; the local scorers can define the score of an empty one",
-    "A trajectory is an empty list.\n\nThe vendor's service refuses such a row, and the scores are undefined.",
+    "A trajectory is an empty list.",
+    why="The Vertex AI service rejects such a row, and the scores are undefined.",
+    hint=(
+        "Fill the trajectory, or set it to null if it is unknown; the local scorers can define the score of an "
+        "empty one."
+    ),
+    url=VERTEX_AGENTS,
     bad=_rows([]),
     good=_rows([_CALL]),
 )

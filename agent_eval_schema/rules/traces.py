@@ -1,19 +1,26 @@
-"""AE6: MLflow traces: what could not be read, and what was derived by a guess."""
+"""AE6: MLflow traces: parts that cannot be parsed, and fields whose derivation is uncertain."""
 
+import json
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
-
-_SPAN = {
-    "name": "agent",
-    "span_id": "1",
-    "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
-}
+from agent_eval_schema.rules.pages import MLFLOW_TRACES
 
 
-def _trace(*spans: Any) -> dict[str, Any]:
-    return {"trace": {"info": {"trace_id": "t"}, "data": {"spans": list(spans)}}}
+def _trace(*spans: Any, **info: Any) -> dict[str, Any]:
+    return {"trace": {"info": {"trace_id": "t", **info}, "data": {"spans": list(spans)}}}
 
+
+def _root(inputs: Any, outputs: Any) -> dict[str, Any]:
+    attributes = {"mlflow.spanInputs": json.dumps(inputs), "mlflow.spanOutputs": json.dumps(outputs)}
+    return {"name": "agent", "span_id": "1", "attributes": attributes}
+
+
+def _child(status: str) -> dict[str, Any]:
+    return {"name": "search", "span_id": "2", "parent_id": "1", "status": {"code": status}}
+
+
+_SPAN = _root("Hi", "Hello")
 
 _OK = ({"request": "Hi", "response": "Hello"},)
 
@@ -21,9 +28,10 @@ MALFORMED_TRACE = Rule(
     "AE601",
     "malformed-trace",
     Severity.ERROR,
-    "export the whole trace again with trace.to_json(); a fixed column width or a log limit cuts it",
-    "A trace is not JSON, most often because it was cut off.\n\nThe platform cannot load it, and one such row "
-    "kills a run.",
+    "A trace is not JSON, most often because it was truncated.",
+    why="The platform cannot load it, and one such row aborts the run.",
+    hint="Export the whole trace again with `trace.to_json()`; a fixed column width or a log limit truncates it.",
+    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", "trace": '{"info": {"trace_id": "tr-1"'},),
     good=({"request": "Hi", "response": "Hello", "trace": None},),
 )
@@ -32,8 +40,10 @@ NOT_A_TRACE = Rule(
     "AE602",
     "not-a-trace",
     Severity.ERROR,
-    "give what trace.to_json() writes: an object with `info` and `data`",
-    "The trace cell holds something that is not an MLflow trace.",
+    "The trace cell does not contain an MLflow trace.",
+    why="MLflow cannot load the value, and no field can be derived from it.",
+    hint="Set the output of `trace.to_json()`: an object with `info` and `data`.",
+    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", "trace": {"foo": 1}},),
     good=({"request": "Hi", "response": "Hello", "trace": None},),
 )
@@ -42,8 +52,10 @@ ODD_TRACE = Rule(
     "AE603",
     "odd-trace",
     Severity.WARNING,
-    "nothing to do if the rest of the row is right; the part that is named was left out",
-    "A part of a trace could not be read and was left out.",
+    "A part of a trace cannot be parsed and is skipped.",
+    why="Fields that are derived from this part are missing or incomplete.",
+    hint="Export the trace again; no action needed if the rest of the row is correct.",
+    url=MLFLOW_TRACES,
     bad=(_trace(_SPAN, 17),),
     good=_OK,
 )
@@ -52,9 +64,10 @@ EMPTY_TRACE = Rule(
     "AE604",
     "trace-without-spans",
     Severity.WARNING,
-    "download the whole trace (mlflow.get_trace), not only its info",
-    "A trace has no spans, so nothing can be derived from it.\n\nThe previews in a trace's info are cut short and are "
-    "never read as content.",
+    "A trace has no spans from which to derive fields.",
+    why="The previews in the info of a trace are truncated and are never read as content.",
+    hint="Download the whole trace with `mlflow.get_trace`, not only its info.",
+    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", **_trace()},),
     good=_OK,
 )
@@ -63,9 +76,10 @@ TRACE_DISAGREES = Rule(
     "AE605",
     "trace-disagrees",
     Severity.WARNING,
-    "check that the trace belongs to this row; the column wins",
-    "A column says something else than the row's trace.\n\nA trace joined to the wrong row is scored without "
-    "complaint.",
+    "A column value conflicts with the row's trace.",
+    why="The column takes precedence. A trace that was joined to the wrong row is scored without an error.",
+    hint="Check that the trace belongs to this row.",
+    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Goodbye", **_trace(_SPAN)},),
     good=_OK,
 )
@@ -74,8 +88,10 @@ REQUEST_DERIVED = Rule(
     "AE606",
     "request-from-trace",
     Severity.INFO,
-    "nothing to do: the inputs of the trace's root span are the request",
-    "The request is absent and was taken from the trace.",
+    "The request is missing and was derived from the trace.",
+    why="The inputs of the trace's root span are used as the request.",
+    hint="No action needed: the inputs of the root span are the request.",
+    url=MLFLOW_TRACES,
     bad=(_trace(_SPAN),),
     good=_OK,
 )
@@ -84,39 +100,58 @@ REQUEST_AS_JSON = Rule(
     "AE607",
     "derived-request-as-json",
     Severity.INFO,
-    "fill the request column if the JSON text is not what the user asked",
-    "The inputs of a trace's root span have no known request format; their JSON text is the request.",
+    "The inputs of a trace's root span have no known request format.",
+    why="Their JSON text is used as the request, which judges read.",
+    hint="No action needed if the user sent this JSON; otherwise fill the `request` column.",
+    url=MLFLOW_TRACES,
+    bad=(_trace(_root({"city": "Paris", "days": 2}, "Hello")),),
+    good=(_trace(_root({"question": "Hi"}, "Hello")),),
 )
 
 RESPONSE_AS_JSON = Rule(
     "AE608",
     "derived-response-as-json",
     Severity.INFO,
-    "fill the response column if the JSON text is not what the user saw",
-    "The outputs of a trace's root span have no known answer format; their JSON text is the response.",
+    "The outputs of a trace's root span have no known response format.",
+    why="Their JSON text is used as the response, which judges read.",
+    hint="No action needed if the user received this JSON; otherwise fill the `response` column.",
+    url=MLFLOW_TRACES,
+    bad=(_trace(_root("Hi", {"city": "Paris", "days": 2})),),
+    good=(_trace(_root("Hi", {"response": "Hello"})),),
 )
 
 TRUNCATED_TRACE = Rule(
     "AE609",
     "truncated-trace",
     Severity.WARNING,
-    "raise the endpoint's limit, or join the full trace from the traces table",
-    "The trace says of itself that it was cut (is_truncated).\n\nSpans may be missing: documents and tool calls "
-    "are a lower bound.",
+    "The trace is marked as truncated (is_truncated).",
+    why="Spans may be missing: the derived documents and tool calls are a lower bound.",
+    hint="Increase the limit of the endpoint, or join the full trace from the traces table.",
+    url=MLFLOW_TRACES,
+    bad=(_trace(_SPAN, trace_metadata={"is_truncated": "true"}),),
+    good=(_trace(_SPAN),),
 )
 
 HIDDEN_FAILURE = Rule(
     "AE610",
     "hidden-failure",
     Severity.INFO,
-    "look at the span that failed; the answer may be an apology",
-    "A span of the trace failed although the trace says that all went well.",
+    "A span has status ERROR although the trace state is OK.",
+    why=("The agent continued after the failure: its response may be an error message that is scored as an answer."),
+    hint="No action needed if the agent recovered; otherwise inspect the failed span.",
+    url=MLFLOW_TRACES,
+    bad=(_trace(_SPAN, _child("STATUS_CODE_ERROR"), state="OK"),),
+    good=(_trace(_SPAN, _child("STATUS_CODE_OK"), state="OK"),),
 )
 
 TRACE_NAN = Rule(
     "AE611",
     "nan-in-trace",
     Severity.INFO,
-    "nothing to do: it is read as absent",
-    "A trace holds NaN or Infinity, which JSON does not have; Python wrote it and mlflow reads it.",
+    "A trace contains NaN or Infinity, which are not JSON.",
+    why="Python writes these literals and MLflow reads them; strict parsers reject the trace.",
+    hint="No action needed: the value is treated as missing.",
+    url=MLFLOW_TRACES,
+    bad=({"trace": json.dumps(_trace(_SPAN, score=float("nan"))["trace"])},),
+    good=({"trace": json.dumps(_trace(_SPAN, score=None)["trace"])},),
 )

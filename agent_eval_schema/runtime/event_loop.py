@@ -36,6 +36,6 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def stop(self, patience: float = 0.0) -> None:
-        """End the loop; wait at most `patience` seconds for what still runs on it, which is cancelled."""
+        """End the loop; wait at most `patience` seconds for what still runs on it, which is canceled."""
         self._loop.call_soon_threadsafe(self._stop)
         self._thread.join(patience)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import MissingExtraError
 
 
-def missing(extra: str, needs: str, error: ImportError) -> EvalSetError:
-    """What to raise for an import that failed; `needs` says what must be installed (`"mlflow 3.3"`)."""
-    return EvalSetError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")
+def missing(extra: str, needs: str, error: ImportError) -> MissingExtraError:
+    """The exception for an import that failed; `needs` names the required package (`"mlflow 3.3"`)."""
+    return MissingExtraError(f"this needs {needs} or newer ({error}): pip install -U 'agent-eval-schema[{extra}]'")

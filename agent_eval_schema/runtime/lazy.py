@@ -24,17 +24,19 @@ def load_on_use(
     module : str
         The module's `__name__`.
     homes : mapping of str to str
-        Each public name, in the order of a reader's interest, and the module that defines it, such as `"diff.diff"`.
+        Each public name, in the order of a reader's interest, and the module that defines it, such as `"diff.diff"`; a
+        module has its own name.
     """
 
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{_PACKAGE}.{homes[name]}"), name)
+        home = import_module(f"{_PACKAGE}.{homes[name]}")
+        value = home if homes[name] == name else getattr(home, name)
         setattr(sys.modules[module], name, value)
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[module]), *homes})
+        return sorted([*homes, *(name for name in vars(sys.modules[module]) if name.startswith("__"))])
 
     return load, names, list(homes)

@@ -1,7 +1,10 @@
-"""Interpreters of our own that do a share of some work: each is told a job once, and sends numbered messages back.
+"""Interpreters of our own that do a share of some work: each receives a job once, and sends numbered messages back.
 
 They are started with a command, not forked (Arrow's threads do not survive that) and not spawned by multiprocessing
 (which would run the user's script again): a notebook and a script without a main guard work alike.
+
+Nothing is imported from the working directory, where a file `signal.py` may be among the data. The option `-P` does
+that from Python 3.11 on; `-I` would do it too, but also ignores PYTHONPATH and the user's own packages.
 """
 
 from __future__ import annotations
@@ -31,9 +34,31 @@ _FAILED, _END = -1, -2
 
 _T = TypeVar("_T")
 
+_HOME = str(Path(__file__).absolute().parents[2])
+
+_START = """
+import sys
+sys.path[:] = [folder for folder in sys.path if folder]
+import collections.abc, importlib, signal, typing
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.path.insert(0, {home!r})
+import agent_eval_schema
+del sys.path[0]
+sys.path += [folder for folder in {more!r} if folder not in sys.path]
+from {module} import {function}
+from agent_eval_schema.runtime.processes import serve
+serve({function})
+"""
+"""What a worker runs. `python -c` puts the working directory, written as an empty text, before all other folders. The
+folder of this package comes first for as long as the package itself is imported: there may be another version of it
+among the installed packages, and anything beside it. An interrupt reaches the workers too, and we stop them."""
+
+_OPTIONS = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
+"""The signals that a worker ignores because this process handles them."""
+
 
 class WorkerMessage(NamedTuple):
-    """What a worker says of a unit of its work; a unit below 0 ends a worker's messages."""
+    """The message of a worker on a unit of its work; a unit below 0 ends a worker's messages."""
 
     unit: int
     payload: bytes
@@ -43,27 +68,27 @@ class Worker:
     """A worker process, and the thread that takes in its messages while this process is busy.
 
     `run` names a function ("package.module:function") that takes the job and gives messages (`serve` runs it there).
+    `modules` are folders in which modules are looked for, after all others.
     """
 
-    def __init__(self, run: str, job: bytes, ahead: int = AHEAD) -> None:
-        home = str(Path(__file__).resolve().parents[2])
+    def __init__(self, run: str, job: bytes, ahead: int = AHEAD, modules: Iterable[str] = ()) -> None:
         module, _, function = run.partition(":")
-        code = (
-            "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "  # it reaches us too, and we stop the worker
-            f"import sys; sys.path.insert(0, {home!r}); from {module} import {function}; "
-            f"from agent_eval_schema.runtime.processes import serve; serve({function})"
+        code = _START.format(
+            home=_HOME, more=[os.path.abspath(folder) for folder in modules], module=module, function=function
         )
+        options = [option for flag, option in _OPTIONS.items() if getattr(sys.flags, flag)]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
+            [sys.executable, *options, "-c", code],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads, one a core, would only wait for work
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads, one per core, would only wait for work
             pipesize=PIPE_BYTES,
         )
         self._messages: queue.Queue[WorkerMessage] = queue.Queue(ahead)
         self._stopped = False
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError), self._process.stdin as stdin:  # a dead worker is told by its missing messages
+        # a dead worker is detected by its missing messages
+        with suppress(BrokenPipeError), self._process.stdin as stdin:
             stdin.write(job)
         threading.Thread(target=self._receive, daemon=True).start()
 
@@ -95,7 +120,8 @@ class Worker:
 
 
 def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, _T]]:
-    """What the shares give, in the order of the units: every unit is one share's, so the lowest is the next."""
+    """The results of the shares, in the order of the units: every unit belongs to one share, so the lowest is the
+    next."""
     running = list(shares)
     waiting = {k: part for k, share in enumerate(running) if (part := next(share, None)) is not None}
     while waiting:
@@ -119,7 +145,7 @@ def _read(stream: IO[bytes]) -> WorkerMessage:
 def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     """The whole life of a worker: read the job from stdin, write the messages to stdout."""
     out = sys.stdout.buffer
-    gc.freeze()  # what the imports made lives as long as the process: no collection need look at it
+    gc.freeze()  # the imported objects live as long as the process: no collection need examine them
     try:
         for unit, payload in run(sys.stdin.buffer.read()):
             _send(out, unit, payload)
@@ -127,9 +153,12 @@ def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     except EvalSetError as error:
         _send(out, _FAILED, str(error).encode("utf-8", "replace"))
     except BrokenPipeError:
-        pass  # nobody wants to know any more
+        pass  # the result is no longer needed
     except OSError as error:  # a file that went away, a disk that is full
-        _send(out, _FAILED, f"a worker process could not go on: {error}".encode("utf-8", "replace"))
+        _send(out, _FAILED, f"a worker process ended early: {error}".encode("utf-8", "replace"))
+    except Exception as error:  # a defect of ours; its text may quote cells
+        why = f"internal error in a worker process: {type(error).__name__}: try again with one process (--jobs 1)"
+        _send(out, _FAILED, why.encode())
 
 
 def _send(out: IO[bytes], unit: int, payload: bytes) -> None:

@@ -1,11 +1,11 @@
-"""What a long check shows while it runs: rows, rows a second, and how much of the data has been read.
+"""The progress of a long operation: rows, rows a second, and how much of the data has been read.
 
     a terminal         a bar on stderr, which goes when the check is done
     a notebook         one line of plain text below the cell; no widgets are needed
     anything else      nothing: a log, a pipe, a script that calls the library
 
-A check that takes less than a second shows nothing anywhere. Nothing runs beside the check: it tells its `Progress`
-of every batch, and most of the time the answer is that it is too soon to draw.
+A check that takes less than a second shows nothing anywhere. There is no thread for it: it reports every batch to its
+`Progress`, and most of the time the answer is that it is too soon to draw.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ReadShare = Callable[[int], float | None]
 
 
 class ProgressDisplay(Protocol):
-    """Where progress is drawn. `share` is the part of the data that has been read, None if nobody knows."""
+    """The display of progress. `share` is the part of the data that has been read, None if it is unknown."""
 
     def show(self, text: str, share: float | None) -> None: ...
 
@@ -51,7 +51,7 @@ def progress(
 
 
 class Progress:
-    """Told of the rows of each batch, it draws once a second has passed, and then now and again."""
+    """Called with the rows of each batch, it draws once a second has passed, and then now and again."""
 
     def __init__(
         self, read_share: ReadShare | None, screen: ProgressDisplay | None, clock: Callable[[], float]
@@ -77,7 +77,17 @@ class Progress:
 
 def progress_text(rows: int, seconds: float, share: float | None) -> str:
     parts = [f"{rows:,} rows", f"{_rate(rows, seconds)} rows/s"]
-    return ", ".join(parts if share is None else [f"{share:.0%}", *parts])
+    if share is None:
+        return ", ".join(parts)
+    left = [f"{_clock(seconds * (1 - share) / share)} left"] if share > 0 else []
+    return ", ".join([f"{share:.0%}", *parts, *left])
+
+
+def _clock(seconds: float) -> str:
+    """`0:42`, `1:02:05`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def pace_text(rows: int, seconds: float) -> str:
@@ -86,29 +96,30 @@ def pace_text(rows: int, seconds: float) -> str:
 
 
 def _rate(rows: int, seconds: float) -> str:
-    """Rows a second; more than three digits say nothing."""
+    """Rows per second, with at most three significant digits."""
     return f"{int(float(f'{rows / max(seconds, 1e-9):.3g}')):,}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # screens
-def terminal(stream: TextIO | None = None) -> ProgressDisplay | None:
-    """The terminal that a stream (stderr) goes to, if it is one that can redraw a line."""
+def terminal(stream: TextIO | None = None, name: str = "") -> ProgressDisplay | None:
+    """The terminal that a stream (stderr) goes to, if it is one that can redraw a line. `name` is what is read."""
     stream = stream or sys.stderr
-    return _Terminal(stream) if stream.isatty() and os.environ.get("TERM") != "dumb" else None
+    return _Terminal(stream, name) if stream.isatty() and os.environ.get("TERM") != "dumb" else None
 
 
 class _Terminal:
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self._stream, self._name = stream, name
         self._bar: Bar | None = None
 
     def show(self, text: str, share: float | None) -> None:
         bar = self._bar = self._bar or self._started()
         total = None if share is None else 1.0
+        text = f"{self._name}: {text}" if self._name else text
         bar.update(bar.task_ids[0], description=text, total=total, completed=share or 0.0, refresh=True)
 
-    def close(self, text: str) -> None:  # noqa: ARG002 -- the command line says it in words of its own
+    def close(self, text: str) -> None:  # noqa: ARG002 -- the command line prints it in its own words
         if self._bar is not None:
             self._bar.stop()
 
@@ -118,7 +129,7 @@ class _Terminal:
         from rich.progress import Progress as Bar
 
         bar = Bar(
-            BarColumn(),
+            BarColumn(style="bright_black", complete_style="green", finished_style="green", pulse_style="green"),
             TextColumn("{task.description}", markup=False),
             console=Console(file=self._stream),
             transient=True,
@@ -143,7 +154,7 @@ class _Notebook:
         self._ipython = ipython
         self._line: Any = None
 
-    def show(self, text: str, share: float | None) -> None:  # noqa: ARG002 -- the text says it
+    def show(self, text: str, share: float | None) -> None:  # noqa: ARG002 -- the text contains it
         line = {"text/plain": text}
         if self._line is None:
             self._line = self._ipython.display.display(line, raw=True, display_id=True)

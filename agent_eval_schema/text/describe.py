@@ -14,7 +14,7 @@ def names(items: Iterable[Any]) -> str:
 
 
 def describe(value: Any, limit: int = 60) -> str:
-    """What a value is, in a few words: the "got" of a message. Long text is cut, containers are summed up."""
+    """A description of a value: the "got" of a message. Long text is cut, containers are summarized."""
     if not may_quote() and (kind := _kind(value)):
         return kind
     if value is None:
@@ -22,8 +22,7 @@ def describe(value: Any, limit: int = 60) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        text = str(value) if not isinstance(value, int) or value.bit_length() < 256 else "huge"
-        return f"the number {text}"
+        return f"the number {_digits(value)}"
     if isinstance(value, str):
         return f"the text {excerpt(value, limit)}" if value.strip() else ("blank text" if value else "empty text")
     if isinstance(value, list):
@@ -33,8 +32,16 @@ def describe(value: Any, limit: int = 60) -> str:
     return f"a {type(value).__name__}"
 
 
+def _digits(value: float) -> str:
+    """A number, a whole one without a point: of a column with gaps pandas makes floats."""
+    if isinstance(value, float):
+        return str(int(value)) if abs(value) < 2**53 and value.is_integer() else str(value)
+    return str(value) if value.bit_length() < 256 else "huge"
+
+
 def _kind(value: Any) -> str:
-    """What a value is without what it says; nothing for what says nothing (null, blanks, the length of a list)."""
+    """A description of a value without its content; complete for values without content (null, blanks, the length of a
+    list)."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
@@ -45,7 +52,8 @@ def _kind(value: Any) -> str:
 
 
 def key_name(key: str) -> str:
-    """A key of somebody's object for a message or a path; `*` if it may not be quoted and is no word of ours."""
+    """A key of an object of the user for a message or a path; `*` if it may not be quoted and is not one of our
+    names."""
     return key if may_quote() or key in OUR_WORDS else "*"
 
 
@@ -58,7 +66,8 @@ def excerpt(text: str, limit: int = 60) -> str:
 
 
 def excerpt_difference(before: str, after: str, limit: int = 60) -> tuple[str, str]:
-    """Two texts, each on one line and cut around where they differ: what they share is shown only next to it."""
+    """Two texts, each on one line and cut around where they differ: the parts that they share are shown only next to
+    it."""
     start = _shared(before, after)
     end = _shared(before[start:][::-1], after[start:][::-1])
     return _around(before, start, end, limit), _around(after, start, end, limit)
@@ -77,7 +86,7 @@ def _shared(one: str, other: str) -> int:
 
 
 def _around(text: str, start: int, end: int, limit: int) -> str:
-    """The text between `start` and the last `end` characters, with some of what stands beside it."""
+    """The text between `start` and the last `end` characters, with some of its surroundings."""
     if len(text) <= limit:
         return visible(text)
     last = len(text) - end

@@ -3,8 +3,8 @@
     "Within 30 days."   "Within 45 days."                    →  Within [30 → 45] days.
     {"messages": [..]}  the same with another second message →  messages[1].content: …
 
-Objects and lists are walked to the leaves that differ; texts are compared word by word, and what is the same on both
-sides is cut down to a little context.
+Objects and lists are walked to the leaves that differ; texts are compared word by word, and equal parts are cut down to
+a little context.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ Side = Literal["both", "old", "new"]
 
 
 class TextPart(Struct, frozen=True):
-    """A piece of text that stands on both sides, or on one."""
+    """A piece of text that is on both sides, or on one."""
 
     side: Side
     text: str
 
 
 class Edit(Struct, frozen=True):
-    """One place in a cell: its path (`request.messages[0].content`) and what it says on both sides. The old text is
-    what the parts of `both` and `old` say together, the new one those of `both` and `new`, with … for what was cut."""
+    """One place in a cell: its path (`request.messages[0].content`) and its text on both sides. The old text is that of
+    the parts `both` and `old`, the new one that of `both` and `new`, with … for parts that were cut."""
 
     path: str
     parts: tuple[TextPart, ...]
 
     def text(self, side: Side) -> str | None:
-        """What one side says, or None if there is nothing."""
+        """The text of one side, or None if there is none."""
         if not any(part.side in ("both", side) for part in self.parts):
             return None
         return "".join(part.text for part in self.parts if part.side in ("both", side))
@@ -78,7 +78,7 @@ def _unpacked(value: Any) -> Any:
 
 
 class _Nothing(Struct, frozen=True):
-    """Stands for a key or an entry that a side does not have."""
+    """The placeholder for a key or an entry that a side does not have."""
 
 
 _NOTHING = _Nothing()
@@ -172,7 +172,7 @@ def _changed(a: list[str], b: list[str]) -> Iterator[TextPart]:
 
 
 def _cut(parts: list[TextPart]) -> Iterator[TextPart]:
-    """The parts with what is long cut to what a reader needs."""
+    """The parts with long texts cut to the length that a reader needs."""
     for i, part in enumerate(parts[:_PARTS]):
         last = i + 1 == len(parts)
         if part.side != "both":
@@ -184,7 +184,7 @@ def _cut(parts: list[TextPart]) -> Iterator[TextPart]:
 
 
 def _middle(text: str, first: int, last: int) -> str:
-    """The text with … for what is between its first and last characters."""
+    """The text with … in place of its middle."""
     if len(text) <= first + last + 1:
         return text
     return text[:first] + "…" + text[len(text) - last :]

@@ -1,6 +1,6 @@
-"""JSON text → value, or the reason why not in words that help.
+"""JSON text → value, or the reason why it is malformed.
 
-The fast path is one call of msgspec. Text that fails is looked at again: NaN literals, lone surrogates and depth have
+The fast path is one call of msgspec. Text that fails is examined again: NaN literals, lone surrogates and depth have
 causes of their own, everything else is malformed at a byte that we name.
 """
 
@@ -61,14 +61,26 @@ def is_structured(text: str) -> bool:
     return text.lstrip().startswith(OPENING)
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is JSON; it is skipped, not read."""
+    try:
+        _skip(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
 def structured(value: Any) -> Any:
     """A list or an object that came as JSON text, as in the cells of a CSV file; any other value as it is."""
     return parse_leniently(value) if isinstance(value, str) and is_structured(value) else value
 
 
 def parse_exactly(text: str) -> Any:
-    """The value that the text holds if it can be written again without loss, else a `Malformed`: a key that stands
-    twice, NaN and half a character cannot."""
+    """The value of the text if it can be written again without loss, else a `Malformed`: duplicate keys, NaN and lone
+    surrogates cannot."""
     try:
         value = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_refuse)
         write_exactly(value)
@@ -87,7 +99,7 @@ def write_exactly(value: Any) -> str:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key is duplicated")
     return found
 
 
@@ -112,21 +124,21 @@ def _why(text: str, error: Exception) -> Any:
     try:
         json.loads(text, parse_constant=_refuse)
     except _NaN:
-        # Only a text that is JSON but for such literals is told so; the offset is that of the first one.
+        # Only a text that is JSON except for such literals is reported as such; the offset is that of the first one.
         found = next(m for m in _STRING_OR_NAN.finditer(text) if m.group(1))
         offset = len(text[: found.start()].encode("utf-8", "replace"))
         return Malformed(reading.NAN_LITERAL, f"expected JSON, got the literal {found.group()} at byte {offset}")
     except (ValueError, RecursionError):
         return Malformed(reading.MALFORMED_JSON, f"expected JSON, got malformed text: {_reason(text, error)}")
     if _SURROGATE.search(text):
-        return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escape of half a character (a lone surrogate)")
+        return Malformed(reading.LONE_SURROGATE, "expected JSON, got an escaped lone surrogate")
     return Malformed(reading.MALFORMED_JSON, f"expected JSON, got a value that no reader takes: {_reason(text, error)}")
 
 
 def _reason(text: str, error: Exception) -> str:
     size = len(text.encode("utf-8", "replace"))
     if not text.strip():
-        return "nothing but blanks"
+        return "only whitespace"
     if "truncated" in str(error):
         return f"it ends at byte {size} in the middle of a value"
     said = str(error) if isinstance(error, msgspec.DecodeError) else error_text(error)  # msgspec's texts quote nothing

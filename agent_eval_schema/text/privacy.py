@@ -1,10 +1,10 @@
-"""What a message may quote: with private data, nothing that stands in a cell.
+"""The text that a message may quote: with private data, no content of a cell.
 
     quoting on    got the text 'My number is 4711', unknown key `salary`, the byte 0xE9
     quoting off   got a text of 17 characters,      unknown key `*`,      something else
 
-Code that writes a message asks here (text/describe.py does for most). A validation sets the switch from its plan
-wherever messages are made: around each batch that is read, in the kernel, in the report builder. It is a context
+Code that writes a message calls this module (text/describe.py does for most). A validation sets the switch from its
+plan wherever messages are made: around each batch that is read, in the kernel, in the report builder. It is a context
 variable, because a reader runs in a thread of its own; it is set for a step and never across a `yield`.
 """
 
@@ -21,7 +21,7 @@ _on: ContextVar[bool] = ContextVar("quoting", default=True)
 
 
 def may_quote() -> bool:
-    """Whether messages may say what stands in cells."""
+    """Whether messages may quote cells."""
     return _on.get()
 
 
@@ -48,7 +48,7 @@ def without_quoting(read: Callable[[], Iterator[T]]) -> Iterator[T]:
 
 
 def length_of(text: str) -> str:
-    """All that is said of a text that may not be quoted."""
+    """The description of a text that may not be quoted."""
     return f"a text of {len(text):,} character{'' if len(text) == 1 else 's'}"
 
 
@@ -63,10 +63,10 @@ def byte_name(byte: int) -> str:
 
 
 def error_text(error: Exception) -> str:
-    """What an exception says; others quote cells in theirs, as in "Failed to parse 'x'"."""
+    """The message of an exception; those of other packages quote cells, as in "Failed to parse 'x'"."""
     return str(error) if may_quote() else f"(a {type(error).__name__}, its text may quote cells)"
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an exception says; the others go on with where in foreign code it arose."""
+    """The first line of the message of an exception; the next lines contain places in foreign code."""
     return next(iter(error_text(error).strip().splitlines()), type(error).__name__)

@@ -1,10 +1,10 @@
 """Text that anyone may have written → text that a terminal only shows.
 
 Cells are model output and user text. Control characters (an escape sequence clears the screen or renames the window),
-bidirectional overrides (which reorder what the eye reads), line separators, what no XML can hold and signs of no width
-(two texts that differ would look the same) are written out, not sent; joiners stay, as scripts and emojis need them. In
-the log of a CI run the lines are read as well: there is a command in one that begins with `::` or holds `##[` (GitHub)
-or `##vso[` (Azure), and where a line begins is only known when the text is wrapped.
+bidirectional overrides (which reorder what the eye reads), line separators, characters that XML does not allow and
+signs of no width (two texts that differ would look the same) are escaped; joiners stay, as scripts and emojis need
+them. In the log of a CI run the lines are read as well: there is a command in one that begins with `::` or holds `##[`
+(GitHub) or `##vso[` (Azure), and where a line begins is only known when the text is wrapped.
 """
 
 import re
@@ -25,16 +25,16 @@ def _escape(found: re.Match[str]) -> str:
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
 
 
-_COMMAND = re.compile(r"^((?:\s|\x1b\[[\d;]*m)*):(?=:)|(##(?:vso)?)\[")
+_COMMAND = re.compile(r"(?:^|(?<=\r))((?:[^\S\r\n]|\x1b\[[\d;]*m)*):(?=:)|(##(?:vso)?)\[", re.MULTILINE)
 
 TEXT_ESCAPE, JSON_ESCAPE, XML_ESCAPE = r"\x{:02x}", r"\u{:04x}", "&#{};"
 """How a character is written by its number. To a reader of JSON or XML it is the character itself."""
 
 
-def escape_ci_commands(line: str, escape: str = TEXT_ESCAPE) -> str:
-    """A whole line of output so that no CI runner takes it for a command: what makes it one is written as an escape.
+def escape_ci_commands(lines: str, escape: str = TEXT_ESCAPE) -> str:
+    """Whole lines of output so that no CI runner takes one for a command: what makes it one is written as an escape.
 
     Sources: docs.github.com, "Workflow commands"; actions/runner, which also reads `##[`; Azure's "Logging commands".
     """
     colon, bracket = escape.format(ord(":")), escape.format(ord("["))
-    return _COMMAND.sub(lambda m: m[1] + colon if m[2] is None else m[2] + bracket, line)
+    return _COMMAND.sub(lambda m: m[1] + colon if m[2] is None else m[2] + bracket, lines)

@@ -1,1 +1,1 @@
-"""MLflow traces: what a trace says of its row, and rows back into traces."""
+"""MLflow traces: the fields of a row that its trace contains, and rows back into traces."""

@@ -1,8 +1,8 @@
-"""What people and judges said of a trace, as mlflow reads it.
+"""The assessments of people and judges on a trace, as MLflow reads them.
 
-mlflow refuses a whole trace for one assessment that it cannot read. Here stand the two kinds that say something of a
-run, to the letter; of a trace that is written anew those that can be read so are kept. A reference to an issue is none
-of them: it points into the store from which the trace came, and mlflow 3.5 refuses a trace with it.
+MLflow rejects a whole trace for one assessment that it cannot read. Here are the exact types of the two kinds that
+describe a run; when a trace is rewritten, the assessments of these types are kept. A reference to an issue is not one
+of them: it points into the store of the trace, and MLflow 3.5 rejects a trace with it.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def are_judged(given: Raw) -> bool:
 
 
 def _is_readable(judged: _Assessment) -> bool:
-    """What the types do not say."""
+    """The conditions that types cannot express."""
     if (judged.expectation is None) == (judged.feedback is None):
         return False
     if judged.expectation is not None and not _has_value(judged.expectation):
@@ -103,8 +103,8 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\
 
 
 def kept(given: Any, trace_id: str, moment: str, spans: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The assessments that mlflow reads, as those of the trace `trace_id`; one that says no time is of `moment`.
-    `spans` says which span of the trace is now called what."""
+    """The assessments that MLflow reads, as those of the trace `trace_id`; one without a time gets `moment`. `spans`
+    has the new name of each span of the trace."""
     made = (
         [_placed(a, trace_id, moment, spans) for a in given if isinstance(a, dict)] if isinstance(given, list) else []
     )

@@ -3,14 +3,14 @@
     v3 (3.0 - 3.18)   {info: {trace_id, state, ...}, data: {spans: [{span_id, start_time_unix_nano, ...}]}}
     v2 (2.13 - 2.22)  {info: {request_id, status, ...}, data: {spans: [{context: {span_id}, start_time, ...}]}}
     flat v2           {spans: [{..., attributes: "JSON text"}], "mlflow.trace_schema.version": "2"}
+    traces.json       {spans: [...]}, the artifact of a trace; up to 2.22 with request and response in addition
     v1                {app_version_id, steps: [{type: RETRIEVAL | LLM_GENERATION, ...}]}
 
 One Struct names the keys of all of them, so a good trace costs one typed decode that skips everything else; values
-that may never be needed stay `Raw`. A trace that does not fit is decoded generically and mended part by part: what
-cannot be read is left out and said. mlflow's own reader rejects a whole trace for one unknown key; we must not.
+that may never be needed stay `Raw`. A trace that does not fit is decoded generically and corrected part by part: what
+cannot be read is omitted and reported. mlflow's own reader rejects a whole trace for one unknown key; we must not.
 """
 
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ from agent_eval_schema.rules import traces as rules
 from agent_eval_schema.rules.reading import TOO_DEEP
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
 
@@ -64,8 +65,8 @@ def is_kind(text: str | None) -> bool:
 
 
 def grounded(parents: dict[str, str | None], root: str) -> dict[str, str | None]:
-    """The parent of each span, of which every one stands below the root: at once, if its parent is not there, or stands
-    below the span itself. A store takes no other trace (mlflow 3.17)."""
+    """The parent of each span; every span is below the root: directly, if its parent is missing or is below the span
+    itself. A store accepts no other trace (MLflow 3.17)."""
     found: dict[str, str | None] = {**parents, root: None}
     done = {root}
     for start in parents:
@@ -153,6 +154,7 @@ class Info(Struct, gc=False):
     execution_time_ms: int | float | None = None
     trace_metadata: Metadata | None = None
     request_metadata: Metadata | None = None
+    tags: Raw = NOTHING
     assessments: Raw = NOTHING
 
 
@@ -168,6 +170,8 @@ class TraceDocument(Struct, gc=False):
     info: Info | None = None
     data: Data | None = None
     spans: list[Span] | None = None
+    request: Raw = NOTHING
+    response: Raw = NOTHING
     steps: Raw = NOTHING
     is_truncated: bool | None = None
     start_timestamp: str | None = None
@@ -175,7 +179,8 @@ class TraceDocument(Struct, gc=False):
 
 
 class Trace(Struct):
-    """A trace, whatever its encoding was. `request` and `response` are the copies that v2 keeps beside the spans."""
+    """A trace, whatever its encoding was. `request` and `response` are the copies that v2 has in addition to the
+    spans."""
 
     info: Info
     spans: list[Span]
@@ -194,7 +199,7 @@ _raw_text = msgspec.json.Decoder(str).decode
 
 
 def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
-    """The trace that JSON text holds, or the notes that say why there is none (never an exception)."""
+    """The trace in JSON text, or the notes with the reason why there is none (never an exception)."""
     try:
         return trace_in(_document(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -206,7 +211,8 @@ def trace_in(document: TraceDocument) -> Trace | list[Finding]:
         data, info = document.data or Data(), document.info or Info()
         trace = Trace(info, data.spans or [], data.request, data.response)
     elif document.spans is not None:
-        trace = Trace(Info(), document.spans, is_truncated=bool(document.is_truncated))
+        is_truncated = bool(document.is_truncated)
+        trace = Trace(Info(), document.spans, document.request, document.response, is_truncated)
     elif bytes(document.steps).startswith(b"["):
         return _from_steps(document)
     else:
@@ -245,11 +251,20 @@ def text_of(raw: Raw) -> str | None:
 
 
 def value_of(raw: Raw) -> Any:
-    """What an attribute says: its value is JSON text in JSON; text that is not JSON is taken as it is."""
+    """The content of an attribute: its value is JSON text in JSON; text that is not JSON is taken as it is."""
     if raw is NOTHING:
         return None
     text = text_of(raw)
     return jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace") if text is None else text)
+
+
+def json_of(raw: Raw) -> str | None:
+    """The JSON text of the content of an attribute; None if it is absent."""
+    if raw is NOTHING:
+        return None
+    text = text_of(raw)
+    text = bytes(raw).decode("utf-8", "replace") if text is None else text
+    return text if jsontext.is_json(text) else jsontext.encode(jsontext.parse_leniently(text)).decode()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -275,7 +290,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
         trace = trace_in(_document(jsontext.encode(value)))
     except RecursionError:
         return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
-    except msgspec.MsgspecError as error:  # a part that the mending does not know
+    except msgspec.MsgspecError as error:  # a part without a correction
         return [
             Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {visible(error_text(error))}")
         ]
@@ -285,7 +300,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
 
 
 def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
-    """Make every part fit its type by leaving out what does not, and note it."""
+    """Make every part fit its type by omitting the parts that do not, and note them."""
     _require(value, "info", dict, notes)
     _require(value, "data", dict, notes)
     _require(value, "is_truncated", bool, notes)
@@ -303,7 +318,7 @@ def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
 
 def _require(value: dict[str, Any], key: str, kind: type, notes: list[Finding]) -> None:
     if value.get(key) is not None and not isinstance(value[key], kind):
-        notes.append(Finding(rules.ODD_TRACE, f"left out: got {describe(value.pop(key))}", path=key))
+        notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(value.pop(key))}", path=key))
 
 
 def _mend_span(span: Any, path: str, notes: list[Finding]) -> Any:
@@ -324,7 +339,7 @@ def _mend_struct(value: dict[str, Any], expected: type[Struct], path: str, notes
         elif isinstance(entry, float) and _fits(expected, key, int(entry)):
             kept[key] = int(entry)
         elif entry is not None:
-            notes.append(Finding(rules.ODD_TRACE, f"left out: got {describe(entry)}", path=f"{path}.{key}"))
+            notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
     return kept
 
 
@@ -346,7 +361,7 @@ def _nanoseconds(value: int | str | None) -> int | None:
 # ---------------------------------------------------------------------------------------------------------------------
 # v1: steps instead of spans.
 def _from_steps(document: TraceDocument) -> Trace:
-    """The steps as spans below a root that holds the last generated text. v1 does not say what was asked."""
+    """The steps as spans below a root that contains the last generated text. v1 does not contain the request."""
     root = Span(name="root", span_id="root")
     root.start_time, root.end_time = _instant(document.start_timestamp), _instant(document.end_timestamp)
     trace = Trace(Info(), [root], is_truncated=bool(document.is_truncated))
@@ -379,8 +394,6 @@ def _step_span(step: dict[str, Any], i: int) -> Span:
 def _instant(text: Any) -> int | None:
     """ISO time → ns (v1 writes no offset; only differences are used)."""
     try:
-        # Python 3.10 reads exactly 3 or 6 digits of a second.
-        whole, dot, fraction = str(text).removesuffix("Z").partition(".")
-        return int(datetime.fromisoformat(f"{whole}.{fraction[:6]:0<6}" if dot else whole).timestamp() * 1_000_000_000)
+        return micros_since_epoch(read_iso(str(text))) * 1_000
     except ValueError:
         return None

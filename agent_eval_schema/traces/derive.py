@@ -1,7 +1,7 @@
-"""What a trace says about its row: one table, `DERIVATIONS`, of field, where it stands and how it is read.
+"""The fields that are derived from a trace: one table, `DERIVATIONS`, of field, place and reader.
 
-A value in a column of the user takes precedence over all of this. A `Reading` looks things up in one trace; each
-derivation asks it for what it needs.
+A value in a column of the user takes precedence over all of this. A `Reading` gives access to one trace; each
+derivation reads from it.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,10 @@ from agent_eval_schema.traces.tokens import Tokens, token_counts
 
 
 class Derived(Struct, gc=False):
-    """The fields of a row that its trace holds (None: it does not say), and what was noteworthy on the way.
+    """The fields of a row that its trace contains (None: it does not), and the notes of the readers.
 
-    The first fields stand in the order of DERIVATIONS. A document may lack its doc_uri: a note says so.
+    The first fields are in the order of DERIVATIONS. A document may lack its doc_uri, which is noted. `inputs` and
+    `outputs` are those of the root span, of which request and response are views.
     """
 
     request: chat.Messages | None = None
@@ -52,23 +53,49 @@ class Derived(Struct, gc=False):
     input_token_count: int | None = None
     output_token_count: int | None = None
     total_token_count: int | None = None
+    inputs: Raw = NOTHING
+    outputs: Raw = NOTHING
 
 
 def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
-    """Everything that the trace says about its row; without `values`, long fields may hold a part of what it says, and
-    without `figures` there are none."""
-    # The expectations of a trace are compared with what else it says.
+    """All fields that are derived from a trace; without `values`, long fields may contain a part of theirs, and without
+    `figures` there are none."""
+    # The expectations of a trace are compared with its other fields.
     reading = Reading(trace, values or trace.info.assessments is not NOTHING)
     if trace.is_truncated or (reading.metadata and _is_true(reading.metadata.is_truncated)):
         reading.note(rules.TRUNCATED_TRACE, "", "the trace is marked is_truncated")
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
+    _leave_out_placeholders(derived, _made_of(trace.info.tags))
     derived.has_retriever = bool(reading.retrievers)
     derived.notes = reading.notes
+    derived.inputs, derived.outputs = reading.inputs, reading.outputs
     if derived.token_counts is not None:
         derived.input_token_count, derived.output_token_count, derived.total_token_count = derived.token_counts
     return derived
+
+
+MADE = "agent_eval_schema.made"
+"""The tag of a trace that was made of a row's columns or rewritten; its value contains which and, for a made one, the
+columns: where none of them was a latency, a state or a tool call, the trace's own have no meaning."""
+_MADE = MADE.encode()
+
+
+def _made_of(tags: Any) -> Any:
+    """The value of the tag, of tags that are decoded already (traces/mlflow_readable.py) or not."""
+    if isinstance(tags, Raw):
+        tags = value_of(tags) if _MADE in bytes(tags) else None
+    return tags.get(MADE) if isinstance(tags, dict) else None
+
+
+def _leave_out_placeholders(derived: Derived, made: Any) -> None:
+    """A trace that was made of a row's columns has a state, times and an id, whether the row had them or not."""
+    if isinstance(made, str) and made.startswith("of a row"):
+        derived.request_id = None
+        for name in ("latency_seconds", "failure"):
+            if name not in made:
+                setattr(derived, name, None)
 
 
 def _is_true(raw: Raw) -> bool:
@@ -97,7 +124,7 @@ class _Choice(Struct, gc=False):
 
 
 class _Completion(Struct, gc=False):
-    """The commonest output by far: decoding only what is needed of it saves half of the time of this module."""
+    """By far the most common output: decoding only the necessary parts of it saves half of the time of this module."""
 
     choices: list[_Choice]
 
@@ -193,7 +220,7 @@ def _exceptions(span: Span) -> list[str]:
 
 
 def status_message(span: Span | None) -> str | None:
-    """What the status of a span says, beside its code."""
+    """The message of the status of a span."""
     if span is None:
         return None
     return (span.status.message if isinstance(span.status, Status) else span.status_message) or None

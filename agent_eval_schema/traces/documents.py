@@ -1,7 +1,7 @@
 """The documents that a trace retrieved: the outputs of RETRIEVER spans, in mlflow's schema or near it.
 
-Documents as mlflow's retriever schema has them are decoded at once; anything else goes the long way, with a note of
-what had to be guessed.
+Documents of MLflow's retriever schema are decoded directly; others are converted key by key, with a note on each
+assumption.
 """
 
 from typing import Any

@@ -1,8 +1,9 @@
-"""What is known of a row → a trace that mlflow can read.
+"""A row → a trace that MLflow can read.
 
-mlflow's reader rejects a whole trace for one unknown key or one span without its trace id and does not know the older
-encodings, and `mlflow.genai.evaluate` dies of a row without a trace beside rows with one. So a trace that is not
-plainly what MLflow 3 writes is written anew, and a row without one gets one made of its columns (both tagged MADE).
+mlflow's reader rejects a whole trace for one unknown key or one span without its trace id and does not support the
+older encodings, and `mlflow.genai.evaluate` raises an exception for a row without a trace among rows with one. So a
+trace that is not plainly in the format of MLflow 3 is rewritten, and a row without one gets one made of its columns
+(both tagged MADE).
 
     rewritten       the spans of any encoding, in today's
     made_of         request, response, retrieved documents and tool calls as spans
@@ -31,18 +32,15 @@ from agent_eval_schema.traces.decode import (
     grounded,
     is_kind,
     text_of,
+    value_of,
 )
-from agent_eval_schema.traces.derive import derive, status_message
+from agent_eval_schema.traces.derive import MADE, derive, status_message
 from agent_eval_schema.traces.mlflow_readable import are_events
-
-MADE = "agent_eval_schema.made"
-"""The tag of a trace that was made of a row's columns or written anew; its value says which, and for a made one what it
-says of the run: where no column held a latency, a state or a tool call, the trace's own mean nothing."""
 
 
 def rewritten(text: str) -> str | None:
     """Any trace in the encoding of today, or None if it cannot be read. The spans keep all their attributes, the trace
-    its tags, its metadata, and what was said of it or of a span: expectations and feedback."""
+    its tags, its metadata, and its assessments: expectations and feedback."""
     trace = decode_trace(text)
     if not isinstance(trace, Trace):
         return None
@@ -59,10 +57,10 @@ def rewritten(text: str) -> str | None:
         for span, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
     ]
     if root is None:
-        message = {"messages": derived.request} if derived.request else None
+        said = _texts(inputs=value_of(derived.inputs), outputs=value_of(derived.outputs))
         for span in drawn:
             span.parent = span.parent or "root"
-        drawn.insert(0, _Drawn("root", "root", None, None, _texts(inputs=message, outputs=derived.response)))
+        drawn.insert(0, _Drawn("root", "root", None, None, said))
     info: dict[str, Any] = given["info"] if isinstance(given.get("info"), dict) else {}
     identity = trace.info.trace_id or trace.info.request_id or text
     return _trace(
@@ -72,7 +70,7 @@ def rewritten(text: str) -> str | None:
         derived.latency_seconds,
         trace.info.client_request_id,
         {**_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
-        {**_strings(info.get("tags")), MADE: "written anew"},
+        {**_strings(info.get("tags")), MADE: "rewritten"},
         info.get("assessments"),
     )
 
@@ -88,12 +86,14 @@ def _drawn(span: Span, is_root: bool, own: dict[str, str]) -> _Drawn:
 def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     """A trace of a row without one: a root span with request and response, its documents and tool calls below it.
     `start` is in nanoseconds since 1970."""
-    spans = [
-        _Drawn("row", "0", None, start, _texts(inputs=row.get("request"), outputs=row.get("response"))),
-    ]
+    failed = row.get("failure") is True
+    own = _texts(inputs=_own(row, "inputs"), outputs=_own(row, "outputs"))
+    # A store computes the state of a trace from the status of its root span.
+    root = _Drawn("row", "0", None, start, own, failed=failed, message=row.get("error") or "" if failed else "")
+    spans = [root]
     if row.get("retrieved_context") is not None:
         documents = [_document(d) for d in row["retrieved_context"]]
-        own = _texts(inputs=row.get("request"), outputs=documents, type="RETRIEVER")
+        own = _texts(inputs=_own(row, "inputs"), outputs=documents, type="RETRIEVER")
         spans.append(_Drawn("retrieved_context", "1", "0", start + 1, own))
     for i, call in enumerate(row.get("predicted_trajectory") or ()):
         own = _texts(inputs=call.get("tool_input") or {}, type="TOOL")
@@ -102,19 +102,22 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
     metadata = {"mlflow.trace.session": row["session_id"]} if row.get("session_id") else {}
     if any(c is not None for c in counts.values()):
         metadata["mlflow.trace.tokenUsage"] = _text({n: int(c) for n, c in counts.items() if c is not None})
-    state = "ERROR" if row.get("failure") is True else "OK"
-    known = [name for name in _TOLD if row.get(name) is not None]
+    known = [name for name in TRACED_COLUMNS if row.get(name) is not None]
     tags = {MADE: f"of a row's columns: {', '.join(known)}"}
-    return _trace(spans, identity, state, row.get("latency_seconds"), None, metadata, tags)
+    return _trace(spans, identity, "ERROR" if failed else "OK", row.get("latency_seconds"), None, metadata, tags)
 
 
 NOWHERE = "-1"
 """The experiment of a trace that is in none: mlflow takes a trace of the current experiment for one that it has."""
 
-_TOLD = (
+_LONGEST = (1 << 62) // 1_000_000
+"""Milliseconds, 146 years: a span that takes longer ends at a time that has no place in 64 bits of nanoseconds."""
+
+TRACED_COLUMNS = (
     *("retrieved_context", "predicted_trajectory", "latency_seconds", "failure"),
     *("input_token_count", "output_token_count", "total_token_count"),
 )
+"""The columns that a scorer reads from a trace only; a trace that is made of a row contains those that the row has."""
 
 
 class _Location(Struct):
@@ -135,14 +138,21 @@ _placed = msgspec.json.Decoder(_Placed).decode
 
 
 def place_of(text: str) -> tuple[str, str | None]:
-    """The id of a plain trace, and the experiment in which it says that it is."""
+    """The ID of a plain trace, and the experiment that it names."""
     info = _placed(text).info
     return info.trace_id, (info.trace_location.mlflow_experiment or {}).get("experiment_id")
 
 
-def placed_nowhere(text: str) -> str:
-    """The trace as one that no store has."""
+def _own(row: dict[str, Any], name: str) -> Any:
+    """The inputs or outputs of a row as they came, else the view of them."""
+    given = row.get(name)
+    return row.get({"inputs": "request", "outputs": "response"}[name]) if given is None else given
+
+
+def placed_nowhere(text: str, tags: dict[str, str]) -> str:
+    """The trace with these tags as one that no store has."""
     value = jsontext.decode(text)
+    value["info"]["tags"] = {**(value["info"].get("tags") or {}), **tags}
     value["info"]["trace_location"] = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": NOWHERE}}
     return _text(value)
 
@@ -171,7 +181,7 @@ def _attributes_of(span: Any) -> dict[str, str]:
 
 
 def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
-    """The attributes as they stood; of an encoding that had none, those that were made of it."""
+    """The original attributes; for an encoding that had none, those that were made of it."""
     own = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
     if given or own.type is None:
         return given
@@ -185,8 +195,8 @@ def _strings(given: Any) -> dict[str, str]:
 
 
 class _Drawn(Struct):
-    """A span that is to be written; `identity` and `parent` are names that need only be told apart. The root alone has
-    None as its parent; a span of which the parent is not there stands below the root."""
+    """A span to be written; `identity` and `parent` are names that only have to be distinct. Only the root has None as
+    its parent; a span whose parent is missing becomes a child of the root."""
 
     name: str | None
     identity: str | None
@@ -211,7 +221,7 @@ def _trace(
 ) -> str:
     number = hashlib.sha256(identity.encode("utf-8", "replace")).digest()[:16]
     trace_id = identity if identity.startswith("tr-") and len(identity) == 35 else f"tr-{number.hex()}"
-    duration = round((latency or 0) * 1000)
+    duration = round(min(max((latency or 0) * 1000, 0), _LONGEST))
     moment = _moment(min((s.start or 0 for s in spans), default=0))
     info = {
         "trace_id": trace_id,
@@ -260,7 +270,7 @@ def _names_of_spans(ids: dict[str | None, str]) -> dict[str, str]:
 
 
 def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
-    """How many spans stand above each span, which together are a tree."""
+    """The number of spans above each span of a tree."""
     found: dict[str | None, int] = {None: -1}
     for span in above:
         way: list[str] = []
@@ -274,7 +284,7 @@ def _depths(above: dict[str, str | None]) -> dict[str | None, int]:
 
 
 def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
-    """All of a span but its ids; one whose end nobody knows ends with the trace."""
+    """All fields of a span except its IDs; one without an end ends with the trace."""
     start = span.start or 0
     return {
         "name": span.name or "span",

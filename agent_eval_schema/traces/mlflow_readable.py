@@ -1,8 +1,8 @@
-"""Will mlflow read this trace as it is?
+"""Whether MLflow reads a trace as it is.
 
-mlflow refuses a whole trace for a key that it does not know, or for a span without its trace id. So here stands what
-MLflow 3.6 and later write, to the letter: the types of decode.py made strict, so that the answer comes with the decode
-that is needed anyway. A trace that is not plain may still be good: encode.py writes it anew before mlflow sees it.
+MLflow rejects a whole trace for an unknown key, or for a span without its trace ID. So these are the exact types that
+MLflow 3.6 and later write: the types of decode.py made strict, so that the answer comes with the decode that is needed
+anyway. A trace that is not plain may still be valid: encode.py rewrites it before MLflow reads it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class _PlainInfo(Info, forbid_unknown_fields=True, kw_only=True, gc=False):
     execution_duration_ms: int | None = None
     request_preview: str | None = None
     response_preview: str | None = None
-    tags: dict[str, str] | None = None
+    tags: dict[str, str] | None = None  # type: ignore[assignment]
 
 
 class _PlainData(Data, kw_only=True, gc=False):
@@ -96,7 +96,7 @@ _EMPTY = Raw(b"[]")
 
 
 def _is_plain(document: _PlainDocument) -> bool:
-    """What the types do not say."""
+    """The conditions that types cannot express."""
     info = document.info
     if info.request_id is not None or info.status is not None or info.request_metadata is not None:
         return False  # keys of v2
@@ -104,8 +104,8 @@ def _is_plain(document: _PlainDocument) -> bool:
 
 
 def _are_plain(spans: list[_PlainSpan]) -> bool:
-    """Whether there is one root above all, the ids are written as they must be, and the events are events. It is asked
-    of every trace, so what its spans have in common is looked at once."""
+    """Whether there is one root above all, the IDs have the required form, and the events are events. It is called for
+    every trace, so the parts that its spans share are examined once."""
     ids: list[str] = []
     seen: set[str | None] = set()
     roots: list[str] = []
@@ -136,8 +136,8 @@ _DIGITS = f"{string.ascii_letters}{string.digits}+/".encode()
 
 
 def _are_span_ids(ids: list[str]) -> bool:
-    """Whether each is eight bytes in base64: eleven digits and a "=". The types say how long each is, so none can hide
-    behind another when they stand side by side."""
+    """Whether each is eight bytes in base64: eleven digits and a "=". The types determine the length of each, so none
+    can hide another when they are joined."""
     joined, ends = "".join(ids), "=" * len(ids)
     return joined[11::12] == ends and joined.encode().translate(None, _DIGITS) == ends.encode()
 

@@ -1,4 +1,4 @@
-"""One trace while it is read: its root, its spans by type, and who lies below whom."""
+"""One trace while it is read: its root, its spans by type, and their tree."""
 
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.traces.decode import FAILED_CODES, NOTHING, Attributes, Span, Trace
@@ -7,7 +7,8 @@ from agent_eval_schema.traces.decode import FAILED_CODES, NOTHING, Attributes, S
 class Reading:
     """One trace while it is being read: its root, its spans by type, and the notes of the readers.
 
-    Without `values` only the verdict matters: a reader may say that there is something by giving a part of it.
+    Without `values` only the validation result matters: a reader may return a part of a value to show that there is
+    one.
     """
 
     __slots__ = (
@@ -26,7 +27,7 @@ class Reading:
         orphans: list[Span] = []
         homes = {"RETRIEVER": self.retrievers, "TOOL": self.tools, "LLM": self.models, "CHAT_MODEL": self.models}
         for span in trace.spans:
-            kind = span.attributes.type  # type: ignore[union-attr]  # as `attributes` says, without the call
+            kind = span.attributes.type  # type: ignore[union-attr]  # as in `attributes`, without the call
             if kind is not None and (home := homes.get(kind.strip('"'))) is not None:
                 home.append(span)
             if not (span.parent_span_id or span.parent_id):
@@ -79,5 +80,5 @@ def attributes(span: Span) -> Attributes:
 
 
 def start_of(span: Span) -> int:
-    """When a span began; 0 if it does not say."""
+    """The start time of a span; 0 if it has none."""
     return span.start or 0

@@ -1,4 +1,4 @@
-"""The tokens that a trace used: what its models say, in the vocabulary of mlflow or of OpenAI."""
+"""The tokens that a trace used: the usage that its models report, in the vocabulary of MLflow or of OpenAI."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ _output = msgspec.json.Decoder(_Output, strict=False).decode
 
 
 def token_counts(reading: Reading) -> Tokens | None:
-    """The models' usage, but for what lies below a counted span (mlflow#24307); else the trace's, else the root's."""
+    """The models' usage, except below a counted span (mlflow#24307); else the trace's, else the root's."""
     used = {s: tokens for s in reading.models if (tokens := _span_tokens(s)) is not None}
     if used:
         counts = zip(*[used[s] for s in reading.outermost(list(used))], strict=True)
@@ -72,7 +72,7 @@ def _stated_in_output(raw: Raw) -> Tokens | None:
 
 
 def usage_of(usage: Any) -> Tokens | None:
-    """The counts among whatever else stands in a usage that is not of the usual types."""
+    """The counts in a usage that also has values of other types."""
     if not isinstance(usage, dict):
         return None
     kept = {k: v for k, v in usage.items() if isinstance(v, int) and not isinstance(v, bool)}

@@ -1,30 +1,64 @@
-"""The evaluations and turns of a CES file: the rows on which metrics are counted."""
+"""The evaluations and turns of a CES file: the rows on which metrics are counted, and which are compared with rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
+from agent_eval_schema.cells.notes import with_line_texts, with_notes
 from agent_eval_schema.formats.ces.evaluation import Evaluation, read_evaluation
+from agent_eval_schema.formats.ces.from_rows import numbered
 from agent_eval_schema.formats.ces.rows import rows_of
 from agent_eval_schema.formats.ces.tables import evaluation_texts, read_goldens
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.issues import Severity
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import Finding, Severity
+from agent_eval_schema.rules.reading import MALFORMED_ROW
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
 
 def report_on_rows(report: Report, outputs: Outputs = "auto") -> Report:
-    """The report on the evaluation rows, on which metrics are computed: of files of CES, whose rows are none, that on
-    the turns of their valid evaluations; of all else the report itself."""
-    if report.has_metrics:
+    """The report on the evaluation rows, on which metrics are computed: for files of CES, which do not contain rows,
+    the report on the turns of their valid evaluations; for all others the report itself."""
+    if report.format not in CES_FORMATS:
         return report
-    rows = [row for given in evaluations_of(report) if given.valid for row in given.rows()]
+    rows = [row for rows in rows_of_each(evaluations_of(report)) for row in rows]
     return check_source(open_source(rows), format="databricks", outputs=outputs)
+
+
+def turns_of(source: Source, format: str) -> Source:
+    """The evaluation rows of a source of CES. An evaluation that is not valid is one row that cannot be read, so that
+    it is not gone from a comparison."""
+    rows: list[dict[str, Any]] = []
+    broken: dict[int, CesEvaluation] = {}
+    evaluations = evaluations_of(check_source(source, format=format))
+    for given, turns in zip(evaluations, rows_of_each(evaluations), strict=True):
+        if not given.valid:
+            broken[len(rows)] = given
+        rows += turns if given.valid else [{}]
+    made = open_source(rows)
+    return replace(made, batches=lambda: _with_broken(made.batches(), broken), name=source.name)
+
+
+def _with_broken(batches: Iterable[pa.RecordBatch], broken: Mapping[int, CesEvaluation]) -> Iterator[pa.RecordBatch]:
+    start = 0
+    for batch in batches:
+        here = {row - start: given for row, given in broken.items() if start <= row < start + batch.num_rows}
+        notes = {
+            row: [Finding(MALFORMED_ROW, f"the evaluation on row {g.row} is not valid")] for row, g in here.items()
+        }
+        texts = {row: jsontext.encode(g.evaluation).decode() for row, g in here.items()}
+        yield with_line_texts(with_notes(batch, notes), texts)
+        start += batch.num_rows
 
 
 CSV, JSON = "ces-csv", "ces-evaluation"
@@ -39,13 +73,28 @@ class CesEvaluation(Struct, frozen=True):
     groups: list[str]
     valid: bool
 
-    def rows(self) -> list[dict[str, Any]]:
-        """The evaluation rows in it."""
-        return rows_of(self.evaluation, self.groups)
+
+def rows_of_each(evaluations: Iterable[CesEvaluation]) -> Iterator[list[dict[str, Any]]]:
+    """The evaluation rows of each evaluation, none of an invalid one.
+
+    The results of an evaluation that ran several times have the id of that evaluation: from the second one on, their
+    rows get a number behind it (`leave (2)#1`), so that no two rows have an id that was made here.
+    """
+    times = Counter[str | None]()
+    for given in evaluations:
+        rows = rows_of(given.evaluation, given.groups) if given.valid else []
+        if rows:
+            name, _ = numbered(rows[0])
+            times[name] += 1
+            if times[name] > 1:
+                again = f"{name} ({times[name]})"
+                rows = [{**row, "request_id": again + row["request_id"].removeprefix(name)} for row in rows]
+        yield rows
 
 
 def evaluations_of(report: Report) -> list[CesEvaluation]:
-    """The evaluations in what a report on CES has been made of; of an invalid one it is known that it is there."""
+    """The evaluations in the input of a report on CES; an invalid one is a placeholder with the parts that could be
+    read."""
     return list((_golden if report.format == CSV else _stored)(report))
 
 
@@ -59,7 +108,7 @@ def _golden(report: Report) -> Iterator[CesEvaluation]:
     reader = read_goldens(report.source_batches(), report.source_schema.names)
     of_all = any(i.row is None and i.severity is Severity.ERROR for i in report.iter_issues())  # as of the header
     bounds = [*reader.starts, report.row_count]
-    if bounds[0]:  # rows of a conversation that is nobody's
+    if bounds[0]:  # rows of a conversation without an owner
         yield CesEvaluation(Evaluation(), 0, [], False)
     for evaluation, (start, end) in zip(reader.evaluations, pairwise(bounds), strict=True):
         groups = reader.groups.get(evaluation["displayName"], [])

@@ -2,38 +2,81 @@
 
 import posixpath
 import re
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.cells.arrow import is_text, simplified
+from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import columns, expectations, requests, retrieval, tools
-from agent_eval_schema.text.describe import excerpt, key_name
+from agent_eval_schema.text.describe import describe, excerpt, key_name
 from agent_eval_schema.validation.rows import Rows
 
 
 def note_empty_lists(rows: Rows) -> None:
-    """Lists that are there and say nothing where something was expected."""
+    """Lists that are present and empty where content is expected."""
+    expects_no_call = rows.form.expects_no_call
     for name, rule, noun in _EMPTY:
+        if name == "reference_trajectory" and expects_no_call:
+            continue
         column = rows.column(name)
         for row in np.flatnonzero(column.given() & ~column.filled()).tolist():
-            rows.log.add(rule, row, name, f"expected at least one {noun}, got an empty list")
+            rows.log.add(rule, row, name, f"expected at least one {noun}, got {describe(column[row])}")
 
 
 _EMPTY = (
+    ("expected_facts", expectations.BLANK_EXPECTATION, "fact"),
+    ("guidelines", expectations.BLANK_EXPECTATION, "guideline"),
     ("expected_retrieved_context", retrieval.EMPTY_EXPECTED_CONTEXT, "document"),
     ("predicted_trajectory", tools.EMPTY_TRAJECTORY, "call"),
     ("reference_trajectory", tools.EMPTY_TRAJECTORY, "call"),
 )
+LISTS = tuple(name for name, _, _ in _EMPTY)
+
+
+def note_null_placeholders(rows: Rows) -> None:
+    """Requests and responses that are another tool's placeholder for a missing value."""
+    for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.without_null else _NANS)):
+        at = rows.batch.schema.get_field_index(name)
+        array = rows.batch.column(at) if at >= 0 else pa.nulls(0)
+        array = array if is_text(array.type) else simplified(array)
+        if not is_text(array.type):
+            continue
+        given = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
+        for row in _rows_where(pc.is_in(array, given.cast(array.type))):
+            if row not in rows.unread:
+                got = describe(array[row].as_py().strip('"'))
+                rows.log.add(columns.NULL_PLACEHOLDER, row, name, f"expected {_MEANT[name]}, got {got}")
+
+
+class _Words:
+    """Words to look for in a column of texts and in one of JSON texts."""
+
+    def __init__(self, *words: str) -> None:
+        self.text = pa.array(words)
+        self.json = pa.array([f'"{word}"' for word in words])
+
+
+_OF_NAN = ("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "#N/A", "#NA", "#N/A N/A")
+_NANS, _PLACEHOLDERS = _Words(*_OF_NAN), _Words(*_OF_NAN, "NA", "N/A", "n/a", "NULL", "null", "None")
+"""What `pandas.read_csv` reads as missing by default, and what `str` writes of NaN, NA and None. No app answers NaN;
+the others may be its answer."""
+_MEANT = {"request": "a request", "response": "the agent's answer"}
 
 
 def look_at_tags(rows: Rows) -> None:
-    """The tags that mlflow leaves out or cuts, with no more than a line in its log."""
+    """The tags that MLflow omits or truncates, with only a line in its log. Those of its own names next to a trace are
+    the ones that it set itself."""
+    traced = ~rows.column("trace").missing()
     for row, tags in enumerate(rows.column("tags")):
         for name, value in tags.items() if isinstance(tags, dict) else ():
-            if (why := _refused(name, value)) is not None:
+            of_mlflow = name in SET_BY_MLFLOW or (bool(traced[row]) and name.startswith("mlflow."))
+            if not of_mlflow and (why := _refused(name, value)) is not None:
                 rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
 
 
@@ -41,9 +84,11 @@ def _refused(name: str, value: Any) -> str | None:
     if len(name) > LONGEST_TAG_NAME:
         return f"expected a name of at most {LONGEST_TAG_NAME} characters, got one of {len(name):,}"
     if not _TAG_NAME(name) or posixpath.normpath(name) != name or name == "." or name.startswith(("..", "/")):
-        return "expected a name of letters, digits, spaces and _ - . / : that is no odd path, got another"
+        return (
+            "expected a name of letters, digits, spaces and _ - . / : without empty, . or .. path segments, got another"
+        )
     if name in OF_MLFLOW:
-        return "expected a name of your own, got one under which mlflow keeps what it knows of a trace"
+        return "expected a name that MLflow does not reserve, got a reserved one"
     if isinstance(value, str) and len(value) > LONGEST_TAG:
         return f"expected at most {LONGEST_TAG:,} characters, got {len(value):,}"
     return None
@@ -53,37 +98,52 @@ LONGEST_TAG_NAME, LONGEST_TAG = 250, 8_000
 _TAG_NAME = re.compile(r"[/\w.\- :]*").fullmatch
 """Source: mlflow's own check of the tags of a trace (3.17)."""
 
-OF_MLFLOW = frozenset(
+SET_BY_MLFLOW = frozenset(
     [
-        *("mlflow.user", "mlflow.artifactLocation"),
+        "mlflow.artifactLocation",
         *("mlflow.trace.spansLocation", "mlflow.trace.archiveLocation", "mlflow.trace.archivalFailure"),
     ]
 )
-"""Tags that nobody can set on a trace: IMMUTABLE_TAGS of mlflow 3.17 (of 3.5 the first two). All other names that
-begin with `mlflow.` are stored as they come."""
+"""Tags that only MLflow sets: it omits them, and no value of a user is lost."""
+OF_MLFLOW = SET_BY_MLFLOW | {"mlflow.user"}
+"""Tags that cannot be set on a trace: IMMUTABLE_TAGS of MLflow 3.17. All other names that begin with `mlflow.` are
+stored unchanged."""
 
 
 def require_request_and_output(rows: Rows) -> None:
-    """Every row needs a request; with outputs provided it needs a response or a trace."""
+    """Every row needs a request; with outputs provided it needs a response or a trace. Formats may ask for less."""
+    instead_of_request = () if rows.complete else rows.form.instead_of_request
+    instead_of_response = rows.form.outputs if rows.asked else rows.form.instead_of_response
+    instead_of_response = () if rows.complete else instead_of_response
+    _require(rows, ("request",), requests.MISSING_REQUEST, instead_of_request, "expected a request, got none")
+    if rows.outputs == "provided":
+        message = "expected a response or a trace, got neither"
+        _require(rows, ("response", "trace"), requests.MISSING_OUTPUT, instead_of_response, message)
+
+
+def _require(rows: Rows, names: tuple[str, ...], rule: Rule, instead: tuple[str, ...], message: str) -> None:
+    """Each row needs one of these columns, or one of those `instead`; a trace that cannot be read is its own issue."""
     traced = rows.column("trace")
-    for row in np.flatnonzero(rows.column("request").missing()).tolist():
-        if row not in rows.unread and traced[row] is not FAILED:
-            _note_missing(rows, row, ("request",), requests.MISSING_REQUEST, "expected a request, got none")
-    for row in np.flatnonzero(rows.column("response").missing()).tolist() if rows.outputs == "provided" else ():
-        if traced[row] is None and row not in rows.unread:
-            message = "expected a response or a trace, got neither"
-            _note_missing(rows, row, ("response", "trace"), requests.MISSING_OUTPUT, message)
+    missing = reduce(np.logical_and, (rows.column(name).missing() for name in names))
+    replaced = reduce(np.logical_or, (~rows.column(name).missing() for name in instead), np.zeros(rows.size, bool))
+    for row in np.flatnonzero(missing if rows.normalized else missing & ~replaced).tolist():
+        if row in rows.unread or traced[row] is FAILED:
+            continue
+        if replaced[row]:
+            rows.log.add(requests.INCOMPLETE_ROW, row, names[0], message)
+        else:
+            _note_missing(rows, row, names, rule, message)
 
 
-def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Any, message: str) -> None:
-    """A misspelt column absorbs the "missing" that it causes: one cause, one issue."""
-    wrong = next((rows.misspelt[n] for n in names if n in rows.misspelt), None)
+def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Rule, message: str) -> None:
+    """A misspelled column absorbs the "missing" that it causes: one cause, one issue."""
+    wrong = next((rows.misspelled[n] for n in names if n in rows.misspelled), None)
     hint = f"rename the column `{wrong}`: did you mean `{_meant(rows, wrong)}`?" if wrong else ""
     rows.log.add(rule, row, names[0], message, hint=hint)
 
 
 def _meant(rows: Rows, wrong: str) -> str:
-    return next(right for right, w in rows.misspelt.items() if w == wrong)
+    return next(right for right, w in rows.misspelled.items() if w == wrong)
 
 
 def forbid_two_truths(rows: Rows) -> None:
@@ -101,7 +161,7 @@ CLOSINGS = ("hope this helps", "hope that helps", "let me know if", "feel free t
 _OPENS = rf"(?i)^\s*({'|'.join(OPENINGS)})\b.{{12}}"
 _CLOSES = rf"(?i)({'|'.join(CLOSINGS)})[^.!?]*[.!?]?\s*$"
 _END = 120
-"""A closing phrase stands in the last so many bytes."""
+"""A closing phrase is in the last so many bytes."""
 
 
 def look_at_ground_truth(rows: Rows) -> None:
@@ -116,7 +176,7 @@ def look_at_ground_truth(rows: Rows) -> None:
         times = size[row].as_py() // max(answer_size[row].as_py(), 1)
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
     for row in rows.column("retrieved_context").rows_holding(truths, long):
-        signs.setdefault(row, []).append("it stands word for word in a retrieved document")
+        signs.setdefault(row, []).append("it occurs verbatim in a retrieved document")
     for row in _rows_where(_polite(truths)):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")
     for row, found in sorted(signs.items()):

@@ -1,7 +1,7 @@
-"""Whether the expected and the retrieved documents of a row have a doc_uri in common, or only nearly.
+"""Whether the expected and the retrieved documents of a row have a doc_uri in common, or only a close match.
 
-document_recall compares URIs as text. Two writings of one document (another scheme, host case, a trailing slash,
-/Volumes against dbfs:/Volumes) make it 0, and nobody tells.
+document_recall compares URIs as text. Two notations of one document (another scheme, host case, a trailing slash,
+/Volumes against dbfs:/Volumes) give 0 without an error.
 """
 
 import re
@@ -19,9 +19,10 @@ _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:/*", re.IGNORECASE)
 
 
 def nearness(expected: Column, retrieved: Column) -> tuple[list[int | None], list[list[str] | None]]:
-    """For each row with both contexts NONE, EXACT or NEAR, and for a near miss one pair [expected, retrieved].
+    """For each row with both contexts NONE, EXACT or NEAR, and for a close match one pair [expected, retrieved].
 
-    A near miss only matters if nothing matches: once a row is EXACT, the other rows of the batch are left open (None).
+    A close match only matters if nothing matches: once a row is EXACT, the other rows of the batch are left open
+    (None).
     """
     answers: list[int | None] = [None] * len(expected)
     pairs: list[list[str] | None] = [None] * len(expected)
@@ -39,7 +40,7 @@ FEW = 32
 
 
 def _first_exact(expected: Column, retrieved: Column) -> int | None:
-    """The first row that has a URI in both contexts. It is nearly always among the first, so those are tried alone."""
+    """The first row that has a URI in both contexts. It is usually among the first, so those are tried alone."""
     if isinstance(expected, DocumentColumn) and isinstance(retrieved, DocumentColumn):
         for row in range(min(FEW, len(expected))):
             if not set(expected.uris(row)).isdisjoint(retrieved.uris(row)):
@@ -66,7 +67,8 @@ def _near_pair(wanted: list[Document], found: list[Document]) -> list[str] | Non
 
 
 def plain_uri(uri: str) -> str:
-    """The URI without what is written in many ways: scheme, case, escapes, a leading or trailing slash, www."""
+    """The URI without the parts that have several notations: scheme, case, escapes, a leading or trailing slash,
+    www."""
     text = unquote(_SCHEME.sub("", uri.strip())).lower().removeprefix("www.")
     return text.removeprefix("/dbfs/").strip("/ ").removeprefix("dbfs/")
 

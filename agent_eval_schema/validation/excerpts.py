@@ -64,7 +64,7 @@ def _excerpt(batch: pa.RecordBatch, row: int, column: str | None, path: str | No
 
 
 def _line(batch: pa.RecordBatch, row: int) -> tuple[str, bool] | None:
-    """The text of a line that is no row."""
+    """The text of a line that is not a row."""
     texts = line_texts(batch)
     text = None if texts is None else texts[row].as_py()
     return None if text is None else (text, True)
@@ -164,7 +164,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _cut(text: str, start: int, end: int, is_json: bool) -> Excerpt:
-    """The part from `start` to `end` with what stands around it, each no longer than is shown of it."""
+    """The part from `start` to `end` with its surroundings, each shortened to the displayed length."""
     before = _on_one_line(text[max(start - 4 * BEFORE, 0) : start], is_json)
     marked = _on_one_line(text[start : min(end, start + 4 * MARKED)], is_json)
     after = _on_one_line(text[end : end + 4 * AFTER], is_json)
@@ -178,5 +178,5 @@ _INDENT = re.compile(r"\s*\n\s*")
 
 
 def _on_one_line(text: str, is_json: bool) -> str:
-    """JSON without its indentation; in a text, a new line is part of what it says."""
+    """JSON without its indentation; in a text, a line break is part of the content."""
     return _INDENT.sub(" ", text) if is_json else text

@@ -1,6 +1,6 @@
 """Traces → the cells that they fill.
 
-What a column holds wins over what its trace says; where the two disagree, it is said.
+The value of a column takes precedence over that of its trace; a conflict is reported.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,10 +18,11 @@ from agent_eval_schema.decoding import requests as requests_
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
 from agent_eval_schema.decoding.values import FAILED, ListColumn, Values
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
-from agent_eval_schema.issues import Finding
+from agent_eval_schema.issues import Finding, Severity
 from agent_eval_schema.rules import traces as trace_rules
+from agent_eval_schema.rules.expectations import EXPECTED_AS_JSON, EXPECTED_RESPONSE_TYPE
 from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
-from agent_eval_schema.schema import COLUMNS, Document
+from agent_eval_schema.schema import COLUMNS, Document, JsonValue, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import Trace, decode_trace
@@ -31,7 +32,7 @@ from agent_eval_schema.validation.rows import BIT_OF, Rows
 
 
 def read_traces(rows: Rows) -> None:
-    """Decode the traces and derive what they say; a trace that cannot be read is an issue of the trace column."""
+    """Decode the traces and derive their fields; a trace that cannot be read is an issue of the trace column."""
     if "trace" not in rows.batch.schema.names:
         return
     cells = _trace_texts(rows.batch)
@@ -44,7 +45,7 @@ def read_traces(rows: Rows) -> None:
         if cell is not None:
             trace = decode(cell)
             if isinstance(trace, Trace):
-                rows.derived[row] = derive(trace, values_matter, not rows.beside_traces)
+                rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:
                 _log_notes(rows, row, trace)
             if values[row] is not FAILED:
@@ -65,7 +66,7 @@ def trace_texts(batch: pa.RecordBatch) -> list[str | None]:
 
 
 def _trace_texts(batch: pa.RecordBatch) -> Sequence[str | memoryview | None]:
-    """The traces' JSON texts: an object is its JSON, a text is what it says."""
+    """The traces' JSON texts: an object is its JSON, a text cell is the text."""
     at = batch.schema.get_field_index("trace")
     if not is_json_column(batch.schema.field(at)):
         column = simplified(batch.column(at))
@@ -78,16 +79,16 @@ def _trace_texts(batch: pa.RecordBatch) -> Sequence[str | memoryview | None]:
 
 
 def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
-    """Log what was found in a trace; the paths are those inside of it."""
+    """Log the issues of a trace; their paths are those inside of it."""
     for note in notes:
         rows.log.add(note.rule, row, "trace", note.message, path=f"trace.{note.path}" if note.path else "trace")
 
 
-_FROM_TRACE = {name: attrgetter(name) for name in COLUMNS if name in Derived.__struct_fields__}
+_FROM_TRACE = {n: attrgetter(n) for n in COLUMNS if n in Derived.__struct_fields__ and n not in columns_of(JsonValue)}
 _NOTHING_SAID = Derived()
 
 LEFT_TO_TRACES = frozenset(["trace", *_FROM_TRACE]) - {"request", "request_id", "response"}
-"""The columns that whoever is handed a trace looks for in it only."""
+"""The columns that the reader of a trace takes from the trace only."""
 
 
 def leave_to_traces(rows: Rows) -> None:
@@ -101,7 +102,7 @@ def leave_to_traces(rows: Rows) -> None:
 
 
 def fill_from_traces(rows: Rows) -> None:
-    """What a column holds wins over what its trace says; an absent cell is filled."""
+    """The value of a column takes precedence over that of its trace; an absent cell is filled."""
     if rows.derived is None:
         return
     if _CONTEXT in rows.values:
@@ -196,7 +197,7 @@ def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
         other and rows.column(other)[row] is not None
     ):  # the row's own ground truth wins over the trace's, in either form
         if rows.filled[row] & BIT_OF[other]:
-            message = f"left out: the trace has {other} too, and at most one of the two counts"
+            message = f"{column} is dropped: expected at most one of it and {other}, the trace has both"
             rows.log.add(trace_rules.ODD_TRACE, row, "trace", message, path=f"trace.info.assessments.{column}")
         return
     values = rows.writable(column)
@@ -210,31 +211,38 @@ def _expectation(rows: Rows, row: int, name: str, value: Any) -> Any:
     path = f"trace.info.assessments.{name}"
     value = value_of_cell(value, False) if isinstance(value, str) and name != "expected_response" else value
     typed, problems = _typed(name, value, path)
-    if typed is FAILED:
-        got = value.message if isinstance(value, jsontext.Malformed) else f"got {describe(value)}"
-        rows.log.add(trace_rules.ODD_TRACE, row, "trace", f"left out: {got}", path=path)
-        return None
-    for problem in problems:
-        rows.log.add_finding(row, problem, "trace")
-    return typed
+    if typed is not FAILED:
+        for problem in problems:
+            rows.log.add_finding(row, problem, "trace")
+        return typed
+    errors = [p for p in problems if p.rule.severity is Severity.ERROR]
+    why = "; ".join(p.message for p in errors[:3]) + ("; …" if len(errors) > 3 else "")
+    hint = f"Correct the expectation in MLflow. {errors[0].hint or errors[0].rule.hint}"
+    rows.log.add(trace_rules.ODD_TRACE, row, "trace", f"{name} is dropped: {why}", path=errors[0].path, hint=hint)
+    return None
 
 
 def _typed(name: str, value: Any, path: str) -> Typed:
-    if name == "expected_response":
-        return (value if isinstance(value, str) and value.strip() else FAILED), []
     if isinstance(value, jsontext.Malformed):
-        return FAILED, []
+        return FAILED, [Finding(value.rule, value.message, path=path)]
+    if name == "expected_response":
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return FAILED, [Finding(EXPECTED_RESPONSE_TYPE, f"expected text, got {describe(value)}", path=path)]
+        if isinstance(value, str):
+            return value, []
+        message = f"got {describe(value)}; its JSON text is taken"
+        return jsontext.encode(value).decode(), [Finding(EXPECTED_AS_JSON, message, path=path)]
     return typed_calls(value, path) if name == TOOL_CALLS else typed_value(EXPECTATIONS[name], value, path)
 
 
 def _note_disagreements(rows: Rows) -> None:
-    """A trace that was joined to the wrong row shows in another request, answer or set of documents."""
+    """A trace that was joined to the wrong row has another request, answer or set of documents."""
     for row, derived in enumerate(rows.derived or ()):
         if derived is None:
             continue
         for name, mine, its in _pairs(rows, row, derived):
             if mine is not None and its is not None and mine != its:  # as they are compared
-                message = f"the column says {describe(mine)}, its trace {describe(its)}"
+                message = f"the column has {describe(mine)}, its trace {describe(its)}"
                 rows.log.add(trace_rules.TRACE_DISAGREES, row, name, message)
 
 

@@ -1,7 +1,7 @@
 """The kernel: `check_batch`, one batch of cells → one checked batch, row by row.
 
-It is pure and picklable: the same function serves a frame in a notebook, a file of any size and Spark's mapInArrow.
-Rules on the whole data set run in the builder (report_builder.py).
+It is pure and picklable: the same function is used for a DataFrame in a notebook, a file of any size and Spark's
+mapInArrow. Rules on the whole dataset run in the builder (report_builder.py).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.arrow import one_batch
+from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.reading import INTERNAL
@@ -42,9 +42,10 @@ def checked_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
 
 
 def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
-    """Check the rows of a batch: a row-aligned batch of verdicts (and, if the plan asks, of normalised columns).
+    """Check the rows of a batch: a row-aligned batch of validation results (and, if the plan requests them, of
+    normalized columns).
 
-    A defect in a rule costs the row that it broke on, not the run: the batch is halved until the row is found.
+    If a rule raises an exception, only that row fails, not the run: the batch is halved until the row is found.
     """
     rows: Rows | None = None
     try:
@@ -55,9 +56,9 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)
             checked = assemble(rows, plan)
-            rows = None  # what it holds goes before the collector comes
+            rows = None  # its content is released before the collector runs
             return checked
-    except Exception as error:  # a defect of ours costs the row on which it breaks down, not the run
+    except Exception as error:  # an internal error costs the row on which it was raised, not the run
         if batch.num_rows > 1:
             half = batch.num_rows // 2
             parts = (batch.slice(0, half), batch.slice(half))
@@ -67,11 +68,11 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
 
 
 def _broken(rows: Rows, error: Exception) -> Rows:
-    """The one row on which a rule broke down: it keeps the issues that were found before."""
+    """The one row on which a rule raised an exception: it keeps the issues that were found before."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None and frame.tb_frame.f_globals.get("__name__") == __name__:
         frame = frame.tb_next
     name = frame.tb_frame.f_code.co_name if frame else "a rule"
-    rows.log.add(INTERNAL, 0, None, f"`{name}` broke down: {type(error).__name__}: {error_text(error)}")
+    rows.log.add(INTERNAL, 0, None, f"`{name}` raised an exception: {type(error).__name__}: {error_text(error)}")
     rows.values, rows.derived = {}, None
     return rows

@@ -1,27 +1,33 @@
-"""How a data set is checked."""
+"""How a dataset is validated."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.notes import column_names
-from agent_eval_schema.formats.registry import detect, find_format
+from agent_eval_schema.cells.arrow import present
+from agent_eval_schema.formats.registry import NORMALIZED, UNKNOWN, detect, find_format
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.rules import chosen
+from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
+from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.validation.chosen_rules import chosen
 
 
 class Plan(Struct, frozen=True):
-    """How a data set is checked: names only, so that it can be pickled.
+    """How a dataset is validated: names only, so that it can be pickled.
 
-    `columns` asks for the normalised columns too; without them a check only gives verdicts. `beside_traces` says that
-    the traces are handed on beside the columns: what their reader finds in a trace is not taken from it, and the
-    verdict says whether mlflow reads it as it is (`mlflow_reads`). Which rows are valid, and why, is the same; a report
-    lacks the figures of the traces. `values` says whether messages may quote cells.
+    `columns` requests the normalized columns too; without them there are only validation results. `beside_traces` means
+    that the traces are passed on in addition to the columns: what their reader finds in a trace is not taken from it,
+    and the validation result contains whether MLflow reads it as it is (`mlflow_reads`). Without `figures` the figures
+    of traces (`Derivation.figure`) are not read, and a report lacks them. `values` is true if messages may quote
+    cells, `without_null` that the file cannot contain null, which a word may represent (CSV). `origins` names the
+    places of our columns in the data, where they have other names there. Rows that are passed on are `complete`: they
+    have a request and, of provided outputs, a response or a trace, whatever their format requires. Where provided
+    outputs were `asked` for, each row has one of its format (`Format.outputs`). `normalized` rows do not contain the
+    format that they had.
     """
 
     format: str
@@ -31,10 +37,18 @@ class Plan(Struct, frozen=True):
     columns: bool = False
     reason: str = ""
     beside_traces: bool = False
+    figures: bool = True
     values: bool = True
+    without_null: bool = False
+    origins: dict[str, str] = {}
+    complete: bool = False
+    asked: bool = False
+    normalized: bool = False
 
 
 Outputs = Literal["auto", "provided", "generated"]
+OnInvalid = Literal["raise", "drop", "keep"]
+"""What to do with invalid rows: raise, exclude them, or keep the parts that could be read."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -46,28 +60,44 @@ def make_plan(
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
     values: bool = True,
+    complete: bool = False,
 ) -> Plan:
-    """Settle what "auto" means for this source. Reads as many batches as it takes to see an output."""
-    if outputs not in ("auto", "provided", "generated"):
-        raise EvalSetError(f"outputs must be provided, generated or auto, got {outputs!r}")
-    codes = chosen(select, ignore)
-    head = source.head()
-    chosen_format, reason = (
-        (find_format(format), "as asked")
-        if format != "auto"
-        else detect([] if head is None else column_names(head.schema))
-    )
+    """Settle what "auto" means for this source. Reads as many batches as necessary to see an output. Rows that are
+    passed on have to be `complete`: with a request and, if outputs are provided, a response or a trace."""
+    require_choice("outputs", outputs, get_args(Outputs))
+    codes, asked = chosen(select, ignore), outputs
+    head, names = source.head(), source.column_names()
+    if format != "auto":
+        found_format, reason = find_format(format).name, "as asked"
+    else:
+        found = detect(names, source.metadata)
+        otherwise = UNKNOWN.name if UNKNOWN_FORMAT.code in codes else "databricks"
+        found_format, reason = found.format or otherwise, found.reason
     if outputs == "auto":
-        has_output = partial(_has_output, chosen_format.name)
+        has_output = partial(_has_output, found_format)
         if source.remote is not None:
-            found = source.remote.any(has_output)
-        else:  # mostly the head tells, and the data need not be opened again
-            found = head is not None and (has_output(head) or any(map(has_output, source.batches())))
-        outputs = "provided" if found else "generated"
-    return Plan(chosen_format.name, outputs, source.nests, codes, reason=reason, values=values)
+            is_there = source.remote.any(has_output)
+        else:  # usually the head suffices, and the data need not be opened again
+            is_there = head is not None and (has_output(head) or any(map(has_output, source.batches())))
+        outputs = "provided" if is_there else "generated"
+    origins = find_format(found_format).origins(names)
+    return Plan(
+        found_format,
+        outputs,
+        source.nests,
+        codes,
+        reason=reason,
+        values=values,
+        origins=origins,
+        complete=complete,
+        asked=asked == "provided",
+        normalized=found_format == NORMALIZED.name and source.is_canonical(),
+        without_null=source.kind == "csv",
+    )
 
 
 def _has_output(format: str, batch: pa.RecordBatch) -> bool:
-    rows = find_format(format).read(batch)
-    places = [i for i in map(rows.schema.get_field_index, ("response", "trace")) if i >= 0]
-    return any(rows.column(i).null_count < rows.num_rows for i in places)
+    form = find_format(format)
+    rows = form.read(batch)
+    places = [i for i in map(rows.schema.get_field_index, form.outputs) if i >= 0]
+    return any(present(rows.column(i)).any() for i in places)

@@ -1,23 +1,22 @@
-"""The Report: what a check found, ready to be asked.
+"""The Report: the result of a validation.
 
-What would be large on a file (rows, valid, invalid, a long list of issues) is read from it again when it is asked for.
+Data that would be large for a file (rows, valid, invalid, a long list of issues) is read from it again on access.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from msgspec.structs import astuple
 
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.arrow import fitted, to_columns
-from agent_eval_schema.io.pandas import to_pandas
+from agent_eval_schema.io.pandas import issues_frame, to_pandas
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.issues import EvalSetError, Issue, Severity
 from agent_eval_schema.metrics.catalog import Metric
@@ -25,193 +24,677 @@ from agent_eval_schema.metrics.support import (
     Support,
     find_metric,
     metrics_of,
-    summarise,
+    summarize,
     support_of,
     supports,
     why_supported,
 )
-from agent_eval_schema.render.figures import Distribution, Presence, presence
-from agent_eval_schema.render.report.summary import Excerpt, Location, ReportSummary
+from agent_eval_schema.render.figures import Distribution, Presence, presence, steps
+from agent_eval_schema.render.report.summary import Excerpt, FixPreview, Location, ReportSummary, Shown
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
+from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.excerpts import excerpts
+from agent_eval_schema.validation.for_text import for_text, lines_of, lines_of_rows
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.row_files import write_invalid, write_normalized
 from agent_eval_schema.validation.second_reading import batches_beside_checked, every_issue, normalized_batches
+from agent_eval_schema.validation.shown_rows import shown_rows
 from agent_eval_schema.validation.unreadable import Origin, unreadable
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-class Report(Saved):
-    """What `validate_eval_set` found.
 
-    Attributes: `ok` (no error anywhere), `format`, `outputs`, `row_count`, `valid_count`, `invalid_count`, `counts`
-    ({code: n}, exact), `derived` ({field: rows that took it from their trace}), `issues`, `rows`, `valid`, `invalid`,
-    `metric_support`, `metrics`, `seconds` (that the check took). A row is invalid if it has an issue of severity error.
+class Report(Saved):  # numpydoc ignore=PR01
+    """The result of validating an evaluation dataset.
+
+    `print(report)` shows it as text; a notebook shows it as HTML. A row with at least one error is invalid. For a file
+    the report stays small: `rows`, `valid` and `invalid` are read from the file when they are used.
+
+    Attributes
+    ----------
+    seconds : float
+        The duration of the validation, in seconds.
+
+    See Also
+    --------
+    validate_eval_set : The function that returns a report.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import validate_eval_set
+    >>> report = validate_eval_set("sample_data/broken_mlflow.jsonl")
+    >>> report.ok, report.row_count, report.valid_count
+    (False, 13, 5)
+    >>> report.issues.loc[0, ["code", "name"]].tolist()
+    ['AE216', 'inputs-not-object']
     """
 
     def __init__(self, source: Source, plan: Plan, builder: ReportBuilder, seconds: float = 0.0) -> None:
         builder.finish()
         self._source, self._plan, self._builder = source, plan, builder
         self.seconds = seconds
+        self._preview: Callable[[], FixPreview | None] = lambda: None
 
     # counts
 
     @property
     def codes(self) -> list[str]:
-        """The codes of the rules that were applied."""
+        """The codes of the rules that were applied, sorted.
+
+        Returns
+        -------
+        list of str
+            Codes such as `"AE206"`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi", "response": "Hello!"}], select=["AE206", "AE201"]).codes
+        ['AE201', 'AE206']
+        """
         return sorted(self._plan.codes)
 
     @property
-    def rules_off(self) -> int:
-        """How many rules were switched off by select and ignore."""
-        return len(self.codes_off)
-
-    @property
     def codes_off(self) -> list[str]:
-        """The codes of the rules that were switched off."""
+        """The codes of the rules that were disabled, sorted.
+
+        Returns
+        -------
+        list of str
+            Codes such as `"AE206"`; empty if all rules were applied.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi", "response": "Hello!"}], ignore=["AE902"]).codes_off
+        ['AE902']
+        """
         return [code for code in RULES if code not in self._plan.codes]
 
     @property
     def format(self) -> str:
+        """The format of the data, as detected or as given.
+
+        Returns
+        -------
+        str
+            A name such as `"databricks"`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"inputs": {"question": "What is Delta Lake?"}, "outputs": "A table format."}]).format
+        'mlflow'
+        """
         return self._plan.format
 
     @property
     def format_reason(self) -> str:
-        """Why the data was taken for this format."""
+        """The reason why the format was detected.
+
+        Returns
+        -------
+        str
+            The columns that identify the format, the format that came second and how to name it; `"as asked"` if the
+            format was given.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"inputs": {"question": "What is Delta Lake?"}, "outputs": "A table format."}])
+        >>> "outputs" in report.format_reason
+        True
+        """
         return self._plan.reason
 
     @property
+    def plan(self) -> Plan:
+        """The options of the validation, after detection.
+
+        Returns
+        -------
+        Plan
+            A frozen object with the attributes `format`, `outputs` and `codes`, among others.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> plan = validate_eval_set([{"request": "Hi", "response": "Hello!"}], select=["AE206"]).plan
+        >>> plan.format, plan.outputs, sorted(plan.codes)
+        ('databricks', 'provided', ['AE206'])
+        """
+        return self._plan
+
+    @property
     def outputs(self) -> str:
+        """Whether the agent's outputs are in the data.
+
+        Returns
+        -------
+        str
+            `"provided"` or `"generated"`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi"}]).outputs
+        'generated'
+        """
         return self._plan.outputs
 
     @property
-    def values(self) -> bool:
-        """Whether messages may quote cells. Without, issues have no request_id either: a row is known by its number."""
+    def show_values(self) -> bool:
+        """Whether messages may contain cell values.
+
+        Returns
+        -------
+        bool
+            If False, issues contain no cell values and no request IDs.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request_id": "q1", "request": " ", "response": "Hello!"}], show_values=False)
+        >>> report.show_values, report.issues["request_id"].tolist()
+        (False, [None])
+        """
         return self._plan.values
 
     @property
     def row_count(self) -> int:
+        """The number of rows in the data, valid and invalid.
+
+        Returns
+        -------
+        int
+            The number of rows.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set("sample_data/broken.jsonl").row_count
+        37
+        """
         return self._builder.row_count
 
     @property
     def valid_count(self) -> int:
+        """The number of rows without an error.
+
+        Returns
+        -------
+        int
+            The number of valid rows.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> validate_eval_set(data).valid_count
+        1
+        """
         return int(self._builder.valid.sum())
 
     @property
     def invalid_count(self) -> int:
+        """The number of rows with at least one error.
+
+        Returns
+        -------
+        int
+            The number of invalid rows.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> validate_eval_set(data).invalid_count
+        1
+        """
         return self.row_count - self.valid_count
 
     @property
     def counts(self) -> dict[str, int]:
+        """The exact number of issues per code.
+
+        Returns
+        -------
+        dict of str to int
+            Codes in sorted order; codes without an issue are not in it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> validate_eval_set(data).counts
+        {'AE202': 1}
+        """
         return dict(sorted((c, n) for c, n in self._builder.counts.items() if n))
 
     @property
     def derived(self) -> dict[str, int]:
+        """The number of rows per field whose value was taken from the trace.
+
+        Returns
+        -------
+        dict of str to int
+            Canonical columns, in their order; columns without such a row are not in it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set("sample_data/good.jsonl")
+        >>> report.derived["latency_seconds"]
+        6
+        """
         return {c: self._builder.derived[c] for c in COLUMNS if self._builder.derived[c]}
 
     def count(self, severity: Severity | str) -> int:
-        """The number of issues of a severity."""
+        """Return the number of issues of a severity.
+
+        Parameters
+        ----------
+        severity : Severity or {"error", "warning", "info"}
+            The severity to count.
+
+        Returns
+        -------
+        int
+            The exact number of issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": " ", "response": "Hello!"}])
+        >>> report.count("error"), report.count("warning")
+        (1, 0)
+        """
+        require_choice("severity", severity, list(map(str, Severity)))
         return sum(n for code, n in self.counts.items() if RULES[code].severity == severity)
 
     @property
     def ok(self) -> bool:
+        """Whether the data has no error.
+
+        Returns
+        -------
+        bool
+            True if no row and no rule on the whole dataset has an issue of severity error.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi", "response": "Hello!"}]).ok
+        True
+        """
         return self.count(Severity.ERROR) == 0
 
     @property
     def examples(self) -> dict[str, list[Issue]]:
-        """At most 20 issues of each code."""
+        """At most 20 issues per code.
+
+        Returns
+        -------
+        dict of str to list of Issue
+            The first issues of each code that has any.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": " ", "response": "Hello!"}])
+        >>> {code: [issue.column for issue in issues] for code, issues in report.examples.items()}
+        {'AE202': ['request']}
+        """
         return dict(sorted(self._builder.examples.items()))
 
     @cached_property
     def excerpts(self) -> dict[Location, Excerpt]:
-        """The cells around what the examples are about, by (row, column, path); of a file they are read again."""
-        if not self.values:
+        """The cell text around the location of each example.
+
+        Returns
+        -------
+        dict of tuple to Excerpt
+            By (row, column, path): an object with the strings `before`, `marked` and `after`. Empty if `show_values` is
+            False.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> chat = {"messages": [{"role": "usr", "content": "Hi"}]}
+        >>> report = validate_eval_set([{"request": chat, "response": "Hello!"}])
+        >>> report.excerpts[0, "request", "request.messages[0].role"].marked
+        '"usr"'
+        """
+        if not self.show_values:
             return {}
         shown = [issue for issues in self._builder.examples.values() for issue in issues]
-        return excerpts(shown, self._source.batches(), find_format(self.format).read)
+        try:
+            return excerpts(shown, self._source.batches(), find_format(self.format).read)
+        except (EvalSetError, OSError):  # the file is gone
+            return {}
 
     @property
     def presence(self) -> list[Presence]:
-        """Where in the data set which field is there, valid rows first; see render/figures.py."""
+        """Field coverage: the share of rows with a value, over the dataset.
+
+        Returns
+        -------
+        list of Presence
+            First the valid rows, then one object per field with any value: `field`, `rows` (the number of rows with a
+            value) and `shares` (the share of such rows in at most 120 equal steps of the dataset).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}, {"request": "Bye", "response": None}])
+        >>> [(p.field, p.rows, p.shares) for p in report.presence]
+        [('valid', 1, [1.0, 0.0]), ('request', 2, [1.0, 1.0]), ('response', 1, [1.0, 0.0])]
+        """
         return presence(self._builder.masks, self._builder.valid)
 
     @property
     def distributions(self) -> dict[str, Distribution]:
-        """The distributions of latency, tokens and tool calls, as far as there are any (and values may be shown)."""
-        if not self.values:
+        """The distributions of latency, token counts and tool calls.
+
+        Returns
+        -------
+        dict of str to Distribution
+            By column, only those with a value; `latency_seconds` is in seconds. `count` is the number of values and
+            `quantile(share)` a quantile. Empty if `show_values` is False.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> latency = validate_eval_set("sample_data/good.jsonl").distributions["latency_seconds"]
+        >>> latency.count
+        6
+        """
+        if not self.show_values:
             return {}
         return {name: d for name, d in self._builder.distributions.items() if d.count}
 
     @property
     def name(self) -> str | None:
-        """The file's path, if the data was a file."""
+        """The path of the file, if the data was a file.
+
+        Returns
+        -------
+        str or None
+            The path as it was given; None for data in memory.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set("sample_data/good.jsonl").name
+        'sample_data/good.jsonl'
+        """
         return self._source.name
 
     def lines(self, rows: Iterable[int]) -> dict[int, int]:
-        """The line of the file, counted from 1, on which each of these rows begins; nothing for a form without lines
-        (a JSON array, Parquet, a packed file, data in memory)."""
+        """Return the line of the file on which each row begins.
+
+        Parameters
+        ----------
+        rows : iterable of int
+            0-based positions of rows.
+
+        Returns
+        -------
+        dict of int to int
+            By row the line, counted from 1. Empty for data without lines: a JSON array, Parquet, a compressed file,
+            data in memory.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set("sample_data/broken.jsonl").lines([0, 5])
+        {0: 1, 5: 6}
+        """
         return self._source.lines(rows) if self._source.lines else {}
 
     # issues
 
     @cached_property
     def issues(self) -> pd.DataFrame:
-        """All issues, a line each, in the order of the rows: row, request_id, column, path, code, name, severity,
-        message, hint. `row` is the 0-based position in the input, or NA for the data set as a whole."""
+        """All issues, in the order of the rows.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per issue, with a RangeIndex and the columns `row` (Int64; the 0-based position in the data, NA for
+            the data as a whole) and `request_id`, `column`, `path`, `code`, `name`, `severity`, `message`, `hint`
+            and `url` (object; str or None).
+
+        See Also
+        --------
+        Report.iter_issues : Iterate over the issues of a large file.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request_id": "q1", "request": " ", "response": "Hello!"}])
+        >>> report.issues[["row", "request_id", "column", "severity"]]
+           row request_id   column severity
+        0    0         q1  request    error
+        """
         return issues_frame(list(self.iter_issues()))
 
     def iter_issues(self) -> Iterator[Issue]:
-        """The issues one by one, in the order of the rows, the data set's own last; streams a file if they are many."""
+        """Iterate over the issues, in the order of the rows.
+
+        The issues of the dataset as a whole come last. If there are very many issues, a file is validated again while
+        you iterate.
+
+        Yields
+        ------
+        Issue
+            One issue at a time.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": " ", "response": "Hello!"}])
+        >>> [(issue.row, issue.column) for issue in report.iter_issues()]
+        [(0, 'request')]
+        """
         yield from self.listed_issues() if self._builder.holds_all_issues else every_issue(self._source, self._plan)
 
     def listed_issues(self) -> list[Issue]:
-        """The issues that are in memory, in the order of the rows: all but for a file with very many."""
+        """Return the issues that are in memory, in the order of the rows.
+
+        Returns
+        -------
+        list of Issue
+            All issues, except for a file with very many.
+
+        See Also
+        --------
+        Report.iter_issues : Iterate over all issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": " ", "response": "Hello!"}])
+        >>> len(report.listed_issues())
+        1
+        """
         return self._builder.take_issues()
 
     # rows
 
     @property
     def valid_mask(self) -> np.ndarray[Any, Any]:
-        """For each row whether it is valid."""
+        """Whether each row is valid.
+
+        Returns
+        -------
+        numpy.ndarray
+            One value per row, in order, dtype bool.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> report = validate_eval_set(data)
+        >>> report.valid_mask.tolist()
+        [True, False]
+        """
         return self._builder.valid.copy()
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
-        """The normalised rows as Arrow batches, streamed."""
+        """Iterate over the normalized rows as Arrow batches.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            All rows, in order, with the columns of `schema`; a file of any size is streamed.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set("sample_data/good.jsonl")
+        >>> sum(batch.num_rows for batch in report.iter_batches())
+        12
+        """
         return normalized_batches(self._source, self._plan)
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the normalised rows: the canonical columns, then those that are carried along."""
-        return pa.schema([*ROW_SCHEMA, *(f for f in self.source_schema if f.name not in COLUMNS)])
+        """The Arrow schema of the normalized rows.
+
+        Returns
+        -------
+        pyarrow.Schema
+            The canonical columns, then the columns that are passed through.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> schema = validate_eval_set([{"request": "Hi", "response": "Hello!", "team": "docs"}]).schema
+        >>> schema.names[:3], schema.names[-1]
+        (['request_id', 'request', 'response'], 'team')
+        >>> print(schema.field("expected_facts").type)
+        list<item: string>
+        """
+        beside = (f for f in self.source_schema if f.name not in COLUMNS)
+        return pa.schema([*ROW_SCHEMA, *beside], metadata=ROW_SCHEMA.metadata)
 
     @cached_property
     def source_schema(self) -> pa.Schema:
-        """The columns of the input as its format reads them."""
-        return schema_of(self._source.kind, map(find_format(self.format).read, self._source.batches()))
+        """The Arrow schema of the data, as its format reads it.
+
+        Returns
+        -------
+        pyarrow.Schema
+            The columns of the data under their canonical names; JSON cells are strings.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi", "response": "Hello!", "team": "docs"}]).source_schema.names
+        ['request', 'response', 'team']
+        """
+        return schema_of(self._source, find_format(self.format).read)
 
     def source_batches(self) -> Iterator[pa.RecordBatch]:
-        """The batches of the input, streamed."""
+        """Iterate over the data as Arrow batches.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            All rows, in order, with the cells of the data; a file of any size is streamed.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> [batch.num_rows for batch in report.source_batches()]
+        [1]
+        """
         return self._source.batches()
 
     def checked_batches(self) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """The batches of the input beside the checked ones with normalised columns, streamed."""
+        """Iterate over the batches of the data, each with its normalized batch.
+
+        Returns
+        -------
+        iterator of tuple of pyarrow.RecordBatch
+            Pairs of a batch of the data and the batch with the normalized columns of the same rows.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> [(given.num_rows, checked.num_rows) for given, checked in report.checked_batches()]
+        [(1, 1)]
+        """
         return batches_beside_checked(self._source, self._plan)
 
     def to_arrow(self) -> pa.Table:
-        """The normalised rows as one Arrow table."""
+        """Return the normalized rows as an Arrow table.
+
+        Returns
+        -------
+        pyarrow.Table
+            All rows, in order, with the columns of `schema`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> table = validate_eval_set("sample_data/good.jsonl").to_arrow()
+        >>> table.num_rows
+        12
+        """
         schema = self.schema
         return pa.concat_tables([schema.empty_table(), *(fitted(b, schema) for b in self.iter_batches())])
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The normalised rows, all of them, in order: objects where the schema has objects, None where absent."""
-        return to_pandas(self.iter_batches(), self._source)
+        """The normalized rows, valid and invalid, in order.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row of the data, with the index of the data if it is a DataFrame, otherwise a RangeIndex. The
+            columns are the canonical columns and those that are passed through. Cells of dtype object hold str, list or
+            dict, or None where the value is absent; token counts are Int64, `latency_seconds` is float64, `failure` is
+            boolean.
+
+        See Also
+        --------
+        normalize_eval_set : Return the rows, with a choice for the invalid ones.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!", "team": "docs"}])
+        >>> report.rows[["request", "response", "team"]]
+                                                     request response  team
+        0  {'messages': [{'role': 'user', 'content': 'Hi'}]}   Hello!  docs
+        """
+        return to_pandas(self.iter_batches(), self._source, find_format(self.format).reads)
 
     def iter_rows(self) -> Iterator[dict[str, Any]]:
-        """The normalised rows one by one, whatever the file's size."""
+        """Iterate over the normalized rows.
+
+        Yields
+        ------
+        dict
+            One row at a time, with a key per column of `schema` and None where a value is absent; a file of any size is
+            streamed.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> [row["response"] for row in report.iter_rows()]
+        ['Hello!']
+        """
         for batch in self.iter_batches():
             _, columns = to_columns([batch])
             for row in zip(*columns.values(), strict=True):
@@ -219,58 +702,247 @@ class Report(Saved):
 
     @property
     def valid(self) -> Any:
-        """The valid rows, in the form and with the cells in which they came (for a file a frame, with the rows'
-        positions as its index; a DataFrame of Spark for one)."""
+        """The valid rows, with their original cells.
+
+        Returns
+        -------
+        pandas.DataFrame, list of dict, pyarrow.Table or pyspark.sql.DataFrame
+            The same kind of container as the data. A DataFrame keeps its index; for a file it is a DataFrame whose
+            index `row` is the 0-based position in the file.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> report = validate_eval_set(data)
+        >>> report.valid
+        [{'request': 'Hi', 'response': 'Hello!'}]
+        """
         return self._source.take(self._builder.valid)
 
     @property
     def invalid(self) -> Any:
-        """The invalid rows, in the form and with the cells in which they came (for a file a frame, with the rows'
-        positions as its index)."""
+        """The invalid rows, with their original cells.
+
+        Returns
+        -------
+        pandas.DataFrame, list of dict, pyarrow.Table or pyspark.sql.DataFrame
+            The same kind of container as the data. A DataFrame keeps its index; for a file it is a DataFrame whose
+            index `row` is the 0-based position in the file.
+
+        See Also
+        --------
+        Report.write_invalid : Write the invalid rows with their issues to a file.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> report = validate_eval_set(data)
+        >>> report.invalid
+        [{'request': ' ', 'response': 'Hello!'}]
+        """
         return self._source.take(~self._builder.valid)
 
     def unreadable(self) -> dict[int, str]:
-        """What the normalised rows cannot hold, by row: JSON text of an object with the cells that an error kept from
-        being read, as they came and under the names of their columns, or of the line that is no row."""
+        """Return the original cells that the normalized rows cannot hold.
+
+        Returns
+        -------
+        dict of int to str
+            By row: the JSON text of an object with the cells that an error kept from being read, under the names of
+            their columns; of a line that is not a row, the text of the line.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": {"q": "Hi"}, "response": "Hello!"}])
+        >>> report.unreadable()
+        {0: '{"request":{"q":"Hi"}}'}
+        """
         if self.ok:
             return {}
         pairs = zip(self._source.batches(), self.iter_batches(), strict=True)
-        given = self.invalid if self._source.kind == "list" else ()
-        no_rows = dict(zip(np.flatnonzero(~self._builder.valid).tolist(), given, strict=False))
-        origin = Origin(find_format(self.format).origins, self._source.original, no_rows)
+        given = self.invalid
+        rows = np.flatnonzero(~self._builder.valid).tolist() if isinstance(given, list) else ()
+        no_rows = dict(zip(rows, given, strict=False))
+        origin = Origin(self._plan.origins, self._source.original, no_rows)
         return dict(unreadable(self.iter_issues(), pairs, origin))
 
     # metrics
 
     @property
     def metric_support(self) -> pd.DataFrame:
-        """A bool frame, row × metric, of all systems."""
+        """The metrics of all systems that each row supports.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row of the data and one column per metric, dtype bool, with the index of `rows`.
+
+        See Also
+        --------
+        agent_eval_schema.metric_support : The same for one system, from data.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> report.metric_support["response/llm_judged/safety/rating"].tolist()
+        [True]
+        """
+
+        import pandas as pd
+
         return pd.DataFrame(
-            {m.name: supports(m, self._builder.masks, self._builder.valid, self.outputs) for m in metrics_of("all")}
+            {m.name: supports(m, self._builder.masks, self._builder.valid, self.outputs) for m in metrics_of("all")},
+            index=self.index,
         )
 
-    def support(self, system: str = "all") -> list[Support]:
-        """One line a metric: supported, total, what would unlock most of the rest."""
-        return summarise(self._builder.valid_masks, self.row_count, self.outputs, system)
+    @property
+    def index(self) -> pd.Index:
+        """The index of the DataFrame that was validated.
 
-    def support_of(self, metric: Metric) -> Support:
-        """How many rows support a metric that need not be of the catalogue, and what would unlock most of the rest."""
-        return support_of(metric, self._builder.valid_masks, self.row_count, self.outputs)
+        Returns
+        -------
+        pandas.Index
+            For other data a RangeIndex named `row`: the 0-based positions.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = pd.DataFrame({"request": ["Hi"], "response": ["Hello!"]}, index=[7])
+        >>> validate_eval_set(data).index.tolist()
+        [7]
+        """
+
+        import pandas as pd
+
+        given: pd.Index | None = self._source.index
+        return pd.RangeIndex(self.row_count, name="row") if given is None else given
+
+    @property
+    def request_ids(self) -> list[str | None]:
+        """The normalized `request_id` of each row.
+
+        Returns
+        -------
+        list of (str or None)
+            One value per row, in order; None where a row has none. A file is read again.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request_id": "q1", "request": "Hi", "response": "Hello!"}]).request_ids
+        ['q1']
+        """
+        return [row for batch in self.iter_batches() for row in batch.column("request_id").to_pylist()]
+
+    def support(self, system: str = "all") -> list[Support]:
+        """Return the metric coverage as objects.
+
+        Parameters
+        ----------
+        system : {"all", "databricks", "mlflow", "vertex", "ces"}, default "all"
+            The system whose metrics are returned.
+
+        Returns
+        -------
+        list of Support
+            One object per metric, with the columns of `metrics` as attributes.
+
+        Raises
+        ------
+        EvalSetError
+            There is no such system.
+
+        See Also
+        --------
+        Report.metrics : The same as a DataFrame.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> [s.metric for s in report.support("vertex") if not s.supported][:2]
+        ['trajectory_exact_match', 'trajectory_in_order_match']
+        """
+        return summarize(self._builder.valid_masks, self.row_count, self.outputs, system)
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """One line a metric: system, metric, supported, total, unlock, unlock_rows, condition, judged."""
+        """The metric coverage: the number of supported rows per metric.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric of each system, with a RangeIndex and the columns `system` and `metric` (str),
+            `supported` and `total` (int64, rows), `unlock` (str; the missing field that would enable the most
+            additional rows, empty if none), `unlock_rows` (int64), `condition` (str; the requirement on generated
+            outputs) and `judged` (bool; whether an LLM judge computes the metric).
+
+        See Also
+        --------
+        Report.why : Explain the support of one row.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!", "expected_response": "Hello."}])
+        >>> metrics = report.metrics.set_index("metric")
+        >>> metrics.loc[["response/llm_judged/correctness/rating"], ["supported", "total"]].to_dict("records")
+        [{'supported': 1, 'total': 1}]
+        """
+
+        import pandas as pd
+
         return pd.DataFrame(map(astuple, self.support()), columns=list(Support.__struct_fields__))
 
-    def why(self, row: int, metric: str) -> str:
-        """Why a row supports a metric, or what it lacks. `row` is the 0-based position; `metric` a name of the
-        catalogue, or a part of one between slashes (`"correctness"`)."""
+    def why(self, row: int | str, metric: str) -> str:
+        """Return the reason why a row supports a metric or not.
+
+        Parameters
+        ----------
+        row : int or str
+            The 0-based position of the row, or its `request_id` if no other row has the same.
+        metric : str
+            The name of the metric, or a part of it between slashes, such as `"correctness"`.
+
+        Returns
+        -------
+        str
+            One sentence.
+
+        Raises
+        ------
+        IndexError
+            There is no such row.
+        EvalSetError
+            There is no such metric, or not exactly one row has the `request_id`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": "Hi", "response": "Hello!"}])
+        >>> print(report.why(0, "guideline_adherence"))
+        row 0 does not support response/llm_judged/guideline_adherence/rating...
+        """
         found = find_metric(metric)
+        if isinstance(row, str):
+            row = self._place_of(row)
         if not 0 <= row < self.row_count:
             raise IndexError(f"row {row} is not one of 0 to {self.row_count - 1}")
         if not self._builder.valid[row]:
             return visible(f"row {row} does not support {found.name}: it is invalid ({self._errors_of(row)})")
         return f"row {row} {why_supported(found, int(self._builder.masks[row]), self.outputs)}"
+
+    def _place_of(self, request_id: str) -> int:
+        places = [place for place, found in enumerate(self.request_ids) if found == request_id]
+        if len(places) != 1:
+            told = f"the rows {', '.join(map(str, places[:5]))} have" if places else "no row has"
+            raise EvalSetError(f"{told} the request_id {request_id!r}: use the position of a row")
+        return places[0]
 
     def _errors_of(self, row: int) -> str:
         found = [i for i in self.iter_issues() if i.row == row and i.severity is Severity.ERROR]
@@ -279,24 +951,79 @@ class Report(Saved):
     # views
 
     def raise_if_invalid(self) -> Report:
-        """The report itself, or InvalidEvalSet if it is not ok."""
+        """Raise an error if the data has an error.
+
+        Returns
+        -------
+        Report
+            The report itself.
+
+        Raises
+        ------
+        InvalidEvalSetError
+            `ok` is False. Its `report` is this report.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi", "response": "Hello!"}]).raise_if_invalid()
+        <Report: 1 of 1 rows valid, 0 errors, 0 warnings>
+        """
         if not self.ok:
-            raise InvalidEvalSet(self)
+            raise InvalidEvalSetError(self)
         return self
 
     @property
     def system(self) -> str:
-        """The system whose metrics the users of this format ask about first."""
+        """The evaluation system that the format belongs to.
+
+        Returns
+        -------
+        str
+            `"databricks"`, `"mlflow"`, `"vertex"` or `"ces"`.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set([{"request": "Hi", "response": "Hello!"}]).system
+        'databricks'
+        """
         return find_format(self.format).system
 
     @property
     def has_metrics(self) -> bool:
-        """Whether the rows are evaluation rows, on which metrics can be computed; those of a CES file are not."""
+        """Whether metrics can be computed on the rows.
+
+        Returns
+        -------
+        bool
+            False for files of Google Customer Engagement Suite, whose rows are not evaluation rows, and for a table of
+            unknown format.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> validate_eval_set("sample_data/golden.csv").has_metrics
+        False
+        """
         return find_format(self.format).is_rows
 
     @cached_property
     def summary(self) -> ReportSummary:
-        """The numbers and the examples, ready to be drawn."""
+        """The numbers and examples of the report, as plain values.
+
+        Returns
+        -------
+        ReportSummary
+            A frozen object; the text, JSON and HTML reports are drawn from it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> summary = validate_eval_set([{"request": "Hi", "response": "Hello!"}]).summary
+        >>> summary.row_count, summary.valid_count
+        (1, 1)
+        """
         return ReportSummary(
             name=self.name,
             format=self.format,
@@ -304,51 +1031,188 @@ class Report(Saved):
             system=self.system,
             has_metrics=self.has_metrics,
             outputs=self.outputs,
-            values=self.values,
+            values=self.show_values,
             codes=self.codes,
             codes_off=self.codes_off,
             row_count=self.row_count,
             valid_count=self.valid_count,
             counts=self.counts,
             examples=self.examples,
+            occurrences=self._builder.occurrences,
             derived=self.derived,
-            coverage=self.support(),
+            coverage=self.support() if self.has_metrics else [],
             presence=self.presence,
+            support_shares=self._support_shares() if self.has_metrics else {},
             distributions=self.distributions,
             seconds=self.seconds,
         )
 
-    def to_text(self, *, color: bool = False, width: int | None = None, system: str | None = None) -> str:
-        """The report as it is printed in a terminal."""
+    def _support_shares(self) -> dict[str, list[float]]:
+        masks, valid = self._builder.masks, self._builder.valid
+        return {m.name: steps(supports(m, masks, valid, self.outputs)) for m in metrics_of("all")} if len(valid) else {}
+
+    def to_text(
+        self, *, color: bool = False, width: int | None = None, system: str | None = None, metrics: bool = True
+    ) -> str:
+        """Return the report as text for a terminal.
+
+        Parameters
+        ----------
+        color : bool, default False
+            If True, use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+        system : {"databricks", "mlflow", "vertex", "ces", "all"} or None, default None
+            The system whose metric coverage is shown. None is the system of the format.
+        metrics : bool, default True
+            If False, omit the metric coverage.
+
+        Returns
+        -------
+        str
+            Issues with examples, the metric coverage, and last the result and the next command. Control characters
+            are escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set([{"request": " ", "response": "Hello!"}])
+        >>> print(report.to_text(width=80, system="vertex"))
+        databricks format...
+        """
         from agent_eval_schema.render.report.text import report_text
 
-        return report_text(self.summary, color=color, width=width, system=system or self.system)
+        shown = for_text(self.summary, self._source, self._plan, self._fixes, metrics=metrics)
+        return report_text(self.summary, shown, color=color, width=width, system=system or self.system)
+
+    @cached_property
+    def _fixes(self) -> FixPreview | None:
+        """What the safe fixes would change; None if unknown, or if nothing would change."""
+        return None if self._preview is None else self._preview()
 
     def to_json(self) -> str:
-        """The report as versioned JSON (see render/report/json.py)."""
+        """Return the report as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version, the counts, the issues and the metric coverage.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = json.loads(validate_eval_set([{"request": "Hi", "response": "Hello!"}]).to_json())
+        >>> report["rows"]
+        {'total': 1, 'valid': 1, 'invalid': 0}
+        """
         from agent_eval_schema.render.report.json import report_json
 
         return report_json(self.summary, self.listed_issues())
 
     def to_html(self) -> str:
-        """The report as a standalone HTML page: no script, nothing loaded, every cell's text escaped."""
+        """Return the report as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        See Also
+        --------
+        Report.save : Write the page to a file.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> page = validate_eval_set([{"request": "Hi", "response": "Hello!"}]).to_html()
+        >>> page.startswith("<!doctype html>")
+        True
+        """
         from agent_eval_schema.render.report.html import report_page
 
-        return report_page(self.summary, self.excerpts)
+        return report_page(self.summary, for_page(self))
+
+    def _forms(self) -> dict[str, Callable[[], str]]:
+        return {**super()._forms(), ".xml": self._junit, ".sarif": self._sarif}
+
+    def _sarif(self) -> str:
+        from agent_eval_schema.render.report.sarif import sarif_text
+
+        issues = self.listed_issues()
+        return sarif_text([(self.summary, issues, lines_of(self._source, issues))])
+
+    def _junit(self) -> str:
+        from agent_eval_schema.render.report.junit import junit_xml
+
+        return junit_xml([self.summary])
 
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.report.html import report_inline
 
-        return report_inline(self.summary, self.excerpts)
+        return report_inline(self.summary, for_page(self, rows=False))
 
-    def write_normalized(self, path: str | Path, *, carry: bool = True) -> int:
-        """Stream the normalised rows into a JSONL or Parquet file; returns their number. Without `carry` only the
-        canonical columns are written."""
-        schema = self.schema if carry else ROW_SCHEMA
-        return write_normalized(path, self.iter_batches(), schema, values=self.values)
+    def write(self, path: str | Path, *, passthrough: bool = True) -> int:
+        """Write the normalized rows to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path of the file. The file extension selects the kind: `.jsonl`, `.json`, `.csv`, `.parquet`, or a Delta
+            folder.
+        passthrough : bool, default True
+            If False, write the canonical columns only.
+
+        Returns
+        -------
+        int
+            The number of rows that were written, valid and invalid.
+
+        Raises
+        ------
+        EvalSetError
+            The file extension is not supported, or the file cannot be written.
+
+        See Also
+        --------
+        Report.write_invalid : Write the invalid rows with their issues.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> report = validate_eval_set("sample_data/good.jsonl")
+        >>> report.write("normalized.parquet")
+        12
+        """
+        schema = self.schema if passthrough else ROW_SCHEMA
+        return write_normalized(path, self._source, self.iter_batches(), schema, values=self.show_values)
 
     def write_invalid(self, path: str | Path) -> int:
-        """Stream the invalid rows into a JSONL or Parquet file, with their original cells and a column `_issues`."""
+        """Write the invalid rows and their issues to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path of the file. The file extension selects the kind: `.jsonl` or `.parquet`.
+
+        Returns
+        -------
+        int
+            The number of rows that were written: the original cells and a column `_issues`, a list of objects.
+
+        Raises
+        ------
+        EvalSetError
+            The file extension is not supported, or the file cannot be written.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import validate_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "Hello!"}]
+        >>> report = validate_eval_set(data)
+        >>> report.write_invalid("invalid.jsonl")
+        1
+        """
         return write_invalid(path, self._source, self._plan, self._builder.valid)
 
     def __repr__(self) -> str:
@@ -358,18 +1222,47 @@ class Report(Saved):
         )
 
 
-def issues_frame(found: list[Issue]) -> pd.DataFrame:
-    """Issues as a frame, a line each."""
-    columns = Issue.__struct_fields__
-    frame = pd.DataFrame({c: pd.Series([getattr(i, c) for i in found], dtype="object") for c in columns})
-    frame["row"] = pd.array([i.row for i in found], dtype="Int64")
-    frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
-    return frame
+def for_page(report: Report, *, rows: bool = True) -> Shown:
+    """What an HTML report shows beside the summary."""
+    source, plan, builder = report._source, report._plan, report._builder
+    listed = shown_rows(source, plan, builder) if rows else []
+    lines = lines_of_rows(source, {row for found in builder.occurrences.values() for row in found.first_rows})
+    return Shown(lines, report.excerpts, report._fixes, rows=listed)
 
 
-class InvalidEvalSet(EvalSetError):
-    """Raised on request when rows are invalid; `report` says which and why."""
+def previewing(report: Report, preview: Callable[[], FixPreview | None]) -> Report:
+    """The report, which asks `preview` what the safe fixes would change, when it is drawn."""
+    report._preview = preview
+    return report
+
+
+class InvalidEvalSetError(EvalSetError):
+    """Validation found errors and the caller requested an exception.
+
+    Parameters
+    ----------
+    report : Report
+        The report with the errors, available as the attribute `report`.
+
+    See Also
+    --------
+    Report.raise_if_invalid : Raise the error if the data has an error.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import InvalidEvalSetError, normalize_eval_set
+    >>> try:
+    ...     normalize_eval_set([{"request": " ", "response": "Hello!"}])
+    ... except InvalidEvalSetError as error:
+    ...     print(error.report.invalid_count)
+    1
+    """
 
     def __init__(self, report: Report) -> None:
         self.report = report
         super().__init__(report.to_text())
+
+
+def coverage_of(report: Report, metric: Metric) -> Support:
+    """The coverage of one metric, which need not be in the catalog."""
+    return support_of(metric, report._builder.valid_masks, report.row_count, report.outputs)

@@ -1,7 +1,7 @@
-"""The report builder: checked batches, in the order of the rows → what a report says at once.
+"""The report builder: checked batches, in the order of the rows → the contents of a report.
 
-It keeps counts, a few examples and a few bytes a row (verdict, presence mask, hashes), never cells. The rules that
-compare rows (rules/dataset.py) run here, on hashes.
+It keeps counts, a few examples and a few bytes per row (validation result, presence mask, hashes), never cells. The
+rules that compare rows (rules/dataset.py) run here, on hashes.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec.structs import replace
 
-from agent_eval_schema.cells.hashing import FirstSeen
+from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Issue, Rule
+from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.render.figures import FIGURES, Distribution
+from agent_eval_schema.render.occurrences import Occurrences
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import quoted, quoting
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
-from agent_eval_schema.validation.rows import misspelt_columns
+from agent_eval_schema.validation.rows import misspelled_columns
 
 EXAMPLES = 20
 """Examples of a code that a report shows; counts are always exact."""
@@ -42,18 +43,18 @@ COPIED_ROWS = 3
 """From this many rows with ground truth and response on, "most are identical" means something."""
 
 _ON_OUR_COLUMNS = (
-    *(dataset.REPEATED_REQUEST_ID, dataset.CONFLICTING_TRUTH, dataset.DOC_URI_NEAR_MISS, dataset.COPIED_TRUTH),
-    columns.IGNORED_COLUMN,
+    *(dataset.REPEATED_REQUEST_ID, dataset.REPEATED_TRACE_ID, dataset.CONFLICTING_TRUTH, dataset.DOC_URI_NEAR_MISS),
+    *(dataset.COPIED_TRUTH, columns.IGNORED_COLUMN),
 )
 """The rules that name a column as we do; the others have its name from the user's table."""
 
 
 class ReportBuilder:
-    """Checked batches, added in the order of the rows → everything that a report says at once.
+    """Checked batches, added in the order of the rows → the contents of a report.
 
     `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`
-    the issues of the data set as a whole. Both are complete, however few issues are kept. `origins` names the places of
-    our columns in the user's table, where they have other names there (`Format.origins`).
+    the issues of the dataset as a whole. Both are complete, however few issues are kept. `origins` names the places of
+    our columns in the user's table, where they have other names there (`Plan.origins`).
     """
 
     def __init__(
@@ -74,6 +75,8 @@ class ReportBuilder:
         self.row_count = 0
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, list[Issue]] = {}
+        self.occurrences: dict[str, Occurrences] = {}
+        self.misspelled: Counter[str] = Counter()
         self._kept: list[tuple[int, pa.ListArray, pa.Array]] = []
         self._own: list[Issue] = []
         self.compared_rows = array("q")
@@ -84,7 +87,7 @@ class ReportBuilder:
         self.derived: Counter[str] = Counter()
         self._valid: list[np.ndarray[Any, Any]] = []
         self._masks: list[np.ndarray[Any, Any]] = []
-        self._ids = FirstSeen()
+        self._ids, self._given_ids = FirstSeen(), FirstSeen()
         self._truths = FirstSeen()
         self._near: Counter[int] = Counter()
         self._near_pair: list[str] | None = None
@@ -97,9 +100,10 @@ class ReportBuilder:
         start, size = self.row_count, checked.num_rows
         ids = verdict(checked, "id")
         self.columns.update(dict.fromkeys(json.loads(checked.schema.metadata[b"columns"])))
+        self.misspelled.update(json.loads(checked.schema.metadata[b"misspelled"]))
         self._add_issues(verdict(checked, "issues"), ids if self.values else pa.nulls(size, pa.string()), start)
         valid = np.asarray(verdict(checked, "valid")).astype(bool)
-        for row in self._repeated_ids(ids, start):
+        for row in self._repeated_ids(ids, verdict(checked, "id_of_trace"), start):
             valid[row - start] = False
         self._conflicting_truths(checked, ids, start)
         self._valid.append(valid)
@@ -114,29 +118,46 @@ class ReportBuilder:
             return
         counts = {e["values"]: e["counts"] for e in notes.field("code").value_counts().to_pylist()}
         self.counts.update(counts)
+        self._add_occurrences(lists, notes, start)
         if self._room > 0:
             every = pa.array(np.arange(len(ids)))
             self._kept.append((start, lists.take(every), ids.take(every)))  # copies, as of the masks
             self._room -= len(notes)
         if any(len(self.examples.get(code, ())) < EXAMPLES for code in counts):
             for issue in _issues_in(start, lists, ids):
-                self._add_example(issue)
+                self._add_example(self._with_file(issue))
+
+    def _add_occurrences(self, lists: pa.ListArray, notes: pa.StructArray, start: int) -> None:
+        codes = notes.field("code").dictionary_encode()
+        parents = start + np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
+        for number, code in enumerate(codes.dictionary.to_pylist()):
+            rows = np.unique(parents[np.asarray(codes.indices) == number])
+            self.occurrences.setdefault(code, Occurrences()).add_rows(rows)
+        names = ["code", "path", "message", "hint"]
+        table = pa.table([notes.field(name) for name in names], names)
+        kinds = table.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
+        for kind in kinds:
+            hint = kind["hint"] or RULES[kind["code"]].hint
+            self.occurrences[kind["code"]].add_kind(kind["path"], kind["message"], hint, kind["count_all"])
 
     def _add_example(self, issue: Issue) -> None:
         examples = self.examples.setdefault(issue.code, [])
         if len(examples) < EXAMPLES:
             examples.append(issue)
 
-    def _log(
-        self, rule: Rule, row: int | None, request_id: str | None, column: str | None, message: str, hint: str = ""
-    ) -> None:
+    def _log(self, finding: Finding, row: int | None = None, request_id: str | None = None) -> None:
+        rule, column = finding.rule, finding.column
         if rule.code in self.codes:
-            given, request_id = hint or rule.hint, request_id if self.values else None
             path = column if column is None or rule not in _ON_OUR_COLUMNS else self._place(column)
             place = path if path == column else (path or "").partition(".")[0]
-            issue = Issue(row, request_id, place, path, rule.code, rule.name, rule.severity, message, given)
+            issue = replace(finding, column=place, path=path).issue(row, request_id if self.values else None)
+            issue = self._with_file(issue)
             self.counts[rule.code] += 1
             self._add_example(issue)
+            found = self.occurrences.setdefault(rule.code, Occurrences())
+            found.add_kind(issue.path, issue.message, issue.hint)
+            if row is not None:
+                found.add_rows(np.array([row]))
             if row is None:
                 self.overall.append(issue)
             else:
@@ -147,8 +168,8 @@ class ReportBuilder:
                 self._room -= 1
 
     def take_issues(self) -> list[Issue]:
-        """The issues that are held, in the order of the rows, those of the data set last."""
-        found = [issue for kept in self._kept for issue in _issues_in(*kept)]
+        """The issues that are kept, in the order of the rows, those of the dataset last."""
+        found = [self._with_file(issue) for kept in self._kept for issue in _issues_in(*kept)]
         return sorted([*found, *self._own], key=by_row)
 
     def forget_issues(self) -> None:
@@ -160,32 +181,41 @@ class ReportBuilder:
     def holds_all_issues(self) -> bool:
         return self._room > 0 or sum(self.counts.values()) == 0
 
+    def _with_file(self, issue: Issue) -> Issue:
+        """The issue with the name of the file of its row, which may contain the value of a cell."""
+        files = self.source.files if self.values else ()
+        file = files[issue.row] if issue.row is not None and issue.row < len(files) else ""
+        if not file or issue.message.startswith(f"{file}: "):
+            return issue
+        return replace(issue, message=f"{file}: {issue.message}")
+
     def _place(self, column: str) -> str:
         """The place of one of our columns in the user's table."""
         return self.origins.get(column, column)
 
     # rules that compare rows
 
-    def _repeated_ids(self, ids: pa.Array, start: int) -> list[int]:
-        if dataset.REPEATED_REQUEST_ID.code not in self.codes or ids.null_count == len(ids):
+    def _repeated_ids(self, ids: pa.Array, of_traces: pa.Array, start: int) -> list[int]:
+        """Log the IDs that an earlier row has; the rows that are invalid for it. The ID of a trace is not necessarily
+        meant as the row's own, so only an ID that was given twice is an error."""
+        if self.codes.isdisjoint(dataset.REPEATED) or ids.null_count == len(ids):
             return []
         present = np.flatnonzero(np.asarray(ids.is_valid()))
         texts = np.asarray(ids.to_pylist(), dtype=object)[present]
-        hashes = pd.util.hash_array(texts, categorize=False)
-        firsts, _ = self._ids.add(hashes, present + start, np.zeros(len(present), np.uint32))
-        repeated = []
+        (hashes, _), rows = hash_texts(texts.tolist()), present + start
+        derived = np.asarray(of_traces)[present].astype(np.uint32)
+        firsts, first_derived = self._ids.add(hashes, rows, derived)
+        errors = (firsts >= 0) & (derived == 0) & (first_derived == 0)
+        # after the id of a trace, the first given one is looked for among the given ones
+        again = np.flatnonzero((firsts >= 0) & (derived == 0) & (first_derived == 1))
+        earlier, _ = self._given_ids.add(hashes[again], rows[again], derived[again])
+        firsts[again], errors[again] = np.where(earlier < 0, firsts[again], earlier), earlier >= 0
         for at in np.flatnonzero(firsts >= 0).tolist():
-            row, text = int(present[at]) + start, str(texts[at])
+            text = str(texts[at])
             said = f"'{text[:60]}'" if self.values else "its id"
-            self._log(
-                dataset.REPEATED_REQUEST_ID,
-                row,
-                text,
-                "request_id",
-                f"{said} is the id of row {firsts[at]} already",
-            )
-            repeated.append(row)
-        return repeated
+            rule = dataset.REPEATED_REQUEST_ID if errors[at] else dataset.REPEATED_TRACE_ID
+            self._log(Finding(rule, f"{said} is already the ID of row {firsts[at]}", "request_id"), int(rows[at]), text)
+        return rows[errors].tolist() if dataset.REPEATED_REQUEST_ID.code in self.codes else []
 
     def _conflicting_truths(self, checked: pa.RecordBatch, ids: pa.Array, start: int) -> None:
         requests, truths = verdict(checked, "request_hash"), verdict(checked, "truth_hash")
@@ -196,8 +226,8 @@ class ReportBuilder:
         firsts, theirs = self._truths.add(np.asarray(requests.fill_null(0))[both], both + start, own)
         for at in np.flatnonzero((firsts >= 0) & (theirs != own)).tolist():
             row = int(both[at]) + start
-            message = f"row {firsts[at]} asks the same and expects something else"
-            self._log(dataset.CONFLICTING_TRUTH, row, ids[int(both[at])].as_py(), "expected_response", message)
+            message = f"row {firsts[at]} has the same request and a different ground truth"
+            self._log(Finding(dataset.CONFLICTING_TRUTH, message, "expected_response"), row, ids[int(both[at])].as_py())
 
     def _count(self, checked: pa.RecordBatch) -> None:
         for column, counter in (("nearness", self._near), ("copied", self._copied)):
@@ -215,57 +245,60 @@ class ReportBuilder:
             if found:
                 self.derived[name] += found
 
-    # what only the end can tell
+    # known only at the end
 
     def finish(self) -> None:
-        """Log what concerns the data set as a whole. Idempotent."""
+        """Log the issues of the dataset as a whole. Idempotent."""
         if self._finished:
             return
         self._finished = True
         if self.row_count == 0:
-            self._log(columns.NO_ROWS, None, None, None, "expected at least one row, got none")
-        for rule, column, message, hint in self.source.remarks:
-            self._log(rule, None, None, column, message, hint)
+            self._log(Finding(columns.NO_ROWS, "expected at least one row, got none"))
+        for remark in self.source.remarks:
+            self._log(remark)
         self._look_at_columns()
         self._look_at_uris()
         same, both = self._copied[True], self._copied[True] + self._copied[False]
         if both >= COPIED_ROWS and same * 2 > both:
             truth, answer = self._place("expected_response"), self._place("response")
             message = f"{truth} is identical to {answer} in {same:,} of {both:,} rows"
-            self._log(dataset.COPIED_TRUTH, None, None, "expected_response", message)
+            self._log(Finding(dataset.COPIED_TRUTH, message, "expected_response"))
 
     def _look_at_columns(self) -> None:
         for name in self.source.repeated_columns:
             message = f"expected one column `{name}`, got several; the first is read"
-            self._log(columns.DUPLICATE_COLUMN, None, None, name, message)
+            self._log(Finding(columns.DUPLICATE_COLUMN, message, name))
         for wrong, right in self.source.renamed:
-            self._log(columns.REPAIRED_COLUMN, None, None, right, f"renamed from `{wrong}`")
+            self._log(Finding(columns.REPAIRED_COLUMN, f"renamed from `{wrong}`", right))
         logged = self._look_at_payloads()
         names = [n for n in self.columns if n not in COLUMNS and n not in logged]
-        misspelt = misspelt_columns(tuple(self.columns))
+        misspelled = misspelled_columns(tuple(self.columns))
         for name in names:
-            if name not in misspelt:
-                self._log(columns.UNKNOWN_COLUMN, None, None, name, f"`{name}` is carried along unchanged")
-            elif not self._absorbed(misspelt[name]):
-                hint = f"did you mean `{misspelt[name]}`? Rename the column"
-                self._log(columns.MISSPELT_COLUMN, None, None, name, f"unknown column `{name}` is ignored", hint)
+            if name not in misspelled:
+                self._log(Finding(columns.UNKNOWN_COLUMN, f"`{name}` is passed through unchanged", name))
+            elif not self._absorbed(misspelled[name]):
+                hint = f"did you mean `{misspelled[name]}`? Rename the column"
+                message = f"unknown column `{name}` is ignored"
+                self._log(Finding(columns.MISSPELT_COLUMN, message, name, hint=hint))
+                if columns.MISSPELT_COLUMN.code in self.codes:
+                    self.occurrences[columns.MISSPELT_COLUMN.code].rows += self.misspelled[name]
         if self.outputs == "generated":
             self._look_at_ignored()
 
     def _look_at_payloads(self) -> frozenset[str]:
-        """Say of a log of calls that it is one; the columns that it has as such, of which no more is to be said."""
+        """Report that a table is an inference table; returns its columns, which are not reported again."""
         found = payload_table(tuple(self.columns))
         if found is None or columns.PAYLOAD_TABLE.code not in self.codes:
             return frozenset()
         family, reason = found
-        message = f"expected an evaluation set, got {family.summary}: {reason}"
+        message = f"expected an evaluation dataset, got {family.summary}: {reason}"
         made = f"agent-eval-schema from-inference-table {shlex.quote(self.source.name or 'TABLE')} OUT"
-        hint = f"make an evaluation set of it: `{made}`, or eval_set_from_inference_table(table)"
-        self._log(columns.PAYLOAD_TABLE, None, None, None, message, hint)
+        hint = f"build an evaluation dataset from it: `{made}`, or eval_set_from_inference_table(table)"
+        self._log(Finding(columns.PAYLOAD_TABLE, message, hint=hint))
         return family.names
 
     def _absorbed(self, meant: str) -> bool:
-        """Rows that lack what the misspelt column holds say so themselves, with the same hint."""
+        """Rows that lack the content of the misspelled column are reported themselves, with the same hint."""
         return (meant == "request" and self.counts["AE201"] > 0) or (
             meant in ("response", "trace") and self.counts["AE223"] > 0
         )
@@ -275,8 +308,8 @@ class ReportBuilder:
         fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
         for name, field in fields.items():
             if seen & BIT[field]:
-                message = f"`{self._place(name)}` is filled, but the app will be run and produce it"
-                self._log(columns.IGNORED_COLUMN, None, None, name, message)
+                message = f"`{self._place(name)}` has values, but outputs will be generated"
+                self._log(Finding(columns.IGNORED_COLUMN, message, name))
 
     def _look_at_uris(self) -> None:
         near = self._near[NEAR]
@@ -286,8 +319,8 @@ class ReportBuilder:
                 pair = f"expected {quoted(expected)}, retrieved {quoted(retrieved)}"
                 hint = rewrite(expected, retrieved)
             rows = f"{near:,} of {self._near.total():,} rows"
-            message = f"no expected doc_uri equals a retrieved one, but in {rows} one nearly does: {pair}"
-            self._log(dataset.DOC_URI_NEAR_MISS, None, None, "expected_retrieved_context", message, hint)
+            message = f"no expected doc_uri equals a retrieved one, but in {rows} one is a close match: {pair}"
+            self._log(Finding(dataset.DOC_URI_NEAR_MISS, message, "expected_retrieved_context", hint=hint))
 
     @cached_property
     def valid(self) -> np.ndarray[Any, Any]:
@@ -308,9 +341,8 @@ def _issues_in(start: int, lists: pa.ListArray, ids: pa.Array) -> Iterator[Issue
     parents = np.repeat(np.arange(len(lists)), np.asarray(pc.list_value_length(lists)))
     id_texts = ids.to_pylist()
     for parent, note in zip(parents.tolist(), lists.flatten().to_pylist(), strict=True):
-        rule = RULES[note["code"]]
         where = (start + parent, id_texts[parent], note["column"], note["path"])
-        yield Issue(*where, rule.code, rule.name, rule.severity, note["message"], note["hint"])
+        yield RULES[note["code"]].issue(*where, note["message"], note["hint"])
 
 
 def by_row(issue: Issue) -> float:

@@ -9,19 +9,21 @@ import pyarrow as pa
 from agent_eval_schema.cells.notes import PLAIN, IssueLog, hidden_names, plain_requests
 from agent_eval_schema.decoding.values import FAILED, Column, ListColumn
 from agent_eval_schema.formats.inference_tables import payload_table
+from agent_eval_schema.formats.registry import NORMALIZED, find_format
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.derive import Derived
 from agent_eval_schema.validation.plan import Plan
 
 BIT_OF = {name: np.uint32(1 << i) for i, name in enumerate(COLUMNS)}
-"""One bit a canonical column: `Rows.filled` says with them which fields of a row were taken from its trace."""
+"""One bit per canonical column: with them, `Rows.filled` records which fields of a row were taken from its trace."""
 
 
 class Rows:
     """The rows of a batch: their decoded columns (`values`) and the issues found so far.
 
-    `names` are the columns of the batch, with what is hidden in it.
+    `uncounted` are the rows of a column whose cells no metric of their format reads. `names` are the columns of the
+    batch, including the hidden ones.
     """
 
     def __init__(self, batch: pa.RecordBatch, plan: Plan) -> None:
@@ -29,8 +31,12 @@ class Rows:
         self.size = batch.num_rows
         self.format = plan.format
         self.outputs = plan.outputs
+        self.normalized = plan.normalized
+        self.form = NORMALIZED if plan.normalized else find_format(plan.format)
+        self.complete, self.asked = plan.complete, plan.asked
         self.nests = plan.nests
-        self.beside_traces = plan.beside_traces
+        self.without_null = plan.without_null
+        self.beside_traces, self.figures = plan.beside_traces, plan.figures
         self.columns_of_traces = plan.columns and not plan.beside_traces
         self.log = IssueLog(self.size)
         self.values: dict[str, Column] = {}
@@ -39,10 +45,11 @@ class Rows:
         self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
         self.unread_cells: dict[str, list[int]] = {}
+        self.uncounted: dict[str, list[int]] = {}
         self.filled = np.zeros(self.size, np.uint32)
         self.names = {*batch.schema.names, *hidden_names(batch.schema)}
         self.plain = plain_requests(batch) if PLAIN in self.names else []
-        self.misspelt = {right: wrong for wrong, right in misspelt_columns(tuple(batch.schema.names)).items()}
+        self.misspelled = {right: wrong for wrong, right in misspelled_columns(tuple(batch.schema.names)).items()}
 
     def column(self, name: str) -> Column:
         """The decoded column, without any cell if there is none."""
@@ -63,10 +70,10 @@ class Rows:
 
 
 @lru_cache(maxsize=64)
-def misspelt_columns(names: tuple[str, ...]) -> dict[str, str]:
-    """Columns that are nearly one of ours: {as written: as meant}."""
+def misspelled_columns(names: tuple[str, ...]) -> dict[str, str]:
+    """Columns with a close match among ours: {as written: as meant}."""
     logged = payload_table(names)
     unknown = [n for n in names if n not in COLUMNS and (logged is None or n not in logged[0].names)]
-    # 0.85 tells `expected_respones` from `trace_id` and `request_time`, which are names of their own.
+    # 0.85 separates `expected_respones` from `trace_id` and `request_time`, which are names of their own.
     found = {n: match_names([n], COLUMNS, cutoff=0.85) for n in unknown}
     return {wrong: meant[wrong] for wrong, meant in found.items() if meant}

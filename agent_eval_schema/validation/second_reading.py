@@ -1,4 +1,4 @@
-"""The input read once more: what a report does not keep of a large file, it reads again when it is asked for."""
+"""The input read once more: the data of a large file that a report does not keep, it reads again on access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import NOTE, own_columns
-from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.validation.checked_batch import rows_of
@@ -20,11 +19,11 @@ from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 
 ISSUES_COLUMN = "_issues"
-"""The column that is written beside the cells of an invalid row."""
+"""The column that is added to the cells of an invalid row."""
 
 
 def every_issue(source: Source, plan: Plan) -> Iterator[Issue]:
-    """The issues one by one, in the order of the rows, the data set's own last."""
+    """The issues one by one, in the order of the rows, those of the dataset last."""
     builder = _keeps_all(source, plan)
     for checked in checked_batches(source, replace(plan, columns=False)):
         builder.add(checked)
@@ -35,18 +34,18 @@ def every_issue(source: Source, plan: Plan) -> Iterator[Issue]:
 
 
 def normalized_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
-    """The normalised rows."""
+    """The normalized rows."""
     return map(rows_of, checked_batches(source, replace(plan, columns=True)))
 
 
 def batches_beside_checked(source: Source, plan: Plan) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """The batches of the input beside the checked ones with normalised columns."""
+    """The batches of the input with the checked ones with normalized columns."""
     plan = replace(plan, columns=True)
     return ((batch, check_batch(batch, plan)) for batch in source.batches())
 
 
 def invalid_batches(source: Source, plan: Plan, valid: np.ndarray[Any, Any]) -> Iterator[pa.RecordBatch]:
-    """The invalid rows, their cells as they came, beside their issues (those of rules that compare rows too)."""
+    """The invalid rows, their original cells, with their issues (those of rules that compare rows too)."""
     builder = _keeps_all(source, plan)
     for batch in source.batches():
         start = builder.row_count
@@ -62,4 +61,4 @@ def invalid_batches(source: Source, plan: Plan, valid: np.ndarray[Any, Any]) -> 
 
 def _keeps_all(source: Source, plan: Plan) -> ReportBuilder:
     """A builder that keeps every issue."""
-    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, find_format(plan.format).origins)
+    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, plan.origins)

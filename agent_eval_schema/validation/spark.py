@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.spark import Stream, backticked, ddl_of, in_python, named, plainly_named, spark_source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules import RULES, words
+from agent_eval_schema.text.choices import require_bool
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.kernel import check_batch
-from agent_eval_schema.validation.plan import Plan, make_plan
+from agent_eval_schema.validation.plan import Outputs, Plan, make_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 VALID, ISSUES = "_valid", "_issues"
-"""The columns of `spark_validate` beside those of the caller."""
+"""The columns of `spark_validate` in addition to those of the caller."""
 
 ISSUE = pa.struct([(name, pa.string()) for name in ("code", "name", "severity", "column", "path", "message", "hint")])
 
@@ -28,32 +30,64 @@ ISSUE = pa.struct([(name, pa.string()) for name in ("code", "name", "severity", 
 def spark_validate(
     df: DataFrame,
     *,
-    format: str = "auto",
-    outputs: str = "auto",
+    format: InputFormat = "auto",
+    outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
-    values: bool = True,
+    show_values: bool = True,
     keep: Iterable[str] = ("request_id",),
 ) -> DataFrame:
-    """Check every row of a Spark DataFrame on its executors: a DataFrame with a line a row, lazily.
+    """Validate every row of a Spark DataFrame on its executors.
 
-    Its columns are those of `df` that `keep` names (as far as there are such), `_valid`, and `_issues`: an array of
-    structs (code, name, severity, column, path, message, hint). `_issues` of all rows as lines of their own:
-    `spark_validate(df).selectExpr("request_id", "inline(_issues)")`; the invalid rows, whole:
-    `spark_validate(df, keep=df.columns).where("not _valid")`.
+    Parameters
+    ----------
+    df : pyspark.sql.DataFrame
+        The evaluation dataset.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data, as in `validate_eval_set`. `"auto"` reads the data up to the first
+        response or trace.
+    select : iterable of str, default ()
+        Rules to apply: codes, prefixes of codes or names. Empty means all rules.
+    ignore : iterable of str, default ()
+        Rules to disable, in the same notation.
+    show_values : bool, default True
+        If False, omit cell values from messages, hints and paths.
+    keep : iterable of str, default ("request_id",)
+        Columns of `df` to include in the result; names that `df` does not have are ignored.
 
-    The options are those of `validate_eval_set`, which takes a Spark DataFrame too and gives the Report, with the rules
-    that compare rows (AE9). With `outputs="auto"` the data is looked through for a response or a trace, as far as the
-    first one.
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        A lazy DataFrame with one row per row: the columns of `keep`, `_valid` (boolean) and `_issues` (array of structs
+        with the string fields code, name, severity, column, path, message and hint).
 
-    Raises EvalSetError for an unknown option.
+    Raises
+    ------
+    EvalSetError
+        An option is not one of the allowed values, or `keep` contains `_valid` or `_issues`.
+
+    See Also
+    --------
+    validate_eval_set : Return a Report, with the rules that compare rows.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import spark_validate
+    >>> rows = [("q1", "Hi", "Hello!"), ("q2", " ", "Hello!")]
+    >>> validated = spark_validate(spark.createDataFrame(rows, ["request_id", "request", "response"]))
+    >>> issues = validated.where("not _valid").selectExpr("request_id", "inline(_issues)")
+    >>> issues.select("request_id", "code").collect()
+    [Row(request_id='q2', code='AE202')]
     """
-    plan = make_plan(spark_source(df), format, outputs, words(select), words(ignore), values)
+    require_bool("show_values", show_values)
+    plan = make_plan(spark_source(df), format, outputs, words(select), words(ignore), show_values)
     kept = [name for name in dict.fromkeys(words(keep)) if name in df.columns]
     for name in (VALID, ISSUES):
         if name in kept:
             raise EvalSetError(
-                f"the verdict is written to {VALID} and {ISSUES}: rename the column {name} or do not keep it"
+                f"the validation result is written to {VALID} and {ISSUES}: rename the column {name} or do not keep it"
             )
     fields = [
         f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n

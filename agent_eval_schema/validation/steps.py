@@ -1,4 +1,4 @@
-"""STEPS: what is done to the rows of a batch, in order.
+"""STEPS: the steps of validating the rows of a batch, in order.
 
 Each step takes the rows and writes issues or values into them: decode the cells, fill them from the traces, judge
 several cells of a row together. A rule whose input did not decode (`FAILED`) is not run; a step runs only if the batch
@@ -20,14 +20,18 @@ from agent_eval_schema.decoding.columns import decode_column, documents_of_trace
 from agent_eval_schema.decoding.requests import decode_requests
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
 from agent_eval_schema.decoding.values import Column, ListColumn
-from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import reading
-from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
+from agent_eval_schema.rules.expectations import BESIDE_INPUTS
+from agent_eval_schema.schema import COLUMNS, Contexts, JsonValue, RetrievedContext, columns_of
 from agent_eval_schema.validation.cross_field import (
+    LISTS,
     forbid_two_truths,
     look_at_ground_truth,
     look_at_tags,
     note_empty_lists,
+    note_null_placeholders,
     require_request_and_output,
 )
 from agent_eval_schema.validation.fill_from_traces import fill_from_traces, read_traces
@@ -35,21 +39,24 @@ from agent_eval_schema.validation.rows import Rows
 
 
 def log_notes(rows: Rows) -> None:
-    """Log what the reader, a fix or the format found; a cell that could not be read is not judged further."""
+    """Log the issues of the reader, of a fix and of the format. A cell that could not be read is not judged further,
+    and a row that is rejected as a whole has no missing fields."""
     for row, findings in notes_on(rows.batch).items():
         for finding in findings:
-            rows.log.add_finding(row, finding)
-            if not is_unread(finding):
+            if rows.complete and finding.rule.code in WRITTEN_ANEW:
                 continue
-            if finding.column is None:
+            rows.log.add_finding(row, finding)
+            if finding.rule is BESIDE_INPUTS and finding.column == finding.path:
+                rows.uncounted.setdefault(finding.column or "", []).append(row)
+            if finding.column is None and finding.rule.severity is Severity.ERROR:
                 rows.unread.add(row)
-            elif finding.column in COLUMNS:
+            elif is_unread(finding) and finding.column in COLUMNS:
                 rows.unread_cells.setdefault(finding.column, []).append(row)
 
 
 def inspect_other_rows(rows: Rows) -> None:
-    """What the format finds in rows that are no evaluation rows, and the name of each."""
-    inspect = find_format(rows.format).inspect
+    """The issues of the format in rows that are not evaluation rows, and the name of each."""
+    inspect = rows.form.inspect
     if inspect is None:
         return
     names = rows.writable("request_id")
@@ -83,7 +90,7 @@ def read_columns(rows: Rows) -> None:
 
 
 def _in_arrow(name: str, array: pa.Array) -> Column | None:
-    """The column as it is in Arrow, if its type is the one that is wanted and there is nothing to say of any cell."""
+    """The column as it is in Arrow, if it has the required type and no issue."""
     if name in _CONTEXTS:
         return DocumentColumn.of(simplified(array))
     native = native_values(name, array)
@@ -91,8 +98,9 @@ def _in_arrow(name: str, array: pa.Array) -> Column | None:
 
 
 _CONTEXTS = columns_of(Contexts, RetrievedContext)
-_READ = (*(name for name in COLUMNS if name not in ("trace", *_CONTEXTS)), *_CONTEXTS)
-"""The columns in the order in which their issues are logged: documents are judged last."""
+_READ = (*(n for n in COLUMNS if n not in ("trace", *columns_of(JsonValue), *_CONTEXTS)), *_CONTEXTS)
+"""The columns in the order in which their issues are logged: documents are judged last. The source's own values
+(originals.py) may be anything."""
 
 Decoded = Column | list[Any]
 
@@ -103,7 +111,7 @@ def _decode_context(name: str, cells: Cells, rows: Rows) -> Decoded:
 
 
 def _decode(name: str, cells: Cells, rows: Rows) -> Decoded:
-    return decode_column(name, cells, rows.log, find_format(rows.format).words.get(name))
+    return decode_column(name, cells, rows.log, rows.form.words.get(name))
 
 
 _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
@@ -112,11 +120,11 @@ _DECODERS: dict[str, Callable[[str, Cells, Rows], Decoded]] = {
     **dict.fromkeys(TEXT_COLUMNS, lambda name, cells, rows: decode_text(name, cells, rows.log)),
     "retrieved_context": _decode_context,
 }
-"""The columns that are no JSON values of one type."""
+"""The columns that are not JSON values of one type."""
 
 
 class Step(Struct, frozen=True):
-    """What is done to the rows if they have one of these columns; without any named, always."""
+    """A function that is applied to the rows if they have one of these columns; without any, always."""
 
     run: Callable[[Rows], None]
     columns: tuple[str, ...] = ()
@@ -125,9 +133,10 @@ class Step(Struct, frozen=True):
 STEPS = (
     Step(log_notes, (NOTES,)),
     Step(read_columns),
-    Step(note_empty_lists, ("expected_retrieved_context", "predicted_trajectory", "reference_trajectory")),
-    Step(look_at_tags, ("tags",)),
+    Step(note_null_placeholders, ("request", "response")),
+    Step(note_empty_lists, LISTS),
     Step(read_traces, ("trace",)),
+    Step(look_at_tags, ("tags",)),
     Step(fill_from_traces, ("trace",)),
     Step(require_request_and_output),
     Step(forbid_two_truths, ("expected_facts",)),
@@ -135,4 +144,4 @@ STEPS = (
 )
 
 STEPS_OF_OTHER_ROWS = (Step(log_notes, (NOTES,)), Step(inspect_other_rows))
-"""The steps of a format whose rows are no evaluation rows (`Format.is_rows`)."""
+"""The steps of a format whose rows are not evaluation rows (`Format.is_rows`)."""

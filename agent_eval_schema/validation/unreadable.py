@@ -1,8 +1,9 @@
-"""What could not be read, beside what could: the column `unreadable` of `normalize_eval_set(on_invalid="keep")`.
+"""The cells that could not be read, in addition to those that could: the column `unreadable` of
+`normalize_eval_set(on_invalid="keep")`.
 
     request   response   unreadable
     None      "Hello"    {"request": {"mesages": [...]}}     the cell as it came, under the name of its column
-    None      None       "{\\"request\\": \\"H"                  the text of a line that is no row
+    None      None       "{\\"request\\": \\"H"                  the text of a line that is not a row
 
 A canonical column has one type, so a cell of another one cannot stay there. As JSON text it fits every kind of file.
 """
@@ -10,7 +11,7 @@ A canonical column has one type, so a cell of another one cannot stay there. As 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -29,8 +30,8 @@ UNREADABLE = "unreadable"
 
 
 class Origin(Struct, frozen=True):
-    """What the rows were before they were read: the places of our columns in the input (`Format.origins`), a column of
-    data in memory (`Source.original`), and what stands for a row in a list but has no columns, by row."""
+    """The rows before they were read: the places of our columns in the input (`Plan.origins`), a column of data in
+    memory (`Source.original`), and the entries of a list that are not rows, by row."""
 
     places: Mapping[str, str]
     column: Callable[[str], Any] | None
@@ -41,12 +42,12 @@ def unreadable(
     issues: Iterable[Issue], batches: Iterable[tuple[pa.RecordBatch, pa.RecordBatch]], origin: Origin
 ) -> Iterator[tuple[int, str]]:
     """The rows with cells that an error kept from being read, and these cells as JSON text. `batches` are pairs of the
-    cells as they came and the normalised ones."""
+    cells as they came and the normalized ones."""
     noted: dict[int, list[Issue]] = {}
     for issue in issues:
         if issue.row is not None and issue.severity is Severity.ERROR:
             noted.setdefault(issue.row, []).append(issue)
-    column = None if origin.column is None else cache(lambda name: list(origin.column(name)))  # type: ignore[misc]
+    column = cache(partial(_original, origin))
     start = 0
     for batch, normal in batches:
         given = _Given(batch, start, column)
@@ -61,7 +62,7 @@ def unreadable(
 
 
 def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, places: Mapping[str, str]) -> list[str]:
-    """The columns of the input of which the normalised row may have nothing though they hold something."""
+    """The columns of the input of which the normalized row may have nothing though they hold something."""
     lost: dict[str | None, None] = {}
     for issue in issues:
         ours = column_at(issue.path or issue.column or "", places)
@@ -73,16 +74,21 @@ def _lost(issues: Iterable[Issue], batch: pa.RecordBatch, row: pa.RecordBatch, p
     return [name for name in lost if name is not None]
 
 
+def _original(origin: Origin, name: str) -> list[Any] | None:
+    given = None if origin.column is None else origin.column(name)
+    return None if given is None else list(given)
+
+
 class _Given:
     """A batch of cells as they came; `start` is the position of its first row."""
 
-    def __init__(self, batch: pa.RecordBatch, start: int, column: Callable[[str], Any] | None) -> None:
+    def __init__(self, batch: pa.RecordBatch, start: int, column: Callable[[str], list[Any] | None]) -> None:
         self.batch, self.start, self.column = batch, start, column
         self.lines = line_texts(batch)
         self.read = cache(lambda name: read_cells(batch, name))
 
     def line(self, row: int) -> str | None:
-        """The text of a line that is no row."""
+        """The text of a line that is not a row."""
         return None if self.lines is None else self.lines[row].as_py()
 
     def cells(self, row: int, names: Iterable[str]) -> dict[str, Raw | str]:
@@ -91,7 +97,7 @@ class _Given:
         return {name: cell for name, cell in found.items() if cell is not None}
 
     def _cell(self, name: str, row: int) -> Raw | str | None:
-        """A cell as JSON, or as text if it is none."""
+        """A cell as JSON, or as text if it is not JSON."""
         cells = self.read(name)
         assert cells is not None
         text = cells.texts[row]
@@ -100,7 +106,8 @@ class _Given:
             return Raw(text.encode()) if is_json else text
         if row in cells.unreadable:
             return _written(bytes(text_views(self.batch.column(name))[row] or b""))
-        return None if self.column is None else _written(self.column(name)[self.start + row])
+        given = self.column(name)
+        return None if given is None else _written(given[self.start + row])
 
 
 def _written(value: Any) -> str | None:

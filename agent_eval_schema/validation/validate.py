@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator
 
 import pyarrow as pa
+from msgspec.structs import replace
 
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source, worth_workers
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
+from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.validation.kernel import checked_batches
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.report import Report
@@ -25,22 +27,35 @@ def check_source(
     select: tuple[str, ...] = (),
     ignore: tuple[str, ...] = (),
     values: bool = True,
+    complete: bool = False,
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
 ) -> Report:
-    """The report on a source. A file is checked by `jobs` processes (0: one a core if the file is large). What takes
-    long shows its progress on the screen, if there is one."""
+    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. A file is
+    validated by `jobs` processes (0: one per core if the file is large). Long operations show their progress on the
+    screen, if there is one."""
     start = time.perf_counter()
     source = source.quoting(values)
     with progress(source.read_share, screen) as so_far:
-        plan = make_plan(source, format, outputs, select, ignore, values)
+        plan = make_plan(source, format, outputs, select, ignore, values, complete)
         form = find_format(plan.format)
-        source = form.prepare(source).quoting(values)
-        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, origins=form.origins)
+        source = _with_remarks(form.prepare(source).quoting(values), plan)
+        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, origins=plan.origins)
         for checked in _checked(source, plan, jobs):
             builder.add(checked)
             so_far.add(checked.num_rows)
     return Report(source, plan, builder, time.perf_counter() - start)
+
+
+def _with_remarks(source: Source, plan: Plan) -> Source:
+    """The source with the remarks of its format on it as a whole; for rows that are passed on none."""
+    remarks = None if plan.complete else find_format(plan.format).remarks
+    head = None if remarks is None else source.head()
+    if remarks is None or head is None:
+        return source
+    with quoting(plan.values):
+        found = remarks(head)
+    return replace(source, remarks=(*source.remarks, *found)) if found else source
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:

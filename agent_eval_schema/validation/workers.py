@@ -1,4 +1,5 @@
-"""A large file on all cores: each process reads the file itself and checks its share; the verdicts come together here.
+"""A large file on all cores: each process reads the file itself and checks its share; the validation results are
+collected here.
 
     process k of n     every n-th unit of the file             (a unit: a row group of Parquet, else a batch)
     this process       is number 0; it has the first few units to itself while the others start, and takes the results
@@ -16,13 +17,13 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import pack, unpack
-from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source
+from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, units_of
 from agent_eval_schema.runtime.processes import Worker, in_order
 from agent_eval_schema.validation.plan import Plan
 
 
 class Job(Struct, frozen=True):
-    """What a worker is told: which file, how to check it, and which share."""
+    """The job of a worker: the file, the plan of the validation, and the share of the worker."""
 
     path: str
     plan: Plan
@@ -37,7 +38,7 @@ def check_with_workers(
 
     first, *rest = (Share(k, workers, head_start) for k in range(workers))
     others = [Worker("agent_eval_schema.validation.workers:check_share", _job(path, plan, share)) for share in rest]
-    own = ((unit, check_batch(batch, plan)) for unit, batch in source.units(first))
+    own = ((unit, check_batch(batch, plan)) for unit, batch in units_of(source, first))
     try:
         for _, checked in in_order([own, *map(_parts, others)]):
             yield checked
@@ -60,5 +61,5 @@ def check_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     from agent_eval_schema.validation.kernel import check_batch
 
     told = msgspec.msgpack.decode(job, type=Job)
-    for unit, batch in open_file(told.path).quoting(told.plan.values).units(told.share):
+    for unit, batch in units_of(open_file(told.path).quoting(told.plan.values), told.share):
         yield unit, pack(check_batch(batch, told.plan), None)

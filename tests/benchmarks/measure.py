@@ -88,12 +88,12 @@ def read_and_decode(path: Path) -> Result:
 def decode_half(path: Path, half: int, most: int | None = None) -> int:
     from agent_eval_schema.cells.arrow import text_views
     from agent_eval_schema.io.files import open_file
-    from agent_eval_schema.io.source import Share
+    from agent_eval_schema.io.source import Share, units_of
     from agent_eval_schema.traces.decode import decode_trace
 
     time.sleep(0.5 if most else 0)  # so that the other process takes the other first task
     rows = 0
-    for _, batch in islice(open_file(str(path)).units(Share(half, 2, 0)), most):
+    for _, batch in islice(units_of(open_file(str(path)), Share(half, 2, 0)), most):
         rows += sum(decode_trace(text) is not None for text in text_views(batch.column("trace")))
     return rows
 
@@ -258,7 +258,7 @@ def build_embedded(path: Path) -> Result:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder, redirect_stdout(sys.stderr):
         start, cpu_start = time.perf_counter(), sum(os.times()[:4])
         words = [*("from-inference-table", str(path), f"{folder}/rows.parquet", "--jobs", "2", "--quiet")]
-        assert command([*words, "--set-aside", f"{folder}/aside.parquet"]) == 0
+        assert command([*words, "--excluded", f"{folder}/aside.parquet"]) == 0
         seconds, cpu_seconds = time.perf_counter() - start, sum(os.times()[:4]) - cpu_start
         kept = parquet_rows(Path(folder, "rows.parquet"))
         return {"seconds": seconds, "rows": parquet_rows(path), "kept": kept, "cpu_seconds": cpu_seconds}
@@ -279,7 +279,7 @@ def build_on_spark(path: Path) -> Result:
             start = time.perf_counter()
             with spark_from_inference_table(rows.persist() if name == "warm" else rows) as build:
                 build.rows.write.parquet(f"{folder}/{name}")
-                build.set_aside.write.parquet(f"{folder}/{name}-aside")
+                build.excluded.write.parquet(f"{folder}/{name}-aside")
                 kept = build.summary.rows
             seconds = time.perf_counter() - start
         session.stop()
@@ -306,14 +306,14 @@ def copy_half(path: Path, half: int, out: str, most: int | None = None) -> tuple
 
     from agent_eval_schema.cells.arrow import text_array
     from agent_eval_schema.io.files import open_file
-    from agent_eval_schema.io.source import Share
+    from agent_eval_schema.io.source import Share, units_of
     from agent_eval_schema.runtime.gc_pause import gc_paused
 
     time.sleep(0.5 if most else 0)
     start, rows = time.process_time(), 0
     schema = pa.schema([(name, pa.string()) for name in ("request", "response", "trace")])
     with gc_paused(), pq.ParquetWriter(out, schema, use_dictionary=False) as writer:
-        for _, batch in islice(open_file(str(path)).units(Share(half, 2, 0)), most):
+        for _, batch in islice(units_of(open_file(str(path)), Share(half, 2, 0)), most):
             columns = [text_array(texts) for texts in decoded_once(batch)]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
             rows += batch.num_rows

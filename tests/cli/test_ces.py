@@ -35,7 +35,7 @@ NAME = "projects/acme-helpdesk/locations/eu/apps/hr-desk/evaluations/leave-balan
 
 @pytest.fixture
 def files(samples: Path) -> tuple[str, str]:
-    return str(samples / "evaluation_v2.json"), str(samples / "evaluation.json")
+    return str(samples / "evaluation_edited.json"), str(samples / "evaluation.json")
 
 
 def saved(folder: Path, evaluation: Any) -> str:
@@ -49,7 +49,7 @@ def test_a_dry_run_shows_the_mask_and_what_changes(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     code, out, err = run(capsys, "ces", "update", files[0], "--against", files[1], "--dry-run")
-    assert (code, err) == (0, "nothing was sent (--dry-run)\n")
+    assert (code, err) == (0, "request not sent (--dry-run)\n")
     assert out == SHOWN
 
 
@@ -63,7 +63,7 @@ def test_without_the_stored_one_all_that_is_written_is_shown(
     capsys: pytest.CaptureFixture[str], files: tuple[str, str]
 ) -> None:
     _, out, _ = run(capsys, "ces", "update", files[0], "--mask", "displayName", "--dry-run", "-q")
-    assert "not compared with what is stored" in out
+    assert "not compared with the stored evaluation" in out
     assert "+ Leave balance, this year" in out
     assert "golden" not in out
 
@@ -71,7 +71,7 @@ def test_without_the_stored_one_all_that_is_written_is_shown(
 def test_nothing_to_update(capsys: pytest.CaptureFixture[str], files: tuple[str, str]) -> None:
     code, out, err = run(capsys, "ces", "update", files[0], "--against", files[0])
     assert (code, out) == (0, "")
-    assert "nothing to update" in err
+    assert "no changes" in err
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_nothing_to_update(capsys: pytest.CaptureFixture[str], files: tuple[str,
         ([], "without a mask every field is overwritten"),
         (["--mask", "display_name"], 'did you mean "displayName"?'),
         (["--mask", "displayName", "--endpoint", "http://ces.example.com"], "not encrypted"),
-        (["--mask", "displayName"], "there is no token: set CES_ACCESS_TOKEN"),
+        (["--mask", "displayName"], "no access token: set CES_ACCESS_TOKEN"),
         (["--against", "no-such.json"], "no-such.json"),
     ],
 )
@@ -102,7 +102,7 @@ def test_what_cannot_run_exits_2_with_one_line(
 def test_an_evaluation_that_is_not_stored(capsys: pytest.CaptureFixture[str], files: tuple[str, str]) -> None:
     code, _, err = run(capsys, "ces", "update", files[1], "--against", files[0])
     assert code == 2
-    assert "there is no evaluation with the name" in err
+    assert "no evaluation has the name" in err
 
 
 def test_a_golden_csv_is_to_be_converted_first(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_the_service_would_refuse_is_not_sent(
     new = ces.read_evaluation(Path(files[0]))
     new["golden"]["turns"][0]["steps"][0] = {"userInput": {"text": "a", "event": {"event": "b"}}}
     code, out, err = run(capsys, "ces", "update", saved(tmp_path, new), "--mask", "golden.turns")
-    assert (code, err) == (1, "nothing was sent: the service would refuse this\n")
+    assert (code, err) == (1, "request not sent: the service would reject it\n")
     assert "golden.turns[0].steps[0].userInput" in out
     code, *_ = run(capsys, "ces", "update", saved(tmp_path, new), "--mask", "displayName", "--dry-run")
     assert code == 0  # what the mask does not name is not written
@@ -139,7 +139,7 @@ def test_what_the_service_would_refuse_is_not_sent(
 def test_a_timeout_is_a_number_of_seconds(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run(capsys, "ces", "update", "x.json", "--timeout", seconds)
-    assert "expected seconds" in capsys.readouterr().err
+    assert "expected a positive number of seconds" in capsys.readouterr().err
 
 
 def test_an_update_is_sent(

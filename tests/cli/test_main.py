@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema.cli import main
+from agent_eval_schema.rules import RULES
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -64,14 +65,14 @@ def test_select_and_ignore(capsys: pytest.CaptureFixture[str], samples: Path) ->
     [
         (["validate", "no-such-file.jsonl"], "no-such-file.jsonl: no such file"),
         (["validate", "."], "is a directory"),
-        (["validate", "README.md"], "cannot tell the kind of file"),
-        (["validate", "sample_data/good.jsonl", "--format", "excel"], "no format 'excel'"),
-        (["validate", "sample_data/good.jsonl", "--select", "AE77"], "no rule matches 'AE77'"),
+        (["validate", "README.md"], "unknown file extension"),
+        (["validate", "sample_data/good.jsonl", "--format", "excel"], "format: expected one of"),
+        (["validate", "sample_data/good.jsonl", "--select", "AE77"], "select: expected codes"),
         (["validate", "sample_data/good.jsonl", "--write-normalized", "x.docx"], "expected .jsonl or"),
         (["validate", "sample_data/good.jsonl", "sample_data/good.csv", "--write-invalid", "x.jsonl"], "one FILE"),
-        (["metrics", "sample_data/good.jsonl", "--system", "azure"], "no system 'azure'"),
-        (["explain", "AE999"], "no rule 'AE999'"),
-        (["schema", "excel"], "no JSON Schema for 'excel'"),
+        (["metrics", "sample_data/good.jsonl", "--system", "azure"], "system: expected one of"),
+        (["explain", "AE999"], "code: expected a code (AE206) or a name"),
+        (["schema", "excel"], "format: expected one of canonical,"),
         (["from-traces", "sample_data/good.csv", "no-folder/x.jsonl"], "cannot be written"),
     ],
 )
@@ -114,6 +115,7 @@ def test_a_wrong_option_is_told_once(capsys: pytest.CaptureFixture[str], samples
     assert (code, out, err.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.slow
 def test_closed_streams_do_not_change_what_is_found(samples: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "agent_eval_schema"]
     written = ["validate", str(samples / "broken.jsonl"), "--write-invalid", str(tmp_path / "i.jsonl")]
@@ -153,9 +155,11 @@ def test_normalized_rows_that_lack_something_are_told(
 ) -> None:
     out = tmp_path / "n.jsonl"
     _, _, err = run(capsys, "validate", samples / "broken.jsonl", "--write-normalized", out)
-    assert err == (f"37 normalised rows written to {out}; 23 of them are invalid, and lack what could not be read\n")
+    assert err == (
+        f"37 normalized rows written to {out}; 23 of them are invalid: cells that could not be parsed are null\n"
+    )
     assert run(capsys, "validate", samples / "good.jsonl", "--write-normalized", out)[2] == (
-        f"12 normalised rows written to {out}\n"
+        f"12 normalized rows written to {out}\n"
     )
 
 
@@ -212,7 +216,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions_and_its_link(
 def test_a_device_is_not_replaced(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     code, _, err = run(capsys, "validate", samples / "good.jsonl", "--html", "/dev/null")
     assert (code, Path("/dev/null").is_char_device()) == (2, True)
-    assert err == "agent-eval-schema: /dev/null: cannot be written: it is no file\n"
+    assert err == "agent-eval-schema: /dev/null: cannot be written: it is not a file\n"
 
 
 def test_metrics(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
@@ -249,8 +253,11 @@ def test_schema_explain_and_rules(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "rules")
     assert "Reading (AE0)" in out
     assert "AE903" in out
+    _, out, _ = run(capsys, "rules", "--output", "json")
+    assert [rule["code"] for rule in json.loads(out)["rules"]] == list(RULES)
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_report(samples: Path, tmp_path: Path) -> None:
     """In a process of its own: the pool's workers are spawned from it."""
     path = tmp_path / "big.jsonl"
@@ -332,7 +339,10 @@ def test_nothing_is_written_over_what_is_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
-    given = {"in.jsonl": (samples / "good.jsonl").read_bytes(), "old.jsonl": (samples / "good_v2.jsonl").read_bytes()}
+    given = {
+        "in.jsonl": (samples / "good.jsonl").read_bytes(),
+        "old.jsonl": (samples / "edited_broken.jsonl").read_bytes(),
+    }
     for name, data in given.items():
         (tmp_path / name).write_bytes(data)
     assert main(arguments.replace("IN", "in.jsonl").replace("OLD", "old.jsonl").split()) == 2

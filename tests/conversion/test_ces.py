@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 
-from agent_eval_schema import ces, convert_eval_set, validate_eval_set
+from agent_eval_schema import ces, convert_eval_set, diff_eval_sets, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.formats.ces.rows import rows_of
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import DATA as TEST_DATA
 from tests.conftest import SAMPLES
 from tests.conversion.test_convert import ROWS, Row
+from tests.formats.ces.test_evaluation import messages, official_dict
+from tests.formats.ces.test_golden_writer import spelled
 
 DATA = TEST_DATA / "ces"
 GOLDEN = DATA / "golden_example.csv"
@@ -29,7 +34,7 @@ def expected(number: int) -> dict[str, Any]:
 
 
 def rows(data: Any, **options: Any) -> list[Row]:
-    made = convert_eval_set(data, target="databricks", **options).data
+    made = convert_eval_set(data, "databricks", **options).data
     return [{k: v for k, v in row.items() if v is not None} for row in made.to_dict("records")]
 
 
@@ -97,9 +102,9 @@ def test_any_arguments_stay_different_from_none() -> None:
     def arguments(call: dict[str, Any], told: list[str]) -> Any:
         step = {"expectation": {"toolCall": {"tool": "t", **call}}}
         turn = {"steps": [{"userInput": {"text": "Hi"}}, step]}
-        made = convert_eval_set([{"displayName": "x", "golden": {"turns": [turn]}}], target="databricks")
+        made = convert_eval_set([{"displayName": "x", "golden": {"turns": [turn]}}], "databricks")
         assert made.losses["path"].tolist() == told
-        back = convert_eval_set(made.data, source="databricks", target="ces-evaluation").data
+        back = convert_eval_set(made.data, format="databricks", to="ces-evaluation").data
         return back[0]["golden"]["turns"][0]["steps"][1]["expectation"]["toolCall"]
 
     assert arguments({}, ["golden.turns[0].steps[1].expectation.toolCall.args"]) == {"tool": "t"}
@@ -171,11 +176,7 @@ def test_the_task_of_a_scenario_is_the_request() -> None:
     assert row["expected_facts"] == ["Your refund is on its way."]
     assert row["guidelines"] == {"rubrics": ["The agent is polite."]}
     assert row["reference_trajectory"] == [{"tool_name": "get_order", "tool_input": {"order_id": "42"}}]
-    assert row["custom_expected"] == {
-        "userFacts": [{"name": "order", "value": "42"}],
-        "maxTurns": 5,
-        "mockToolResponses": [{"tool": "get_order", "response": {"state": "paid"}}],
-    }
+    assert row["custom_expected"] == {"evaluation": {"scenario": scenario}}
     assert row["tags"] == {"tags": "p0"}
 
 
@@ -228,21 +229,21 @@ def test_a_result_becomes_rows_with_what_was_observed() -> None:
 
 
 def test_a_golden_csv_becomes_the_expected_json() -> None:
-    made = convert_eval_set(str(GOLDEN), target="ces-evaluation")
+    made = convert_eval_set(str(GOLDEN), "ces-evaluation")
     assert [e["displayName"] for e in made.data] == ["Refund happy path", "Second evaluation"]
     assert losses(made) == [("AE811", "evaluation_groups")]
     assert (made.given, made.converted) == (2, 2)
 
 
 def test_json_becomes_a_golden_csv_and_is_the_same_again() -> None:
-    made = convert_eval_set(str(GOLDEN), target="ces-evaluation").data
-    text = convert_eval_set(made, target="ces-csv").data
+    made = convert_eval_set(str(GOLDEN), "ces-evaluation").data
+    text = convert_eval_set(made, "ces-csv").data
     assert [dict(e) for e in ces.read_golden_csv(text).evaluations] == made
 
 
 def test_what_the_csv_cannot_say_is_a_loss_of_its_evaluation() -> None:
     scenario = {"task": "t", "rubrics": ["r"], "scenarioExpectations": []}
-    made = convert_eval_set([*[expected(2)], {"displayName": "s", "scenario": scenario}], target="ces-csv")
+    made = convert_eval_set([*[expected(2)], {"displayName": "s", "scenario": scenario}], "ces-csv")
     assert [(i, c) for i, c in zip(made.losses["row"], made.losses["code"], strict=True) if c == "AE801"] == [
         (1, "AE801")
     ]
@@ -256,7 +257,7 @@ def test_a_golden_csv_becomes_rows_with_its_groups() -> None:
         "Second evaluation#1",
     ]
     assert found[0]["tags"]["evaluation_groups"] == "Regression;Billing"
-    assert validate_eval_set(convert_eval_set(str(GOLDEN), target="databricks").data, outputs="generated").ok
+    assert validate_eval_set(convert_eval_set(str(GOLDEN), "databricks").data, outputs="generated").ok
 
 
 def test_broken_evaluations_are_left_out_and_told(tmp_path: Path) -> None:
@@ -264,14 +265,14 @@ def test_broken_evaluations_are_left_out_and_told(tmp_path: Path) -> None:
     lines[3] = lines[3].replace("INPUT_TEXT", "INPUT_TXT")
     path = tmp_path / "broken.csv"
     path.write_text("\n".join(lines) + "\n")
-    made = convert_eval_set(str(path), target="databricks")
+    made = convert_eval_set(str(path), "databricks")
     assert (made.given, made.converted) == (2, 1)
     assert losses(made) == [("AE814", None)]
     assert made.losses["row"].tolist() == [0]
     assert made.data["request_id"].tolist() == ["Second evaluation#1"]
 
 
-def test_what_no_row_says_is_told() -> None:
+def test_what_no_column_says_stands_beside_its_rows() -> None:
     turn = {
         "steps": [
             {"userInput": {"text": "Hi", "willContinue": True}},
@@ -279,13 +280,11 @@ def test_what_no_row_says_is_told() -> None:
             {"expectation": {"noToolCalls": True}},
         ]
     }
-    evaluation = {"displayName": "x", "golden": {"turns": [turn], "evaluationExpectations": ["e1"]}}
-    made = convert_eval_set([evaluation], target="databricks")
-    assert losses(made) == [
-        ("AE813", "golden.turns[0].steps[0].userInput.willContinue"),
-        ("AE813", "golden.turns[0].steps[1].agentTransfer"),
-        ("AE813", "golden.evaluationExpectations"),
-    ]
+    evaluation = {"displayName": "x", "golden": {"turns": [turn], "evaluationExpectations": ["e1"]}, "etag": "e"}
+    made = convert_eval_set([evaluation], "databricks")
+    assert made.lossless
+    assert made.data["custom_expected"][0] == {"evaluation": {k: evaluation[k] for k in ("golden", "etag")}}
+    assert convert_eval_set(made.data, "ces-evaluation").data == [evaluation]
 
 
 def test_a_row_becomes_a_golden_evaluation_that_is_valid_there() -> None:
@@ -295,7 +294,7 @@ def test_a_row_becomes_a_golden_evaluation_that_is_valid_there() -> None:
         "expected_response": "12 days.",
         "reference_trajectory": [{"tool_name": "get_balance", "tool_input": {"id": 1}}],
     }
-    made = convert_eval_set([row], target="ces-evaluation")
+    made = convert_eval_set([row], "ces-evaluation")
     assert made.data == [
         {
             "displayName": "leave",
@@ -316,20 +315,11 @@ def test_a_row_becomes_a_golden_evaluation_that_is_valid_there() -> None:
     assert not [i for i in ces.validate_evaluation(made.data[0]) if i.severity == "error"]
 
 
-def test_rows_of_one_evaluation_keep_names_of_their_own() -> None:
-    again = convert_eval_set(convert_eval_set(str(GOLDEN), target="databricks").data, target="ces-evaluation")
-    assert [e["displayName"] for e in again.data] == [
-        "refund-happy-path#1",
-        "refund-happy-path#2",
-        "Second evaluation",
-    ]
-
-
 @pytest.mark.parametrize("target", ["ces-evaluation", "ces-csv"])
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=ROWS)
 def test_nothing_is_lost_in_silence(target: str, rows: list[Row]) -> None:
-    made = convert_eval_set(rows, target=target)
+    made = convert_eval_set(rows, target)
     told = set(zip(made.losses["row"], made.losses["column"], strict=True))
     left_out = {r for r, c in told if c is None}
     if target == "ces-csv":
@@ -341,6 +331,150 @@ def test_nothing_is_lost_in_silence(target: str, rows: list[Row]) -> None:
         back = [*validate_eval_set(rows_of(evaluation), outputs="generated").iter_rows()]
         came = back[-1] if back else dict.fromkeys(COLUMNS)
         assert {c for c in COLUMNS if row[c] is not None and row[c] != came[c]} <= {c for r, c in told if r == place}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# there and back
+
+
+def left_out(made: Any) -> bool:
+    """Whether something that is not valid as rows was left out, such as a turn before anything was said."""
+    return bool((made.losses["code"] == "AE814").any())
+
+
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(st.lists(messages("Evaluation"), min_size=1, max_size=2))
+def test_evaluations_are_the_same_after_rows(values: list[Row]) -> None:
+    """For the vendor's parser too."""
+    there = convert_eval_set(values, format="ces-evaluation", to="databricks")
+    assume(not left_out(there))
+    back = convert_eval_set(there.data, format="databricks", to="ces-evaluation")
+    assert back.lossless, back.losses.to_dict("records")
+    assert back.data == [spelled("Evaluation", json.loads(json.dumps(value))) for value in values]
+    assert [official_dict(json.dumps(e)) for e in back.data] == [official_dict(json.dumps(v)) for v in values]
+
+
+@pytest.mark.slow
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(messages("Evaluation").filter(lambda value: value.get("golden")), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["Regression", "Billing, EU"]), max_size=2, unique=True),
+)
+def test_a_golden_csv_is_the_same_after_rows(values: list[Row], groups: list[str]) -> None:
+    named = {str(v.get("displayName") or v.get("display_name")): groups for v in values}
+    text, _ = ces.golden_csv_text(values, groups=named)
+    with TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("there.csv", "rows.jsonl", "back.csv")]
+        files[0].write_bytes(text.encode())
+        there = convert_file(str(files[0]), str(files[1]), "databricks")
+        assume(there.converted and not left_out(there))
+        assert diff_eval_sets(files[0], files[1], outputs="generated").same
+        back = convert_file(str(files[1]), str(files[2]), format="databricks", to="ces-csv")
+        assert set(back.losses["code"]) <= {"AE805"}
+        assert files[2].read_bytes() == files[0].read_bytes()
+
+
+def golden_rows() -> list[Row]:
+    return rows(str(GOLDEN))
+
+
+def test_the_turns_of_an_evaluation_come_together_again() -> None:
+    made = convert_eval_set(golden_rows()[::-1], format="databricks", to="ces-csv")
+    names = ["Second evaluation", "Refund happy path"]
+    assert [e["displayName"] for e in ces.read_golden_csv(made.data).evaluations] == names
+    assert ces.read_golden_csv(made.data).groups == ces.read_golden_csv(str(GOLDEN)).groups
+    assert made.lossless
+
+
+def test_the_last_turns_alone_hold_their_history() -> None:
+    (evaluation,) = convert_eval_set(golden_rows()[1:2], format="databricks", to="ces-evaluation").data
+    assert (evaluation["displayName"], evaluation["name"]) == ("Refund happy path", "refund-happy-path")
+    assert len(evaluation["golden"]["turns"]) == 2
+
+
+def test_groups_have_no_place_in_json_and_that_is_told() -> None:
+    made = convert_eval_set(golden_rows(), format="databricks", to="ces-evaluation")
+    assert losses(made) == [("AE812", "tags.evaluation_groups")] * 2
+
+
+def test_a_column_that_was_changed_comes_first() -> None:
+    changed = golden_rows()
+    changed[1]["expected_response"] = "It is on its way."
+    changed[1]["tags"]["description"] = "Other"
+    (evaluation, _) = convert_eval_set(changed, format="databricks", to="ces-evaluation").data
+    said = evaluation["golden"]["turns"][1]["steps"][-1]["expectation"]["agentResponse"]["chunks"]
+    assert said == [{"text": "It is on its way."}]
+    assert convert_eval_set(changed[:1], format="databricks", to="ces-evaluation").data[0]["description"] != "Other"
+
+
+def test_a_row_that_does_not_go_on_from_the_one_before_is_an_evaluation_of_its_own() -> None:
+    """Together they would be asked something else: the answer of the first turn is history of the second."""
+    changed = golden_rows()
+    changed[0]["expected_response"] = "No."
+    made = convert_eval_set(changed, format="databricks", to="ces-evaluation")
+    names = ["refund-happy-path#1", "refund-happy-path#2", "Second evaluation"]
+    assert [e["displayName"] for e in made.data] == names
+    assert ("AE812", "request_id") in losses(made)
+
+
+SCENARIO: Row = {
+    "displayName": "Refund",
+    "scenario": {
+        "task": "Get a refund.",
+        "rubrics": ["Polite."],
+        "scenarioExpectations": [
+            {"toolExpectation": {"expectedToolCall": {"tool": "a", "args": {}}, "mockToolResponse": {"tool": "a"}}},
+            {"toolExpectation": {"expectedToolCall": {"tool": "b", "args": {}}}},
+            {"agentResponse": {"role": "x", "chunks": [{"text": "Done."}]}},
+        ],
+        "maxTurns": 5,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "value"),
+    [
+        ({"request": "Get it."}, "task", "Get it."),
+        ({"guidelines": ["Short."]}, "rubrics", ["Short."]),
+        (
+            {"expected_facts": ["Paid."]},
+            "scenarioExpectations",
+            [*SCENARIO["scenario"]["scenarioExpectations"][:2], {"agentResponse": {"chunks": [{"text": "Paid."}]}}],
+        ),
+        (
+            {"reference_trajectory": [{"tool_name": "a", "tool_input": {}}]},
+            "scenarioExpectations",
+            [SCENARIO["scenario"]["scenarioExpectations"][i] for i in (0, 2)],
+        ),
+    ],
+)
+def test_a_scenario_stays_one_with_what_was_changed(change: Row, field: str, value: Any) -> None:
+    (row,) = rows([SCENARIO])
+    (evaluation,) = convert_eval_set([{**row, **change}], format="databricks", to="ces-evaluation").data
+    assert evaluation == {**SCENARIO, "scenario": {**SCENARIO["scenario"], field: value}}
+
+
+def test_a_diff_of_rows_against_a_golden_csv_compares_rows() -> None:
+    made = golden_rows()
+    assert diff_eval_sets(str(GOLDEN), made).same
+    made[2]["expected_response"] = "No."
+    diff = diff_eval_sets(made, str(GOLDEN))
+    assert diff.fields == {"expected_response": 1}
+    assert diff.changed["request_id"].tolist() == ["Second evaluation#1"]
+
+
+def test_a_diff_with_rows_does_not_forget_what_is_not_valid() -> None:
+    golden = SAMPLES / "golden_broken.csv"
+    diff = diff_eval_sets(golden, convert_eval_set(golden, "databricks").data)
+    assert not diff.same
+    assert diff.counts["removed"] == len(ces.read_golden_csv(golden).evaluations)
+
+
+def test_the_forms_of_ces_are_compared_by_their_rows() -> None:
+    made = convert_eval_set(str(GOLDEN), "ces-evaluation").data
+    assert diff_eval_sets(str(GOLDEN), made).fields == {"tags": 2}  # the groups
 
 
 def test_the_commands_of_the_readme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -368,7 +502,7 @@ GOOD = {"displayName": "A", "golden": {"turns": [{"steps": [{"userInput": {"text
 def test_a_line_that_is_no_evaluation_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "evaluations.jsonl"
     path.write_text(json.dumps(GOOD) + "\n{bad\n[]\n")
-    made = convert_eval_set(path, source="ces-evaluation", target="databricks")
+    made = convert_eval_set(path, format="ces-evaluation", to="databricks")
     assert (made.given, made.converted, len(made.data)) == (3, 1, 1)
     assert losses(made) == [("AE814", None)] * 2
     assert made.losses["row"].tolist() == [1, 2]
@@ -376,27 +510,27 @@ def test_a_line_that_is_no_evaluation_is_left_out(tmp_path: Path) -> None:
 
 def test_frames_are_converted_like_files() -> None:
     frame = pd.read_csv(SAMPLES / "golden.csv", dtype=str, keep_default_na=False)
-    from_file = convert_eval_set(SAMPLES / "golden.csv", target="ces-evaluation")
-    assert convert_eval_set(frame, target="ces-evaluation").data == from_file.data
-    rows_ = convert_eval_set(pd.DataFrame([GOOD]), target="databricks").data
+    from_file = convert_eval_set(SAMPLES / "golden.csv", "ces-evaluation")
+    assert convert_eval_set(frame, "ces-evaluation").data == from_file.data
+    rows_ = convert_eval_set(pd.DataFrame([GOOD]), "databricks").data
     assert list(rows_["expected_response"]) == ["Hello"]
 
 
 def test_a_conversation_that_is_nobodys_is_left_out_and_told(tmp_path: Path) -> None:
     path = tmp_path / "golden.csv"
     path.write_text("display_name,turn_index,action_type,text_content\n,1,INPUT_TEXT,Hi\nA,,,\n,1,INPUT_TEXT,Hi\n")
-    made = convert_eval_set(path, target="ces-evaluation")
+    made = convert_eval_set(path, "ces-evaluation")
     assert (made.given, made.converted) == (2, 1)
     assert losses(made) == [("AE814", None)]
 
 
 def test_an_evaluation_that_a_csv_cannot_hold_is_not_counted_as_converted() -> None:
-    made = convert_eval_set(SAMPLES / "evaluation.json", target="ces-csv")
+    made = convert_eval_set(SAMPLES / "evaluation.json", "ces-csv")
     assert (made.given, made.converted) == (2, 1)
 
 
 def test_what_a_row_expects_to_be_said_stands_in_the_csv() -> None:
-    made = convert_eval_set([{"request": "Hi", "expected_response": "Hello"}], target="ces-csv")
+    made = convert_eval_set([{"request": "Hi", "expected_response": "Hello"}], "ces-csv")
     file = ces.read_golden_csv(made.data)
     assert file.evaluations[0]["golden"]["turns"][0]["steps"][-1] == says("Hello", "agent")
     assert ("AE803", "golden.turns[0].steps[1].expectation.agentResponse.role") in losses(made)
@@ -421,9 +555,17 @@ def test_what_no_row_says_of_a_result_is_told() -> None:
         "expectationOutcome": [outcome],
         "overallToolInvocationResult": {"toolInvocationScore": 1, "outcome": "PASS"},
     }
-    made = convert_eval_set([{"name": "r", "goldenResult": {"turnReplayResults": [turn]}}], target="databricks")
+    made = convert_eval_set([{"name": "r", "goldenResult": {"turnReplayResults": [turn]}}], "databricks")
     at = "goldenResult.turnReplayResults[0]"
     assert {path for code, path in losses(made) if code == "AE813"} == {
         f"{at}.expectationOutcome[0].observedToolCall.id",
         f"{at}.overallToolInvocationResult.outcome",
     }
+
+
+def test_a_row_with_a_nul_is_not_lost(tmp_path: Path) -> None:
+    """It is a warning: the cell could be read."""
+    path = tmp_path / "golden.csv"
+    path.write_text("display_name,turn_index,action_type,text_content\nA,,,\n,1,INPUT_TEXT,a\0b\n,1,INPUT_TEXT,c\n")
+    (evaluation,) = convert_eval_set(path, "ces-evaluation").data
+    assert [step["userInput"]["text"] for step in evaluation["golden"]["turns"][0]["steps"]] == ["a\0b", "c"]

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import EvalSetError, eval_set_from_traces, validate_eval_set
+from agent_eval_schema import EvalSetError, eval_set_from_traces, normalize_eval_set, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 
 ROW = {"request": "Hi", "response": "Hello"}
@@ -108,7 +108,7 @@ def test_an_unknown_key_of_a_document_is_a_warning_and_the_document_is_kept(key:
     report = validate_eval_set([{**ROW, "retrieved_context": [{"doc_uri": "a", key: "x"}]}])
     assert report.counts == {"AE406": 1}
     assert report.issues["hint"][0] == "did you mean `content`?"
-    assert report.rows["retrieved_context"][0] == [{"doc_uri": "a", "content": None}]
+    assert report.rows["retrieved_context"][0] == [{"doc_uri": "a", "content": None, key: "x"}]
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,49 @@ def test_outputs_that_the_app_will_produce_are_ignored_with_a_warning() -> None:
 def test_response_and_facts_are_an_error_unless_the_facts_are_empty() -> None:
     both = {**ROW, "expected_response": "a", "expected_facts": ["b"]}
     assert validate_eval_set([both]).counts == {"AE301": 1}
-    assert validate_eval_set([{**both, "expected_facts": []}]).counts == {}
+    report = validate_eval_set([{**both, "expected_facts": []}])
+    assert (report.ok, report.counts) == (True, {"AE305": 1})
+
+
+@pytest.mark.parametrize(("column", "noun"), [("expected_facts", "fact"), ("guidelines", "guideline")])
+@pytest.mark.parametrize("in_mlflow", [False, True])
+def test_ground_truth_that_is_an_empty_list_is_reported(column: str, noun: str, in_mlflow: bool) -> None:
+    row = {"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {column: []}}
+    report = validate_eval_set([row if in_mlflow else {**ROW, column: []}])
+    path = f"expectations.{column}" if in_mlflow else column
+    assert report.issues[["code", "path", "message"]].to_numpy().tolist() == [
+        ["AE305", path, f"expected at least one {noun}, got an empty list"]
+    ]
+    assert report.rows[column][0] is not None
+
+
+PLACEHOLDERS = ["NA", "N/A", "NaN", "nan", "None", "null", "NULL", "<NA>"]
+
+
+@pytest.mark.parametrize("word", PLACEHOLDERS)
+@pytest.mark.parametrize("names", [("request", "response"), ("inputs", "outputs"), ("user_input", "response")])
+def test_a_placeholder_for_null_in_a_csv_file_is_reported(word: str, names: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"{names[0]},{names[1]}\n{word},Hello\nHi,{word}\nHi,Hello\n")
+    issues = validate_eval_set(path, select=["AE115"]).issues
+    assert issues[["row", "column"]].to_numpy().tolist() == [[0, names[0]], [1, names[1]]]
+    assert f"got the text '{word}'" in issues["message"][0]
+    assert pd.read_csv(path).isna().to_numpy().sum() == 2  # pandas agrees
+
+
+@pytest.mark.parametrize("word", PLACEHOLDERS)
+def test_elsewhere_an_answer_may_be_the_word_none(word: str, every_input: Callable[[list[Any]], Any]) -> None:
+    data = every_input([{"request": word, "response": "Hello"}, {"request": "Hi", "response": word}])
+    report = validate_eval_set(data)
+    is_never_an_answer = word in ("NaN", "nan", "<NA>") or str(data).endswith(".csv")
+    assert report.issues["column"].tolist() == ["request", *(["response"] if is_never_an_answer else [])]
+    assert set(report.counts) == {"AE115"}
 
 
 # column names
 
 
-def test_a_misspelt_column_is_one_warning_with_the_suggestion() -> None:
+def test_a_misspelled_column_is_one_warning_with_the_suggestion() -> None:
     frame = pd.DataFrame({**{k: [v] * 3 for k, v in ROW.items()}, "expected_respones": ["a"] * 3})
     report = validate_eval_set(frame)
     assert report.counts == {"AE102": 1}
@@ -179,7 +215,7 @@ def test_a_misspelt_column_is_one_warning_with_the_suggestion() -> None:
     assert report.issues["row"].isna().all()
 
 
-def test_a_misspelt_request_absorbs_into_the_rows_that_lack_it() -> None:
+def test_a_misspelled_request_absorbs_into_the_rows_that_lack_it() -> None:
     report = validate_eval_set([{"requst": "Hi", "response": "Hello"}])
     assert report.counts == {"AE201": 1}
     assert "rename the column `requst`" in report.issues["hint"][0]
@@ -188,7 +224,7 @@ def test_a_misspelt_request_absorbs_into_the_rows_that_lack_it() -> None:
 @pytest.mark.parametrize(
     "name", ["trace_id", "request_time", "latency", "text", "source", "id", "question", "reference"]
 )
-def test_ordinary_names_are_unknown_not_misspelt(name: str) -> None:
+def test_ordinary_names_are_unknown_not_misspelled(name: str) -> None:
     report = validate_eval_set([{**ROW, name: "x"}])
     assert report.counts == {"AE103": 1}
 
@@ -260,13 +296,13 @@ LOGGED = {"databricks_request_id": "1", "request": "{}", "response": "{}"}
 
 
 def test_a_payload_table_says_what_it_is(samples: Path) -> None:
-    path = samples / "payload.jsonl"
+    path = samples / "inference_table.jsonl"
     report = validate_eval_set(path)
     [said] = report.issues.query("code == 'AE111'").to_dict("records")
-    assert said["message"].startswith("expected an evaluation set, got a payload table of the AI Gateway")
+    assert said["message"].startswith("expected an evaluation dataset, got an inference table of the AI Gateway")
     assert f"`agent-eval-schema from-inference-table {path} OUT`" in said["hint"]
     assert report.issues.query("code == 'AE103'")["column"].tolist() == ["sampling_fraction"]
-    assert "requester" not in report.to_text()  # which is no misspelt request
+    assert "requester" not in report.to_text()  # which is no misspelled request
 
 
 @pytest.mark.parametrize(
@@ -294,6 +330,61 @@ def test_a_log_that_is_taken_for_traces() -> None:
 
 
 def test_a_log_can_be_checked_without_a_word(samples: Path) -> None:
-    report = validate_eval_set(samples / "payload.jsonl", ignore="AE111")
+    report = validate_eval_set(samples / "inference_table.jsonl", ignore="AE111")
     assert "AE111" not in report.counts
     assert report.counts["AE103"] == 10
+
+
+# hints that are safe to follow
+
+
+@pytest.mark.parametrize("ids", [[1.0, None, 3.0], [1, 2, 3], [7, "a", None], pd.array([1, None, 3], dtype="Int64")])
+def test_following_the_hint_for_ids_gives_the_ids_that_were_read(ids: Any) -> None:
+    df = pd.DataFrame({"request_id": ids, "request": "Hi", "response": "Hello"})
+    before = validate_eval_set(df)
+    assert set(before.counts) == {"AE106"}
+    exec(before.issues["hint"][0].split("`")[1])  # as a reader would
+    after = validate_eval_set(df)
+    assert after.counts == {}
+    assert list(after.rows["request_id"]) == list(before.rows["request_id"])
+
+
+METADATA = [
+    ({"page_content": "t", "metadata": {"source": "hr/leave.pdf"}, "id": "6f1e"}, "source"),
+    ({"page_content": "t", "metadata": {"doc_uri": "a", "chunk_id": "1"}, "id": "6f1e"}, "doc_uri"),
+    ({"id": None, "metadata": {"url": "https://x.example/a"}, "page_content": "t", "type": "Document"}, "url"),
+]
+
+
+@pytest.mark.parametrize(("document", "key"), METADATA)
+def test_a_document_with_its_uri_in_the_metadata_is_not_to_be_known_by_its_id(document: Any, key: str) -> None:
+    rows = [{**ROW, "retrieved_context": [DOC, document]}]
+    issues = validate_eval_set(rows, select=["AE403"]).issues
+    assert issues[["path", "message"]].to_numpy().tolist() == [
+        ["retrieved_context[1]", f"`doc_uri` is missing, but metadata has `{key}`"]
+    ]
+    assert issues["hint"][0].startswith(f"set doc_uri to metadata.{key};")
+    fixed = normalize_eval_set(rows, fix=True)[0]["retrieved_context"][1]
+    assert fixed["doc_uri"] == document["metadata"][key]
+
+
+def test_an_id_is_the_uri_if_there_is_nothing_else() -> None:
+    hint = validate_eval_set([{**ROW, "retrieved_context": [{"id": "a.md", "content": "t"}]}]).issues["hint"][0]
+    assert hint == "did you mean `doc_uri`? Rename `id`"
+
+
+@pytest.mark.parametrize("column", ["expected_facts", "retrieved_context", "reference_trajectory", "custom_expected"])
+def test_the_text_that_python_writes_is_named_and_not_called_cut_off(column: str, tmp_path: Path) -> None:
+    cells = {
+        "expected_facts": ["paid"],
+        "retrieved_context": [DOC],
+        "reference_trajectory": [CALL],
+        "custom_expected": {"a": None},
+    }
+    path = tmp_path / "rows.csv"
+    pd.DataFrame([{**ROW, column: cells[column]}, {**ROW, column: str(cells[column])[:-1]}]).to_csv(path, index=False)
+    issues = validate_eval_set(path).issues
+    assert issues["code"].tolist() == ["AE002", "AE002"]
+    assert issues["message"][0].startswith("expected JSON, got the text that Python writes of a")
+    assert [("truncated" in hint, "--fix" in hint) for hint in issues["hint"]] == [(False, True), (True, False)]
+    assert len(normalize_eval_set(path, fix=True, on_invalid="drop")) == 1

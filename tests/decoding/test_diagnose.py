@@ -71,9 +71,13 @@ def test_every_problem_has_a_path_into_the_value(expected: Any, value: Any) -> N
                 ("c[2].content", "type", "expected text, got the number 4"),
             ],
         ),
-        # One cause, one problem: the misspelt key absorbs the "missing" that it causes.
+        # One cause, one problem: the misspelled key absorbs the "missing" that it causes.
         (Contexts, [{"doc_url": "a"}], [("c[0].doc_url", "missing", "no key `doc_uri`, but there is `doc_url`")]),
-        (Contexts, [{"doc_uri": "a", "text": "b"}], [("c[0].text", "unknown", "unknown key `text` is ignored")]),
+        (
+            Contexts,
+            [{"doc_uri": "a", "text": "b"}],
+            [("c[0].text", "unknown", "unknown key `text` is kept, but no metric reads it")],
+        ),
         (Facts, ["a", " "], [("c[1]", "blank", "expected text that is not blank, got blank text")]),
         (
             Guidelines,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pandas as pd
 import pydantic
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import normalize_eval_set, validate_eval_set
+from agent_eval_schema.decoding.chat import is_parameter
+from agent_eval_schema.rules.requests import REQUEST_EXTRA_KEY
 
 USER = {"role": "user", "content": "Hi"}
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -171,6 +174,34 @@ def test_a_chat_that_weakens_its_metrics_is_a_warning(messages: list[Any], code:
     assert (report.counts, report.ok) == ({code: 1}, True)
 
 
+ANSWER, ASKED = {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "How long is leave?"}
+SYSTEM, ANN, BOB = {"role": "system", "content": "Be kind"}, {**USER, "name": "ann"}, {**ASKED, "name": "bob"}
+
+
+@pytest.mark.parametrize(
+    ("request_cell", "found"),
+    [
+        ({"messages": [USER, ANSWER, USER, ASKED]}, [("AE218", "request.messages[3]")]),
+        ({"messages": [USER, ANSWER, USER, SYSTEM, ASKED]}, [("AE218", "request.messages[4]")]),
+        ({"messages": [USER, ANSWER, USER, USER, ANSWER, ASKED]}, [("AE218", "request.messages[3]")]),
+        ({"query": "Paid?", "history": [USER, ANSWER, ASKED]}, [("AE218", "request.query")]),
+        ({"messages": [ANSWER, ASKED]}, [("AE219", "request.messages[0]")]),
+        ({"messages": [SYSTEM, ANSWER, ASKED]}, [("AE219", "request.messages[1]")]),
+        ({"query": "Paid?", "history": [ANSWER, USER]}, [("AE219", "request.history[0]"), ("AE218", "request.query")]),
+        ({"messages": [USER, ANSWER, ASKED, ASKED]}, [("AE213", "request")]),
+        ({"messages": [USER, ASKED]}, []),
+        ({"messages": [USER, ANSWER, ANN, BOB]}, []),
+        ({"messages": [SYSTEM, USER, ANSWER, SYSTEM, ASKED]}, []),
+    ],
+)
+def test_turns_out_of_order_are_reported_with_their_place(
+    request_cell: Any, found: list[tuple[str, str]], every_input: Callable[[list[dict[str, Any]]], Any]
+) -> None:
+    report = validate_eval_set(every_input([{"request": request_cell, "response": "ok"}]), ignore=["AE211"])
+    assert list(zip(report.issues["code"], report.issues["path"], strict=True)) == found
+    assert report.ok
+
+
 @pytest.mark.parametrize("text", ['{"messages": [{"role": "user", "content": "Hi"}]}', '{"query": "Hi"}'])
 def test_an_object_written_as_text_is_read_and_said_where_an_object_could_have_stood(text: str) -> None:
     rows = [{"request": text, "response": "ok"}]
@@ -195,10 +226,72 @@ def test_malformed_json_that_begins_like_a_request_names_the_byte() -> None:
     [
         ({"histroy": [{"role": "user", "content": "a"}]}, "did you mean `history`?"),
         ({"chat_history": []}, "did you mean `history`?"),
-        ({"history": [], "histroy": []}, "move what you need into `tags` or a column of its own"),
-        ({"context": [{"doc_uri": "a"}]}, "move what you need into `tags` or a column of its own"),
+        ({"history": [], "histroy": []}, REQUEST_EXTRA_KEY.hint),
+        ({"context": [{"doc_uri": "a"}]}, REQUEST_EXTRA_KEY.hint),
     ],
 )
 def test_a_history_under_a_name_that_nobody_reads_is_known(more: dict[str, Any], hint: str) -> None:
     report = validate_eval_set([{"request": {"query": "b", **more}, "response": "c"}])
     assert report.issues[["code", "hint"]].to_numpy().tolist() == [["AE214", hint]]
+
+
+NAMED = [
+    *("temperature", "max_tokens", "tools", "tool_choice", "stream", "model", "n", "stop", "top_p", "response_format"),
+    *("metadata", "user", "seed", "custom_inputs"),
+]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_parameter_of_the_chat_api_is_no_warning_and_is_preserved(
+    name: str, every_input: Callable[[list[dict[str, Any]]], Any]
+) -> None:
+    request = {"messages": [USER], name: 1}
+    report = validate_eval_set(every_input([{"request": request, "response": "ok"}]), ignore=["AE211"])
+    assert report.issues[["code", "severity"]].to_numpy().tolist() == [["AE228", "info"]]
+    assert f"chat API: {name}" in report.issues["message"][0]
+    assert report.rows["inputs"][0] == request
+
+
+def test_the_parameters_of_mlflow_s_agents_are_known() -> None:
+    llm, agent = (pytest.importorskip(f"mlflow.types.{name}") for name in ("llm", "agent"))
+    fields = {*llm.ChatCompletionRequest.__dataclass_fields__, *agent.ChatAgentRequest.model_fields}
+    assert all(is_parameter(name, {}) for name in fields - {"messages"})
+
+
+def test_unknown_keys_beside_parameters_are_a_warning_and_are_preserved() -> None:
+    request = {"query": "Hi", "temperature": 0, "customer": {"id": 7}, "trace_id": None}
+    report = validate_eval_set([{"request": request, "response": "ok"}])
+    assert report.counts == {"AE214": 1, "AE228": 1}
+    said = dict(zip(report.issues["code"], report.issues["message"], strict=True))
+    assert said["AE214"].endswith("preserved in inputs: customer")
+    assert said["AE228"].endswith("chat API: temperature")
+    assert report.rows["inputs"][0]["customer"] == {"id": 7}
+
+
+@pytest.mark.parametrize(
+    ("request_cell", "right"),
+    [
+        ({"prompt": [USER]}, "messages"),
+        ({"prompt": "Hi"}, "query"),
+        ({"question": [USER]}, "messages"),
+        ({"message": "Hi"}, "query"),
+        ({"mesages": [USER]}, "messages"),
+        ({"qery": "Hi"}, "query"),
+    ],
+)
+def test_the_key_that_is_meant_fits_the_value_and_is_what_a_fix_writes(request_cell: Any, right: str) -> None:
+    rows = [{"request": request_cell, "response": "ok"}]
+    (wrong,) = request_cell
+    assert validate_eval_set(rows).issues["hint"][0] == f"did you mean `{right}`? Rename `{wrong}`"
+    assert normalize_eval_set(rows, fix=True)[0]["request"] == {"messages": [USER]}
+
+
+def test_python_text_of_a_request_is_no_question_and_is_fixed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    pd.DataFrame({"request": [{"messages": [USER]}, {"query": "It's?"}], "response": ["a", "b"]}).to_csv(path)
+    issues = validate_eval_set(path, select=["AE2", "AE0"]).issues
+    assert issues[["row", "code"]].to_numpy().tolist() == [[0, "AE002"], [1, "AE002"]]
+    assert issues["message"][0] == "expected JSON, got the text that Python writes of an object"
+    assert "--fix" in issues["hint"][0]
+    fixed = normalize_eval_set(path, fix=True)["request"]
+    assert [r["messages"][0]["content"] for r in fixed] == ["Hi", "It's?"]

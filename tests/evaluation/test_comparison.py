@@ -30,9 +30,9 @@ def test_a_comparison_by_hand() -> None:
 def test_rows_that_ask_different_things_are_not_compared_by_position() -> None:
     rows = [{**SEED[i % 2], "prompt": p} for i, p in enumerate(["a", "b", None])]
     assert len(result(rows).compare(result(rows)).lines) == 5
-    with pytest.raises(EvalSetError, match="row 0 has another prompt in the other result: say with key="):
+    with pytest.raises(EvalSetError, match="row 0 has another prompt in the other result: set key="):
         result(rows).compare(result(rows[::-1]))
-    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: say with key="):
+    with pytest.raises(EvalSetError, match="the results have 3 and 2 rows: set key="):
         result(rows).compare(result(rows[:2]))
 
 
@@ -42,7 +42,7 @@ def test_rows_are_matched_by_a_key() -> None:
     assert found.rows.empty
     assert (found.only_old, found.only_new) == (["r0"], ["new"])
     assert "1 row only before" in str(found)
-    with pytest.raises(EvalSetError, match="does not tell rows apart"):
+    with pytest.raises(EvalSetError, match="does not identify rows"):
         result(rows).compare(result([rows[0], rows[0]]), key="id")
     with pytest.raises(EvalSetError, match="share no row"):
         result(rows[:1]).compare(result(rows[1:]), key="id")

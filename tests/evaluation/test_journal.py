@@ -16,14 +16,14 @@ import pytest
 from agent_eval_schema import EvalSetError, EvalTask
 from tests.conftest import ROOT
 
-ROWS = [{"prompt": f"p{i}", "reference_trajectory": [{"tool_name": "a"}]} for i in range(12)]
+ROWS = [{"prompt": f"p{i}", "reference_trajectory": [{"tool_name": "a", "tool_input": {}}]} for i in range(12)]
 
 PROGRAM = """
 import sys, time
 from pathlib import Path
 from agent_eval_schema import EvalTask
 
-rows = [{"prompt": f"p{i}", "reference_trajectory": [{"tool_name": "a"}]} for i in range(12)]
+rows = [{"prompt": f"p{i}", "reference_trajectory": [{"tool_name": "a", "tool_input": {}}]} for i in range(12)]
 
 def agent(prompt):
     with open(sys.argv[2], "a") as calls:
@@ -105,14 +105,14 @@ def test_half_a_line_is_cut_off(tmp_path: Path, cut: int) -> None:
 
 def test_a_journal_of_other_prompts_is_refused(tmp_path: Path) -> None:
     evaluated(tmp_path / "run", answer)
-    with pytest.raises(EvalSetError, match="journal of a run over other prompts"):
+    with pytest.raises(EvalSetError, match="checkpoint file of a run with other prompts"):
         evaluated(tmp_path / "run", answer, [*ROWS, {"prompt": "one more"}])
 
 
 def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("my notes\n")
-    with pytest.raises(EvalSetError, match="is no journal"):
+    with pytest.raises(EvalSetError, match="is not a checkpoint file"):
         evaluated(path, answer)
     assert path.read_text() == "my notes\n"
 
@@ -133,5 +133,5 @@ def test_two_runs_do_not_share_a_journal(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(EvalSetError, match="there is no folder"):
+    with pytest.raises(EvalSetError, match="no such folder"):
         evaluated(tmp_path / "nowhere" / "run", answer)

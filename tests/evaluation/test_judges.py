@@ -72,7 +72,9 @@ def test_an_answer_that_is_no_number_costs_its_row_only(judge: Judge, monkeypatc
     judge.answer = lambda prompt: (500, "overloaded") if "Cancel" in prompt else score(1, "Fine")
     found = judged()
     assert found.metrics_table["quality/score"].notna().tolist() == [True, False, False]
-    assert any(reason.startswith("the judge broke down: ") and "overloaded" in reason for _, reason in found.reasons)
+    assert any(
+        reason.startswith("the judge raised an exception: ") and "overloaded" in reason for _, reason in found.reasons
+    )
 
 
 def test_input_variables_and_criteria_without_a_template(judge: Judge) -> None:

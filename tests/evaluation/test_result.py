@@ -15,7 +15,7 @@ from agent_eval_schema import CustomMetric, EvalSetError, EvalTask, score_trajec
 from agent_eval_schema.cli import main
 from agent_eval_schema.evaluation.result import EvalResult
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
-from tests.conftest import KINDS, Row
+from tests.conftest import KINDS, SAMPLES, Row
 from tests.evaluation.test_task import PROMPTS, SEED, WARM, agent
 from tests.integrations.mlflow.test_evaluate import without_its_warnings
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
@@ -32,29 +32,35 @@ def result(rows: list[Row] = SEED) -> EvalResult:
 
 def test_by_a_column() -> None:
     rows = [{**SEED[i % 2], "kind": kind} for i, kind in enumerate(["b", "a", "b", "b"])]
-    found = result(rows).by("kind")
+    found = result(rows).groupby("kind")
     assert found.index.tolist() == ["b", "a"]
     assert found["row_count"].tolist() == [3, 1]
     assert found["trajectory_recall/mean"].tolist() == pytest.approx([0.5 / 3, 0.5])
-    with pytest.raises(EvalSetError, match="no column 'mood'"):
-        result(rows).by("mood")
+    assert result([*rows, {**SILENT, "kind": "a"}]).groupby("kind")["trajectory_recall/scored"].tolist() == [3, 1]
+    with pytest.raises(EvalSetError, match="got 'mood'"):
+        result(rows).groupby("mood")
 
 
-def test_percentiles_of_the_latency() -> None:
+def test_quantiles_are_those_of_pandas() -> None:
     found = EvalTask(PROMPTS, []).evaluate(agent)
-    assert list(found.percentiles()) == ["p50", "p90", "p95", "p99"]
-    assert all(0 <= seconds < 5 for seconds in found.percentiles().values())
-    with pytest.raises(EvalSetError, match="no metric 'latency_in_seconds' in this result"):
-        result().percentiles()
+    latency = found.metrics_table["latency_in_seconds"]
+    assert found.quantile() == pytest.approx(latency.median())
+    assert found.quantile(0.9) == pytest.approx(latency.quantile(0.9))
+    pd.testing.assert_series_equal(found.quantile([0.5, 0.9]), latency.quantile([0.5, 0.9]))
+    with pytest.raises(EvalSetError, match="got 'latency_in_seconds'"):
+        result().quantile()
+    for q in (90, -0.1, float("nan")):
+        with pytest.raises(EvalSetError, match="q: expected a number from 0 to 1"):
+            found.quantile(q)
 
 
 def test_bounds() -> None:
     found = result()
-    assert found.below({"trajectory_recall": 0.25, "trajectory_precision": 0.3}) == {"trajectory_precision": 0.25}
-    with pytest.raises(EvalSetError, match="no metric 'bleu'"):
-        found.below({"bleu": 1})
+    assert found.failing({"trajectory_recall": 0.25, "trajectory_precision": 0.3}) == {"trajectory_precision": 0.25}
+    with pytest.raises(EvalSetError, match="got 'bleu'"):
+        found.failing({"bleu": 1})
     with pytest.raises(EvalSetError, match="between 0 and 1"):
-        found.interval("trajectory_recall", 95)
+        found.confidence_interval("trajectory_recall", 95)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -94,11 +100,14 @@ def test_formats_that_call_trajectories_otherwise() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"metrics": ["taste"]}, "no metric 'taste': use trajectory_exact_match, "),
-        ({"metrics": ["bleu"]}, r"bleu is no trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it"),
+        ({"metrics": ["taste"]}, "metrics: expected one of trajectory_exact_match, .*; got 'taste'"),
+        (
+            {"metrics": ["bleu"]},
+            r"bleu is not a trajectory metric: EvalTask\(data, \['bleu'\]\).evaluate\(\) measures it",
+        ),
         ({"metrics": ["trajectory_single_tool_use"]}, r"TrajectorySingleToolUse\(tool_name=...\)"),
-        ({"duplicates": "once"}, "duplicates must be"),
-        ({"empty": "zero"}, "empty must be"),
+        ({"duplicates": "once"}, "duplicates: expected one of"),
+        ({"empty": "zero"}, "empty: expected one of"),
     ],
 )
 def test_options_that_there_are_not(options: dict[str, Any], message: str) -> None:
@@ -160,7 +169,7 @@ def test_json() -> None:
 
 def test_parquet(tmp_path: Path) -> None:
     found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
-    found.save(tmp_path / "result.parquet")
+    assert found.write(tmp_path / "result.parquet") == 3
     read = pd.read_parquet(tmp_path / "result.parquet")
     assert read.columns.tolist() == found.metrics_table.columns.tolist()
     assert read["trajectory_recall/score"].dtype == "float64"
@@ -172,7 +181,7 @@ def test_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["table.csv", "table.jsonl", "table.parquet"])
 def test_a_saved_table_can_be_scored_again(tmp_path: Path, name: str) -> None:
     found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
-    found.save(tmp_path / name)
+    found.write(tmp_path / name)
     again = EvalTask(tmp_path / name, [CustomMetric("seen", lambda row: float(row["trajectory_recall/score"] or -1))])
     scores = again.evaluate().metrics_table["seen/score"].tolist()
     assert scores == [-1 if math.isnan(s) else s for s in found.metrics_table["trajectory_recall/score"]]
@@ -182,7 +191,7 @@ def test_a_saved_table_can_be_scored_again(tmp_path: Path, name: str) -> None:
 
 def test_latency_is_drawn_in_units_that_can_be_read() -> None:
     page = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_html()
-    assert re.search(r"median [\d.]+ [mµ]?s, p90", page)
+    assert re.search(r"median [\d.]+\s[mµ]?s, p90", page)
     assert "e-05" not in page
     assert "1 rows" not in page
 
@@ -194,7 +203,7 @@ def test_a_page_tells_one_percentile_of_a_metric() -> None:
     latency = re.search(r"Latency: p50 ([^,]+), p90 ([^,]+),", page)
     assert latency is not None
     assert f"median {latency[1]}, p90 {latency[2]}, p99" in page
-    assert f"p90 {found.percentiles('seen')['p90']:.3g}" in page
+    assert f"p90 {found.quantile(0.9, 'seen'):.3g}" in page
 
 
 def test_save_by_the_ending(tmp_path: Path) -> None:
@@ -202,8 +211,12 @@ def test_save_by_the_ending(tmp_path: Path) -> None:
     for name, start in (("r.html", "<!doctype html>"), ("r.json", "{"), ("r.txt", "metric ")):
         found.save(tmp_path / name)
         assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
-    with pytest.raises(EvalSetError, match="there is no folder"):
-        found.save(tmp_path / "nowhere" / "r.parquet")
+    with pytest.raises(EvalSetError, match="cannot be written"):
+        found.save(tmp_path / "nowhere" / "r.html")
+    with pytest.raises(EvalSetError, match=r"to .html, .htm, .json, .txt; write\(path\) writes the rows"):
+        found.save(tmp_path / "r.parquet")
+    with pytest.raises(EvalSetError, match="unknown file extension"):
+        found.write(tmp_path / "r.html")
 
 
 def test_an_mlflow_run(tracking_store: str) -> None:  # noqa: ARG001
@@ -215,6 +228,7 @@ def test_an_mlflow_run(tracking_store: str) -> None:  # noqa: ARG001
     run = mlflow.get_run(run_id)
     assert run.data.metrics["row_count"] == 3
     assert run.data.metrics["trajectory_recall/mean"] == 0.75
+    assert run.data.metrics["trajectory_recall/scored"] == 2
     assert run.data.params["trajectory_empty"] == "nan"
     names = {f.path for f in mlflow.MlflowClient().list_artifacts(run_id, "eval_result")}
     assert names == {f"eval_result/{n}" for n in ("result.html", "result.json", "metrics_table.parquet")}
@@ -233,9 +247,9 @@ def seed_file(tmp_path: Path) -> str:
 def test_score_prints_the_table(seed_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", seed_file, "--tool-name", "set_temperature", "--quiet"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["metric", "mean", "std", "rows", "scored"]
-    assert ["trajectory_recall", "0.25", "0.354", "2", "of", "2"] in lines
-    assert ["trajectory_single_tool_use", "0.5", "0.707", "2", "of", "2"] in lines
+    assert lines[0] == ["metric", "mean", "std", "rows", "scored", "coverage"]
+    assert ["trajectory_recall", "0.25", "0.354", "2", "of", "2", "100%"] in lines
+    assert ["trajectory_single_tool_use", "0.50", "0.707", "2", "of", "2", "100%"] in lines
 
 
 def test_score_writes(seed_file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -279,6 +293,63 @@ def test_a_minimum_is_a_number(seed_file: str, bound: str, capsys: pytest.Captur
 def test_cells_that_cannot_be_read_fail(tmp_path: Path, fail_on: str, code: int) -> None:
     path = KINDS["jsonl"]([*SEED, {"predicted_trajectory": [{"a": 1}], "reference_trajectory": [WARM]}], tmp_path)
     assert main(["score", str(path), "--quiet", "--fail-on", fail_on]) == code
+
+
+SILENT: Row = {"predicted_trajectory": [WARM], "reference_trajectory": None}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("rows", [[], [SILENT], [SILENT, SILENT]], ids=len)
+def test_score_of_nothing_fails_and_says_so_first(
+    rows: list[Row], form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rows.csv"
+    cells = [json.dumps(row["predicted_trajectory"]).replace('"', '""') for row in rows]
+    path.write_text("predicted_trajectory,reference_trajectory\n" + "".join(f'"{cell}",\n' for cell in cells))
+    assert main(["score", str(path), "--quiet", "--output", form]) == 1
+    out, said = capsys.readouterr().out, "no row was scored" if rows else "no row to score"
+    assert json.loads(out)["headline"] == said if form == "json" else out.startswith(f"✗ {said}\n")
+    assert main(["score", str(path), "--quiet", "--fail-on", "never"]) == 0
+
+
+def test_a_mean_of_fewer_rows_than_given_is_not_the_first_thing_said() -> None:
+    found = result([*SEED, SILENT])
+    said = "2 of 3 rows scored"
+    assert found.headline == said
+    assert found.to_text().startswith(f"✗ {said}\n")
+    assert json.loads(found.to_json())["headline"] == said
+    assert found.to_html().index(said) < found.to_html().index("trajectory_recall")
+    assert repr(found) == f"<EvalResult: 3 rows, 5 metrics: {said}>"
+    assert (result().headline, json.loads(result().to_json())["headline"]) == ("", None)
+
+
+def test_metrics_that_cover_different_rows_are_named() -> None:
+    rows = [{**SEED[0], "response": "a", "reference": "a"}, {**SEED[1], "response": "a"}, {**SILENT, "response": "a"}]
+    found = EvalTask(rows, ["exact_match", "trajectory_recall", CustomMetric("long", lambda _: 1)]).evaluate()
+    assert found.headline == "fewer than 3 rows scored: exact_match 1, trajectory_recall 2"
+
+
+def test_calls_that_failed_are_failures_and_are_named() -> None:
+    def app(prompt: str) -> str:
+        if prompt != "good":
+            raise RuntimeError("out of tokens")
+        return prompt
+
+    rows: list[Row] = [{"prompt": "good", "reference": "good"}, {"prompt": "bad", "reference": "x"}]
+    found = EvalTask([*rows, {"prompt": None, "reference": "x"}], ["exact_match"]).evaluate(app)
+    assert found.headline == "2 of 3 calls failed (rows 1, 2); 1 of 3 rows scored"
+    assert found.summary_metrics["failure/mean"] == pytest.approx(2 / 3)
+    assert "2 of 3 calls failed" in found.to_html()
+    named = EvalTask([{"request_id": f"r{i}", **rows[i > 0]} for i in range(30)], ["exact_match"]).evaluate(app)
+    shown = ", ".join(f"r{i}" for i in range(1, 11))
+    assert named.headline == f"29 of 30 calls failed (rows {shown}, …); 1 of 30 rows scored"
+
+
+def test_evaluations_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    evaluations = json.loads((SAMPLES / "evaluation.json").read_text())
+    path = tmp_path / "evaluations.json"
+    path.write_text(json.dumps([evaluations[0], {"displayName": "x", "golden": 1}]))
+    assert score_trajectories(path).headline.endswith("1 invalid evaluation left out")
 
 
 def test_the_metrics_are_the_five() -> None:

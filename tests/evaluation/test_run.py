@@ -87,7 +87,7 @@ class Counted:
 def test_no_more_is_read_while_a_row_is_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = KINDS["parquet"]([{"prompt": f"p{i}"} for i in range(20 * STEP)], tmp_path)
     counted = Counted(open_source(path))
-    monkeypatch.setattr(task_module, "open_source", lambda _: counted.source)
+    monkeypatch.setattr(task_module, "open_source", lambda *_: counted.source)
     task = EvalTask(path, ["exact_match"])
     others, most = threading.Semaphore(0), [0]
 
@@ -148,6 +148,6 @@ def test_an_agent_that_is_dead_is_given_up_once_not_in_each_part(tmp_path: Path)
 @pytest.mark.parametrize("with_journal", [True, False])
 def test_a_file_without_a_prompt_is_told_and_leaves_no_journal(tmp_path: Path, with_journal: bool) -> None:
     path, journal = KINDS["jsonl"]([{"response": "a", "reference": "b"}] * 20, tmp_path), tmp_path / "journal"
-    with pytest.raises(EvalSetError, match="nothing to run the agent on"):
+    with pytest.raises(EvalSetError, match="the agent cannot run"):
         EvalTask(path, ["exact_match"]).evaluate(agent, journal=journal if with_journal else None)
     assert not journal.exists()

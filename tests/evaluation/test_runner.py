@@ -171,7 +171,7 @@ def test_a_coroutine_that_hangs_is_cancelled() -> None:
         return i
 
     found = outcomes(call, 4, max_workers=2, timeout=0.2)
-    assert [o.error for o in found] == [None, "no answer within 0.2 s: the call was cancelled", None, None]
+    assert [o.error for o in found] == [None, "no answer within 0.2 s: the call was canceled", None, None]
     assert cancelled == [1]
 
 

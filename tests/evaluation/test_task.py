@@ -271,7 +271,7 @@ def test_only_what_metrics_read_is_judged() -> None:
 
 @pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])
 def test_turns_of_ces_are_rows(name: str) -> None:
-    turns = convert_eval_set(SAMPLES / name, target="databricks").data
+    turns = convert_eval_set(SAMPLES / name, "databricks").data
     found = EvalTask(SAMPLES / name, ["exact_match", "trajectory_recall"]).evaluate(lambda _: "12 days")
     assert found.row_count == len(turns)
     assert found.metrics_table["failure"].tolist() == [0] * len(turns)
@@ -283,7 +283,7 @@ def test_invalid_evaluations_of_ces_are_told() -> None:
     found = EvalTask(SAMPLES / "golden_broken.csv", ["exact_match"]).evaluate()
     assert found.issues["code"].unique().tolist() == ["AE814"]
     assert found.issues["row"].isna().all()
-    with pytest.raises(EvalSetError, match="invalid evaluations were left out"):
+    with pytest.raises(EvalSetError, match="invalid evaluations were excluded"):
         EvalTask(SAMPLES / "golden_broken.csv", ["exact_match"]).evaluate(agent)
 
 
@@ -299,7 +299,7 @@ def test_a_custom_metric_that_breaks_costs_its_row_only() -> None:
     found = EvalTask(rows, [CustomMetric("picky", picky)]).evaluate()
     assert same(found.metrics_table["picky/score"].tolist(), [1, NAN, NAN, NAN, 7])
     assert {reason.partition(":")[0] for _, reason in found.reasons} == {
-        "the metric broke down",
+        "the metric raised an exception",
         "the metric gave no score",
     }
 
@@ -344,9 +344,9 @@ def test_options_are_said() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SEED, ["trajectory_f1"]), "no metric 'trajectory_f1': use trajectory_exact_match, "),
-        ((SEED, ["trajectory_single_tool_use"]), r"give it as TrajectorySingleToolUse\(tool_name="),
-        ((SEED, [len]), "expected the name of a metric, or a metric, got a builtin_function_or_method"),
+        ((SEED, ["trajectory_f1"]), "metrics: expected names .*; got 'trajectory_f1'"),
+        ((SEED, ["trajectory_single_tool_use"]), r"use TrajectorySingleToolUse\(tool_name="),
+        ((SEED, [len]), r"^metrics: .*; got the function len; use CustomMetric\("),
         ((SEED, [TrajectorySingleToolUse("a"), TrajectorySingleToolUse("b")]), "several metrics are called"),
         (("no/such/file.jsonl", ["bleu"]), "no such file"),
     ],
@@ -359,10 +359,10 @@ def test_a_task_that_cannot_be(arguments: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"runnable": agent}, "nothing to run the agent on"),
+        ({"runnable": agent}, "the agent cannot run"),
         ({"runnable": agent, "timeout": 0}, "above 0"),
         ({"runnable": agent, "max_workers": 0}, "above 0"),
-        ({"journal": "x"}, "there is none"),
+        ({"journal": "x"}, "require a runnable"),
         ({"runnable": 7}, "cannot run"),
     ],
 )
@@ -383,6 +383,26 @@ def test_nothing_edits_the_data(tmp_path: Path) -> None:
     before = frame.copy(deep=True)
     EvalTask(frame, ["trajectory_recall"]).evaluate(agent)
     pd.testing.assert_frame_equal(frame, before)
+
+
+@pytest.mark.parametrize("kind", ["list", "jsonl"])
+@pytest.mark.parametrize("metrics", [["trajectory_recall"], ["trajectory_recall", "exact_match"]])
+def test_the_id_of_a_row_is_in_the_table_under_whatever_name_it_came(
+    kind: str, metrics: list[str], tmp_path: Path
+) -> None:
+    rows = [{"id": id, "dataset_id": "d", "inputs": {"q": "Hi"}, "outputs": {"answer": "x"}} for id in "ab"]
+    task = EvalTask(KINDS[kind](rows, tmp_path), metrics)
+    for found in (task.evaluate(), task.evaluate(str)):
+        assert found.metrics_table["request_id"].tolist() == ["a", "b"]
+        assert found.metrics_table.columns[0] == "request_id"
+    without = [{k: v for k, v in row.items() if k != "id"} for row in rows]
+    assert "request_id" not in EvalTask(KINDS[kind](without, tmp_path), metrics).evaluate().metrics_table
+
+
+def test_differing_scores_name_the_row() -> None:
+    rows = [{"request_id": id, "prompt": "p", "response": "x", "reference": "x"} for id in "ab"]
+    old, new = (EvalTask(data, ["exact_match"]).evaluate() for data in (rows, [rows[0], {**rows[1], "response": "y"}]))
+    assert old.compare(new).rows.to_dict("records")[0]["request_id"] == "b"
 
 
 def test_no_rows() -> None:

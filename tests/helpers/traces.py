@@ -26,6 +26,11 @@ def row(trace: Any) -> Row:
     return only
 
 
+def views(row: Row) -> Row:
+    """The columns that metrics read, without the originals."""
+    return {name: value for name, value in row.items() if name not in ("inputs", "outputs", "expectations")}
+
+
 def codes(trace: Any) -> list[str]:
     """What is said of the trace: the families 4 (documents) and 6, without the notice that a request was derived."""
     found = [i.code for i in validate_traces([trace]).iter_issues()]

@@ -54,17 +54,17 @@ def ids(build: EvalSetBuild) -> list[str]:
 
 
 def reasons(build: EvalSetBuild) -> dict[str, str]:
-    return dict(zip(build.set_aside["request_id"], build.set_aside["reason"], strict=True))
+    return dict(zip(build.excluded["request_id"], build.excluded["reason"], strict=True))
 
 
 def row(build: EvalSetBuild, request_id: str) -> dict[str, Any]:
     return build.rows.set_index("request_id").loc[request_id].to_dict()
 
 
-def test_everything_is_a_row_or_set_aside_with_one_reason() -> None:
+def test_everything_is_a_row_or_excluded_with_one_reason() -> None:
     build = BUILD(table(EVERYTHING), until=at(60))
     assert ids(build) == ["good", "batch#0", "batch#1"]
-    assert build.set_aside[["request_id", "reason"]].to_numpy().tolist() == [
+    assert build.excluded[["request_id", "reason"]].to_numpy().tolist() == [
         ["good", "repeated"],
         ["odd", "batch_mismatch"],
         ["late", "outside_window"],
@@ -89,9 +89,9 @@ def test_rows_are_canonical_and_say_when_they_were_logged() -> None:
     assert validate_eval_set(build.rows).ok
 
 
-def test_what_is_set_aside_keeps_its_payload_and_says_why() -> None:
+def test_what_is_excluded_keeps_its_payload_and_says_why() -> None:
     build = BUILD(table([logged("a", '{"messages": [', "{}"), chat("b", status_code=429, minute=3)]))
-    first, second = build.set_aside.to_dict("records")
+    first, second = build.excluded.to_dict("records")
     assert first["request"] == '{"messages": ['
     assert "byte" in first["message"]
     assert (second["time"], second["status_code"]) == (pd.Timestamp(at(3)), 429)
@@ -151,7 +151,7 @@ options = st.fixed_dictionaries(
         "since": st.just(at(2)),
         "until": st.just(at(8)),
         "where": st.just("status_code <> 405"),
-        "keep": st.sampled_from([(), ("status", "invalid")]),
+        "include": st.sampled_from([(), ("status", "invalid")]),
         "redact": st.sampled_from([None, "default"]),
     },
 )
@@ -163,17 +163,17 @@ def test_the_funnel_adds_up(logged_rows: list[Row], options: dict[str, Any]) -> 
     build = BUILD(table(logged_rows), **options)
     summary = build.summary
     assert summary.logged == len(logged_rows)
-    assert summary.records == len(build.rows) + len(build.set_aside)
+    assert summary.records == len(build.rows) + len(build.excluded)
     assert summary.rows == len(build.rows) == summary.steps[-1].left
-    assert Counter(build.set_aside["reason"]) == summary.set_aside
+    assert Counter(build.excluded["reason"]) == summary.excluded
     left = summary.records
     for step in summary.steps:
         left -= sum(gone.rows for gone in step.removed)
         assert step.left == left
     # every logged row is in one of the two, under its id or as the records of its call
-    found = {i.partition("#")[0] for i in [*ids(build), *build.set_aside["request_id"]]}
+    found = {i.partition("#")[0] for i in [*ids(build), *build.excluded["request_id"]]}
     assert {r["databricks_request_id"] for r in logged_rows} - {None} <= found
-    if not options.get("keep") and options.get("dedupe", "id") is not None:  # else repeats stay, as was asked
+    if not options.get("include") and options.get("dedupe", "id") is not None:  # else repeats stay, as was asked
         assert build.report.valid_count == len(build.rows)
 
 
@@ -184,7 +184,7 @@ def test_order_and_batches_change_nothing(
 ) -> None:
     def outcome(build: EvalSetBuild) -> Any:
         kept = sorted(zip(ids(build), map(str, build.rows["response"]), map(str, build.rows["tags"]), strict=True))
-        aside = sorted(zip(*(map(str, build.set_aside[n]) for n in ("request_id", "reason", "time")), strict=True))
+        aside = sorted(zip(*(map(str, build.excluded[n]) for n in ("request_id", "reason", "time")), strict=True))
         return kept, aside
 
     once = outcome(BUILD(table(logged_rows), **options))
@@ -269,8 +269,8 @@ def test_feedback_on_unknown_ids_is_counted() -> None:
 def test_feedback_that_cannot_be_read_is_told() -> None:
     odd = {"dataframe_records": [{"request_id": "a", "text_assessments": [17], "retrieval_assessments": []}]}
     build = BUILD(table([chat("a"), logged("fb", odd, "")]))
-    assert build.set_aside["message"].tolist() == [
-        "0 judgements of other rows; left out: request.dataframe_records[0].text_assessments[0]: "
+    assert build.excluded["message"].tolist() == [
+        "0 judgments of other rows; omitted: request.dataframe_records[0].text_assessments[0]: "
         "expected an assessment (an object), got the number 17"
     ]
 
@@ -347,7 +347,8 @@ def test_people_judge_in_traces_too(assessments: list[Row], label: str | None, j
     rows = [chat("a", "Leave?", "80 days.", trace=None if joined else judged)]
     options: Row = {"traces": [{"trace": judged}]} if joined else {}
     assert row(BUILD(table(rows), **options), "a")["expected_response"] == label
-    assert row(BUILD(table(rows), **options, labels=None), "a")["expected_response"] is None
+    if label is not None:
+        assert row(BUILD(table(rows), **options, labels=None), "a")["expected_response"] is None
 
 
 def test_the_last_click_counts_wherever_it_was_made() -> None:
@@ -396,12 +397,12 @@ def test_a_row_too_large_to_be_logged_is_told_by_its_trace(lost: str) -> None:
     large = {**whole, **cells, "logging_error_codes": [f"MAX_{n.upper()}_SIZE_EXCEEDED" for n in cells]}
     unknown = {**large, "databricks_request_id": "b"}
     alone = BUILD(table([large]))
-    assert alone.summary.set_aside == {"oversize": 1}
+    assert alone.summary.excluded == {"oversize": 1}
     build = BUILD(table([large, unknown, chat("c")]), traces=[{"trace": ASKED}])
     told = row(build, "a")
     assert (told["request"], told["response"]) == (row(BUILD(table([whole])), "a")["request"], "80 days.")
-    assert (build.summary.traces_joined, build.summary.set_aside) == (1, {"invalid": 1})
-    [why] = build.set_aside["message"]
+    assert (build.summary.traces_joined, build.summary.excluded) == (1, {"invalid": 1})
+    [why] = build.excluded["message"]
     assert why.startswith("AE2")
     assert "AE711" in why
     assert "SIZE_EXCEEDED" in why
@@ -464,7 +465,7 @@ def test_one_row_a_question() -> None:
 
 def test_repeated_ids_stay_if_asked_and_are_told() -> None:
     rows = [chat("a", minute=1), chat("a", minute=2)]
-    build = BUILD(table(rows), dedupe=None, keep="invalid")
+    build = BUILD(table(rows), dedupe=None, include="invalid")
     assert ids(build) == ["a", "a"]
     assert build.report.counts["AE901"] == 1
 
@@ -533,7 +534,7 @@ def test_times_in_a_csv_file_are_no_json(tmp_path: Path) -> None:
 
 def test_a_log_of_another_kind_with_a_mapping() -> None:
     rows = [{"id": "1", "body": {"input": {"messages": [{"role": "user", "content": "Hi"}]}}, "out": "Hello."}]
-    build = BUILD(rows, map={"request": "body.input", "response": "out", "request_id": "id"})
+    build = BUILD(rows, column_map={"request": "body.input", "response": "out", "request_id": "id"})
     assert (ids(build), build.rows["response"].tolist(), build.summary.family) == (["1"], ["Hello."], "mapped")
 
 
@@ -599,7 +600,7 @@ LOGS: dict[str, tuple[Row, list[str]]] = {
 @pytest.mark.parametrize("name", LOGS)
 def test_logs_of_others_with_a_mapping(name: str) -> None:
     logged_row, mapping = LOGS[name]
-    build = BUILD([logged_row], map=mapping)
+    build = BUILD([logged_row], column_map=mapping)
     found = row(build, "1")
     said = found["request"]["messages"][-1]["content"]
     assert said in ("Hi?", [{"type": "text", "text": "Hi?"}])
@@ -621,12 +622,12 @@ def test_lines_that_are_no_rows_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     good = {**chat("a"), "request_time": None}
     path.write_text("\n".join([json.dumps(good), '{"cut', "[1, 2]", '{"cut too', ""]))
-    for options in ({}, {"since": "2025-01-01"}, {"values": False}):
-        aside = BUILD(str(path), **options).set_aside.query("reason == 'malformed'")
+    for options in ({}, {"since": "2025-01-01"}, {"show_values": False}):
+        aside = BUILD(str(path), **options).excluded.query("reason == 'malformed'")
         assert aside["request"].tolist() == ['{"cut', "[1, 2]", '{"cut too']
         assert aside["request_id"].is_unique
-        assert aside["message"].str.startswith("the line is no row").all()
-        assert ("byte" in aside["message"].iloc[0]) == options.get("values", True)
+        assert aside["message"].str.startswith("the line is not a row").all()
+        assert ("byte" in aside["message"].iloc[0]) == options.get("show_values", True)
 
 
 @pytest.mark.parametrize("kind", ["typed", "untyped", "pandas"])
@@ -637,8 +638,8 @@ def test_null_everywhere(kind: str) -> None:
     elif kind == "pandas":
         nothing = pd.DataFrame({n: [None, float("nan")] for n in PAYLOAD.names})
     build = BUILD(nothing, sample=2, stratify="day", dedupe="question", redact="default", where="requester IS NULL")
-    assert build.summary.set_aside == {"no_request": 2}
-    assert len(set(build.set_aside["request_id"])) == 1  # a hash of what they hold
+    assert build.summary.excluded == {"no_request": 2}
+    assert len(set(build.excluded["request_id"])) == 1  # a hash of what they hold
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -654,18 +655,18 @@ def test_null_everywhere(kind: str) -> None:
         ({"since": "yesterday"}, "since: expected a date or time such as 2025-11-03"),
         ({"until": 5}, "until: expected a date or time"),
         ({"since": "2025-11-04", "until": "2025-11-03"}, "since must be before until"),
-        ({"dedupe": "answer"}, "dedupe: expected id, question or None"),
+        ({"dedupe": "answer"}, "dedupe: expected one of id, question, None"),
         ({"stratify": "nothing"}, "stratify: the table has no column 'nothing'"),
         ({"redact": "no_module_of_that_name:f"}, "redact: cannot find no_module_of_that_name:f"),
         ({"redact": "json:nothing"}, "redact: cannot find json:nothing"),
         ({"redact": "strong"}, "redact: expected default, none or MODULE:FUNCTION"),
         ({"redact": 5}, "redact: expected default"),
-        ({"keep": "malformed"}, "keep: expected some of"),
-        ({"family": "other"}, "no family 'other'"),
-        ({"map": {"requst": "a"}}, "did you mean request"),
-        ({"map": {"request": "body.input"}}, "map: the table has no column for 'body.input'"),
-        ({"engine": "spark", "jobs": 2}, "jobs: on Spark its own settings say"),
-        ({"engine": "dask"}, "engine: expected embedded or spark"),
+        ({"include": "malformed"}, "include: expected one of"),
+        ({"family": "other"}, "family: expected one of"),
+        ({"column_map": {"requst": "a"}}, "did you mean request"),
+        ({"column_map": {"request": "body.input"}}, "column_map: the table has no column for 'body.input'"),
+        ({"engine": "spark", "jobs": 2}, "jobs: Spark's own settings"),
+        ({"engine": "dask"}, "engine: expected one of embedded, spark"),
         ({"where": " "}, "where: expected an SQL expression"),
         ({"traces": "/no/such.parquet"}, "no such file"),
         ({"labels": "/no/such.parquet"}, "no such file"),
@@ -684,7 +685,7 @@ def test_a_table_of_no_known_family_is_told() -> None:
 @pytest.mark.parametrize(("name", "text"), [("a.jsonl", ""), ("a.csv", ""), ("a.csv", "request,response\n")])
 def test_a_file_without_rows_is_told_as_such(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(EvalSetError, match="the table has no rows, and so no columns"):
+    with pytest.raises(EvalSetError, match="the table has no rows and therefore no columns"):
         BUILD(str(tmp_path / name))
 
 
@@ -695,12 +696,10 @@ def test_sql_that_names_no_column_is_told_which_there_are() -> None:
 
 
 def test_an_evaluation_set_is_no_table_of_calls() -> None:
-    with pytest.raises(
-        EvalSetError, match="an evaluation set already, by the columns expected_response: check it with"
-    ):
+    with pytest.raises(EvalSetError, match="an evaluation dataset, by the columns expected_response: run"):
         BUILD(pd.DataFrame({"request": ["Hi"], "response": ["Hello"], "expected_response": ["Hello"]}))
     rows = BUILD(table([chat("a")])).rows
-    with pytest.raises(EvalSetError, match="an evaluation set already"):
+    with pytest.raises(EvalSetError, match="an evaluation dataset"):
         BUILD(rows)  # though it has a trace, an id and a time, as a frame of search_traces has
     carried = table([chat("a")]).append_column("expected_response", pa.array(["carried along"]))
     assert len(BUILD(carried).rows) == 1
@@ -708,7 +707,7 @@ def test_an_evaluation_set_is_no_table_of_calls() -> None:
 
 def test_an_empty_table_gives_an_empty_set() -> None:
     build = BUILD(table([]))
-    assert (len(build.rows), len(build.set_aside), build.summary.funnel) == (0, 0, "0 logged → 0 rows")
+    assert (len(build.rows), len(build.excluded), build.summary.funnel) == (0, 0, "0 logged → 0 rows")
     assert list(build.rows.columns)[:2] == ["request_id", "request"]
 
 
@@ -718,17 +717,17 @@ def test_without_duckdb_one_line_says_what_to_install(monkeypatch: pytest.Monkey
         BUILD(table([chat("a")]))
 
 
-def test_a_row_that_breaks_a_rule_is_set_aside_with_it() -> None:
+def test_a_row_that_breaks_a_rule_is_excluded_with_it() -> None:
     build = BUILD(table([chat("a", " ", ""), chat("b")]))
     assert reasons(build) == {"a": "invalid"}
-    assert "AE" in build.set_aside["message"][0]
-    kept = BUILD(table([chat("a", " ", ""), chat("b")]), keep=("invalid",))
+    assert "AE" in build.excluded["message"][0]
+    kept = BUILD(table([chat("a", " ", ""), chat("b")]), include=("invalid",))
     assert (ids(kept), kept.report.invalid_count) == (["a", "b"], 1)
 
 
 def test_failed_calls_can_stay() -> None:
     rows = [chat("a", answer="No.", status_code=500), chat("b")]
-    build = BUILD(table(rows), keep=("status",))
+    build = BUILD(table(rows), include=("status",))
     assert ids(build) == ["a", "b"]
     assert row(build, "a")["failure"] is True
 
@@ -736,11 +735,11 @@ def test_failed_calls_can_stay() -> None:
 def test_the_forms_of_the_summary() -> None:
     build = BUILD(table(EVERYTHING), sample=2, stratify="thumbs", redact="default")
     numbers = json.loads(build.to_json())
-    assert (numbers["version"], numbers["logged"], numbers["set_aside"]) == (1, 10, build.summary.set_aside)
+    assert (numbers["version"], numbers["logged"], numbers["excluded"]) == (1, 10, build.summary.excluded)
     assert numbers["funnel"] == build.summary.funnel in build.to_text()
     for page in (build.to_html(), build.summary.to_html(), build._repr_html_()):
         assert build.summary.funnel in page
-        assert "<script" not in page
+        assert page.count("<script") == (2 if page == build.to_html() else 0)  # the rows and ours
 
 
 def test_hostile_names_are_only_shown(tmp_path: Path) -> None:
@@ -766,8 +765,8 @@ def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_without_values_no_message_quotes_a_cell() -> None:
     rows = [logged("a", '{"messages": "SECRET"}', "{}"), logged("b", "SECRET{", "{}"), chat("c", "SECRET", "")]
-    build = BUILD(table(rows), values=False)
-    assert "SECRET" not in " ".join(build.set_aside["message"])
+    build = BUILD(table(rows), show_values=False)
+    assert "SECRET" not in " ".join(build.excluded["message"])
     assert "SECRET" not in build.to_text() + build.report.to_text() + build.to_html()
 
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,13 +55,13 @@ def names(folder: Path) -> set[str]:
 GOLDEN = """\
 10 logged → 11 records → 10 calls → 5 readable → 4 distinct → 2 sampled
 
-Set aside
-1  feedback        a feedback call: somebody judged another row
+Excluded rows
+1  feedback        feedback request for another row
 1  status          the call failed: its status is not 200, or the response is an error
 1  oversize        the request or response was too large to be logged
-1  malformed       the request or response is not JSON that can be read
-1  batch_mismatch  a call with several records whose number of predictions differs
-1  no_request      there is nothing that was asked
+1  malformed       the request or response is malformed JSON
+1  batch_mismatch  a batch call whose numbers of records and predictions differ
+1  no_request      no request content
 1  repeated        the same request_id was logged before
 2  not_sampled     not drawn for the sample
 """
@@ -85,12 +86,12 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     page = tmp_path / "page.html"
     options = ["--since", "2025-11-03", "--until", "2025-11-04", "--sample", "0.5", "--stratify", "thumbs"]
     options += ["--dedupe", "question", "--labels", "feedback", "--redact", "default", "--where", "status_code = 200"]
-    options += ["--set-aside", aside, "--html", page, "--jobs", 2, "--output", "json", "-q"]
+    options += ["--excluded", aside, "--html", page, "--jobs", 2, "--output", "json", "-q"]
     code, text, notes = run(capsys, source, out, *options)
     assert (code, notes) == (0, "")
     said = json.loads(text)
     rows, others = pq.read_table(out), [json.loads(line) for line in aside.read_text().splitlines()]
-    assert (rows.num_rows, len(others)) == (said["rows"], sum(said["set_aside"].values()))
+    assert (rows.num_rows, len(others)) == (said["rows"], sum(said["excluded"].values()))
     assert said["records"] == rows.num_rows + len(others)
     assert {r["reason"] for r in others} == {"feedback", "duplicate_question", "not_sampled"}
     assert said["funnel"] in page.read_text()
@@ -99,14 +100,14 @@ def test_all_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["OUT.txt"], "cannot tell the kind of file from its name"),
-        (["missing/OUT.jsonl"], "there is no folder"),
+        (["OUT.txt"], "unknown file extension"),
+        (["missing/OUT.jsonl"], "no such folder"),
         (["t.parquet"], "must not be the same file"),
-        (["OUT.jsonl", "--set-aside", "OUT.jsonl"], "must not be the same file"),
+        (["OUT.jsonl", "--excluded", "OUT.jsonl"], "must not be the same file"),
         (["OUT.jsonl", "--sample", "many"], "sample: expected a number of rows"),
         (["OUT.jsonl", "--redact", "nowhere:f"], "redact: cannot find"),
         (["OUT.jsonl", "--since", "soon"], "since: expected a date or time"),
-        (["OUT.jsonl", "--map", "request=body"], "map: the table has no column for 'body'"),
+        (["OUT.jsonl", "--map", "request=body"], "column_map: the table has no column for 'body'"),
         (["OUT.parquet", "--engine", "spark", "--resume"], "--resume and --jobs are of the embedded engine"),
         (["OUT.parquet", "--engine", "spark", "--jobs", "2"], "--resume and --jobs are of the embedded engine"),
     ],
@@ -205,7 +206,10 @@ def test_a_disk_that_is_full_is_told_and_with_room_it_goes_on(
     arguments = command(source, out, "--jobs", jobs)[3:]
     made = subprocess.run([sys.executable, "-c", f"{limit}; {main_}", *arguments], capture_output=True, text=True)
     assert (made.returncode, made.stdout) == (2, "")
-    assert f"{work_of(str(out))}: the work folder cannot be written: File too large; with room" in made.stderr
+    assert (
+        f"{work_of(str(out))}: the work folder cannot be written: File too large; free some space, then --resume"
+        in made.stderr
+    )
     assert "Traceback" not in made.stderr
     assert not out.exists()
     assert run(capsys, source, out, "--resume", "--jobs", jobs)[0] == 0
@@ -235,7 +239,7 @@ def test_a_killed_run_goes_on_to_the_same_set(jobs: int, tmp_path: Path, capsys:
     big = [dict(r, response=(r["response"] or "").replace("answer", "long answer " * 40)) for r in ROWS]
     source, out = parquet(tmp_path / "t.parquet", big, 3), tmp_path / "set.parquet"
     whole = tmp_path / "whole.parquet"
-    run(capsys, source, whole, "--sample", 200, "--set-aside", tmp_path / "aside.parquet")
+    run(capsys, source, whole, "--sample", 200, "--excluded", tmp_path / "aside.parquet")
     done = killed(source, out, "--sample", 200, "--jobs", jobs)
     assert 3 <= done < pq.read_metadata(source).num_row_groups
     assert not out.exists()
@@ -395,7 +399,7 @@ def test_a_folder_of_files_that_differ(jobs: int, tmp_path: Path, capsys: pytest
 def test_sql_over_a_column_that_one_file_lacks(tmp_path: Path) -> None:
     source = str(folder_of_parquet(tmp_path / "t"))
     build = eval_set_from_inference_table(source, where="requester = 'svc'", labels=None)
-    assert build.summary.set_aside["filtered"] == sum(r["response"] != "" for r in ROWS[200:400]) + sum(
+    assert build.summary.excluded["filtered"] == sum(r["response"] != "" for r in ROWS[200:400]) + sum(
         "predictions" in (r["response"] or "") for r in ROWS[200:400]
     )
     strata = eval_set_from_inference_table(source, sample=30, stratify="requester").summary.strata
@@ -449,3 +453,71 @@ def test_a_row_group_is_read_in_batches_of_one_size(rows: int, tmp_path: Path) -
     assert max(sizes) <= 16
     assert max(sizes) - sizes[-1] <= len(sizes) - 1
     assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(rows))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# two builds at once
+WAITING = """
+import pathlib, time
+folder = pathlib.Path(__file__).parent
+def hide(text):
+    (folder / "started").touch()
+    while not (folder / "go").exists():
+        time.sleep(0.01)
+    return text
+"""
+
+
+@pytest.fixture
+def waiting_build(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """A build of its own process that has begun, and goes on when there is a file `go`; and what it writes."""
+    folder, out = tmp_path / "hooks", tmp_path / "set.jsonl"
+    folder.mkdir()
+    (folder / "waits.py").write_text(WAITING)
+    source = parquet(tmp_path / "t.parquet", EVERYTHING)
+    command = [sys.executable, "-m", "agent_eval_schema", "from-inference-table", str(source), str(out)]
+    build = subprocess.Popen(
+        [*command, "--redact", "waits:hide", "--jobs", "1"],
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    while not (folder / "started").exists():
+        assert build.poll() is None, build.communicate()
+        time.sleep(0.01)
+    yield build, out
+    build.kill()
+    build.communicate()
+
+
+@pytest.mark.parametrize("more", [[], ["--resume"], ["--jobs", 2], ["--excluded"], ["--html"]], ids=str)
+def test_the_second_of_two_builds_into_one_output_is_told(
+    more: list[object],
+    waiting_build: tuple[subprocess.Popen[str], Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    build, out = waiting_build
+    target = [tmp_path / "another.jsonl", *more, out] if more in (["--excluded"], ["--html"]) else [out, *more]
+    code, _, err = run(capsys, tmp_path / "t.parquet", *target, "--sample", "1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{out}: another run is writing it" in err
+    assert build.poll() is None
+    (tmp_path / "hooks" / "go").touch()
+    assert build.wait() == 0
+    manifest = json.loads((tmp_path / "set.jsonl.manifest.json").read_text())
+    assert manifest["options"]["redact"] == "waits:hide"
+    assert manifest["summary"]["rows"] == len(out.read_text().splitlines())
+    assert names(tmp_path) == {"t.parquet", "hooks", "set.jsonl", "set.jsonl.manifest.json"}
+
+
+def test_a_build_that_was_killed_keeps_nobody_out(
+    waiting_build: tuple[subprocess.Popen[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build, out = waiting_build
+    build.kill()
+    build.wait()
+    assert run(capsys, tmp_path / "t.parquet", out)[0] == 0
+    assert {"set.jsonl", "set.jsonl.manifest.json"} <= names(tmp_path)
+    assert names(tmp_path).isdisjoint({".set.jsonl.lock", ".set.jsonl.work"})

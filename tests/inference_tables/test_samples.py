@@ -357,7 +357,7 @@ def test_the_same_question_has_the_same_hash_in_any_form() -> None:
     assert plain[0] != convert(rows_of("05"))[0]["question_hash"]
 
 
-def test_set_aside_rows_keep_their_logged_cells() -> None:
+def test_excluded_rows_keep_their_logged_cells() -> None:
     for name in ("16", "18", "25"):
         (row,), (record,) = rows_of(name), convert(rows_of(name))
         assert (record["request"], record["response"]) == (row["request"], row["response"])

@@ -18,7 +18,7 @@ from agent_eval_schema import EvalSetError
 from agent_eval_schema.cells.arrow import unpack
 from agent_eval_schema.cli import main
 from agent_eval_schema.inference_tables.build import EvalSetBuild, eval_set_from_inference_table
-from agent_eval_schema.inference_tables.finish.set_aside import SET_ASIDE
+from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
 from agent_eval_schema.inference_tables.spark import SparkBuild, spark_from_inference_table
 from agent_eval_schema.schema import COLUMNS
 from tests.helpers import logged_calls as logged
@@ -133,7 +133,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "sample": {"sample": 20, "seed": 3},
     "fraction of strata, by question": {"sample": 0.3, "stratify": "day", "dedupe": "question"},
     "thumbs": {"sample": 30, "stratify": "thumbs", "dedupe": None},
-    "window": {"since": "2026-11-02", "until": "2026-11-03T09:00:00Z", "keep": ["status", "invalid"]},
+    "window": {"since": "2026-11-02", "until": "2026-11-03T09:00:00Z", "include": ["status", "invalid"]},
     "SQL": {"where": "execution_duration_ms < 60", "stratify": "execution_duration_ms % 3", "sample": 12},
 }
 
@@ -143,11 +143,11 @@ def test_both_engines_build_the_same_set(table: pa.Table, df: Any, options: dict
     here = eval_set_from_inference_table(table, **options)
     with spark_from_inference_table(df, **options) as there:
         assert hashes(spark_rows(there.rows)) == hashes(embedded_rows(here))
-        aside = [row for batch in here.iter_set_aside() for row in batch.to_pylist()]
-        assert hashes(spark_rows(there.set_aside)) == hashes(aside)
+        aside = [row for batch in here.iter_excluded() for row in batch.to_pylist()]
+        assert hashes(spark_rows(there.excluded)) == hashes(aside)
         assert numbers(there) == numbers(here)
         assert there.rows.columns[: len(COLUMNS)] == list(COLUMNS)
-        assert there.set_aside.columns == SET_ASIDE.names
+        assert there.excluded.columns == EXCLUDED.names
 
 
 def numbers(build: SparkBuild | EvalSetBuild) -> dict[str, Any]:
@@ -157,8 +157,8 @@ def numbers(build: SparkBuild | EvalSetBuild) -> dict[str, Any]:
 
 
 def test_the_report_is_that_of_the_embedded_engine(table: pa.Table, df: Any) -> None:
-    here = eval_set_from_inference_table(table, keep=["invalid"])
-    with spark_from_inference_table(df, keep=["invalid"]) as there:
+    here = eval_set_from_inference_table(table, include=["invalid"])
+    with spark_from_inference_table(df, include=["invalid"]) as there:
         assert there.report.counts == here.report.counts
         assert there.report.counts["AE223"] == 1
         assert there.report.row_count == there.rows.count() == len(here.rows)
@@ -227,7 +227,7 @@ def test_a_table_is_read_once(df: Any) -> None:
     """What was read is kept: rows that another reading would not give are no trouble."""
     with spark_from_inference_table(df.mapInArrow(answered_anew, df.schema), sample=20) as build:
         assert build.rows.count() == build.summary.rows == 20
-        assert build.rows.count() + build.set_aside.count() == build.summary.records
+        assert build.rows.count() + build.excluded.count() == build.summary.records
 
 
 @pytest.fixture
@@ -260,14 +260,14 @@ def test_a_set_is_built_where_nothing_can_be_kept(table: pa.Table, df: Any) -> N
 
 def test_a_table_without_rows(df: Any) -> None:
     with spark_from_inference_table(df.limit(0)) as build:
-        assert build.rows.count() == build.set_aside.count() == 0
+        assert build.rows.count() == build.excluded.count() == 0
         assert build.summary.logged == build.summary.rows == build.report.row_count == 0
 
 
 def test_few_packed_rows_go_into_python_at_once(df: Any) -> None:
     """Spark sends 10,000 lines at once: a packed batch stands in the first of as many lines as it has rows."""
     with spark_from_inference_table(df, sample=20) as build:
-        for name in ("rows", "set_aside"):
+        for name in ("rows", "excluded"):
             packed = [row[name] for row in build._built.select(name).collect()]
             cells = [cell for cell in packed if cell is not None]
             assert len(packed) == build.summary.records
@@ -279,7 +279,7 @@ def test_what_is_no_data_frame_is_told(df: Any, table: pa.Table) -> None:
         spark_from_inference_table(table)
     with pytest.raises(EvalSetError, match="traces: on Spark expected a DataFrame"):
         spark_from_inference_table(df, traces="traces.parquet")
-    with pytest.raises(EvalSetError, match="no column"):
+    with pytest.raises(EvalSetError, match="missing column"):
         spark_from_inference_table(df, labels=df)
     with pytest.raises(EvalSetError, match="sample"):
         spark_from_inference_table(df, sample=-1)
@@ -316,7 +316,7 @@ def test_the_command_line_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture
     pq.write_table(logged.table(logged.EVERYTHING), source)
     outs = {engine: tmp_path / f"{engine}.parquet" for engine in ("embedded", "spark")}
     assert main(["from-inference-table", str(source), str(outs["embedded"]), "--sample", "3", "-q"]) == 0
-    more = ["--sample", "3", "--engine", "spark", "--set-aside", str(aside), "-q"]
+    more = ["--sample", "3", "--engine", "spark", "--excluded", str(aside), "-q"]
     assert main(["from-inference-table", str(source), str(outs["spark"]), *more]) == 0
     found = [sorted(pq.read_table(out).column("request_id").to_pylist()) for out in outs.values()]
     assert found[0] == found[1]

@@ -62,15 +62,27 @@ def test_every_verb_reads_a_file_in_a_store(kind: str, folder: Path, tmp_path_fa
     url = f"memory://bucket/verbs/{kind}/{local.name}"
     with fsspec.open(url, "wb") as file:
         file.write(local.read_bytes())
-    report, plain = check_source(open_source(url), jobs=2), validate_eval_set(local)
+    report, plain = validate_eval_set(url), validate_eval_set(local)
     assert report.name == url
     assert (report.counts, list(report.iter_issues())) == (plain.counts, list(plain.iter_issues()))
     assert list(report.iter_rows()) == list(plain.iter_rows())
     assert diff_eval_sets(local, url).same
-    assert convert_eval_set(url, target="mlflow").data.equals(convert_eval_set(local, target="mlflow").data)
+    assert convert_eval_set(url, "mlflow").data.equals(convert_eval_set(local, "mlflow").data)
     del report
     gc.collect()
     assert list(folder.iterdir()) == [], "a copy was left behind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["jsonl", "json", "csv", "parquet"])
+def test_workers_read_the_copy_of_a_file_in_a_store(kind: str, tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    local = Path(KINDS[kind]([{"request": f"question {i}", "respones": "x"} for i in range(5)], tmp_path))
+    url = f"memory://bucket/workers/{kind}/{local.name}"
+    with fsspec.open(url, "wb") as file:
+        file.write(local.read_bytes())
+    report, plain = check_source(open_source(url), jobs=2), validate_eval_set(local)
+    assert (report.counts, list(report.iter_issues())) == (plain.counts, list(plain.iter_issues()))
 
 
 @pytest.mark.parametrize("name", ["golden.csv", "evaluation.json"])

@@ -1,5 +1,6 @@
 """What is written is read again as the same rows, whatever the cells hold."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from agent_eval_schema import EvalSetError, normalize_eval_set, prepare_for_evaluate, validate_eval_set, write_eval_set
-from agent_eval_schema.integrations.mlflow.prepare import EVALUATORS, Target
+from agent_eval_schema import (
+    EvalSetError,
+    ValuesAsTextWarning,
+    normalize_eval_set,
+    prepare_for_evaluate,
+    validate_eval_set,
+    write_eval_set,
+)
+from agent_eval_schema.integrations.mlflow.frames import EVALUATORS, Evaluator
 from tests.conftest import Row
 
 PARTS = {"messages": [{"role": "user", "content": [{"type": "text", "text": "Yo"}]}]}
@@ -31,15 +39,15 @@ ENDINGS = ("parquet", "jsonl", "json", "csv", "delta")
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("target", [t for t in EVALUATORS if t != "mlflow.evaluate"])
 @pytest.mark.parametrize("rows", MIXED.values(), ids=MIXED)
-def test_a_prepared_frame_comes_back_as_it_was(tmp_path: Path, rows: list[Row], target: Target, ending: str) -> None:
-    frame = prepare_for_evaluate([{**row, "response": "a"} for row in rows], target=target)
+def test_a_prepared_frame_comes_back_as_it_was(tmp_path: Path, rows: list[Row], target: Evaluator, ending: str) -> None:
+    frame = prepare_for_evaluate([{**row, "response": "a"} for row in rows], evaluator=target)
     assert write_eval_set(frame, tmp_path / f"rows.{ending}") == len(rows)
-    again = prepare_for_evaluate(tmp_path / f"rows.{ending}", target=target)
+    again = prepare_for_evaluate(tmp_path / f"rows.{ending}", evaluator=target)
     assert again.to_dict("list") == frame.to_dict("list")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_normalised_rows_come_back_as_they_were(tmp_path: Path, ending: str) -> None:
+def test_normalized_rows_come_back_as_they_were(tmp_path: Path, ending: str) -> None:
     frame = normalize_eval_set(pd.DataFrame([{**row, "response": "a"} for rows in MIXED.values() for row in rows]))
     write_eval_set(frame, tmp_path / f"rows.{ending}")
     again = validate_eval_set(tmp_path / f"rows.{ending}").rows
@@ -77,8 +85,8 @@ REFUSED: dict[str, tuple[Any, str, str]] = {
     "no data": ([{"request": "Hi"}, {"request": object()}], "rows.parquet", "row 1, column request: expected plain"),
     "no row": ([{"request": "Hi"}, 3], "rows.jsonl", "row 1: expected an object with columns"),
     "two columns of one name": (pd.DataFrame([[1, 2]], columns=["a", "a"]), "rows.csv", "two columns are called 'a'"),
-    "another kind of file": ([{"request": "Hi"}], "rows.xlsx", "cannot tell the kind of file"),
-    "no table": (np.int64(3), "rows.csv", "cannot read a int64 as a table"),
+    "another kind of file": ([{"request": "Hi"}], "rows.xlsx", "unknown file extension"),
+    "no table": (np.int64(3), "rows.csv", "got an int64"),
 }
 
 
@@ -87,3 +95,41 @@ def test_what_cannot_be_written_whole_is_refused(tmp_path: Path, data: Any, name
     with pytest.raises(EvalSetError, match=message):
         write_eval_set(data, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+OUTPUTS = ["b", "42", 42, {"x": 1}, [1], None]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "delta", "jsonl", "json"])
+def test_outputs_that_a_file_holds_as_text_are_reported(ending: str, tmp_path: Path) -> None:
+    rows = [{"inputs": {"question": str(i)}, "outputs": outputs} for i, outputs in enumerate(OUTPUTS)]
+    path = tmp_path / f"rows.{ending}"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert write_eval_set(rows, path) == len(rows)
+    came = {row["inputs"]["question"]: row["outputs"] for row in validate_eval_set(path, format="mlflow").iter_rows()}
+    if ending in ("jsonl", "json"):
+        assert not caught
+        assert [came[str(i)] for i in range(len(rows))] == [None, None, *OUTPUTS[2:]]  # of text the response has all
+    else:
+        (told,) = caught
+        assert (told.category, told.filename) == (ValuesAsTextWarning, __file__)
+        assert "(3 of `outputs`) are read back as their JSON text: write .jsonl" in str(told.message)
+        assert set(came.values()) == {None}
+
+
+def test_flags_stay_flags_in_parquet_and_not_in_csv(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"inputs": [{"question": "a"}] * 2, "outputs": [True, False]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_eval_set(frame, tmp_path / "rows.parquet")
+    assert [row["outputs"] for row in validate_eval_set(tmp_path / "rows.parquet").iter_rows()] == [True, False]
+    with pytest.warns(ValuesAsTextWarning, match=r"\(2 of `outputs`\)"):
+        write_eval_set(frame, tmp_path / "rows.csv")
+
+
+def test_other_forms_hold_objects_as_json_text_without_a_warning(tmp_path: Path) -> None:
+    rows = [{"request": "a", "response": "b", "outputs": {"x": 1}}, {"request": "a", "response": "c", "outputs": 3}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write_eval_set(rows, tmp_path / "rows.csv")

@@ -9,6 +9,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, metric_support, validate_eval_set
 from agent_eval_schema.cli import argument_parser
+from agent_eval_schema.cli.options import FORMAT_NAMES
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, METRICS, SUPPORT_FIELDS, SYSTEMS
 
@@ -177,7 +178,7 @@ def test_a_trace_will_be_there_whether_the_app_calls_tools_or_not() -> None:
     lines = {line.metric: line for line in validate_eval_set([R | {"reference_trajectory": CALLS}]).support("all")}
     assert lines["toolInvocationScore"].supported == 1
     assert lines["toolInvocationScore"].condition == ""
-    assert lines["trajectory_recall"].condition == "if the app calls tools"
+    assert lines["trajectory_recall"].condition == "if the agent calls tools"
 
 
 def test_the_report_names_the_field_that_would_unlock_most_rows() -> None:
@@ -195,7 +196,7 @@ def test_fields_that_are_only_missing_together_are_named_together() -> None:
 
 def test_what_the_app_must_do_is_said_when_it_is_to_be_run() -> None:
     lines = validate_eval_set([R]).metrics.set_index("metric")["condition"]
-    assert lines["response/llm_judged/groundedness/rating"] == "if the app retrieves"
+    assert lines["response/llm_judged/groundedness/rating"] == "if the agent retrieves documents"
     assert lines["response/llm_judged/safety/rating"] == ""
 
 
@@ -218,7 +219,7 @@ def test_why_refuses_a_row_or_metric_that_is_not_there() -> None:
     report = validate_eval_set([R | RESPONSE])
     with pytest.raises(IndexError, match="row 5"):
         report.why(5, "safety")
-    with pytest.raises(EvalSetError, match="no metric 'taste'"):
+    with pytest.raises(EvalSetError, match="got 'taste'"):
         report.why(0, "taste")
 
 
@@ -252,12 +253,13 @@ def test_the_catalogue_is_consistent() -> None:
 
 
 def test_the_documentation_names_every_format_and_system() -> None:
+    assert set(FORMAT_NAMES) == {format.name for format in FORMATS}
     options = {a.dest: a.help or "" for a in command("metrics")._actions}
     for name in (format.name for format in FORMATS):
         assert f'`"{name}"`' in str(validate_eval_set.__doc__)
         assert re.search(rf"\b{name}\b", options["format"])
     for name in (*SYSTEMS, "all"):
-        assert f'`"{name}"`' in str(metric_support.__doc__)
+        assert f'"{name}"' in str(metric_support.__doc__)
         assert re.search(rf"\b{name}\b", options["system"])
 
 

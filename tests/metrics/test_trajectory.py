@@ -129,8 +129,8 @@ def test_single_tool_use_of_no_calls() -> None:
     ("metric", "options", "message"),
     [
         ("trajectory_f1", {}, "no metric 'trajectory_f1': use one of trajectory_exact_match, "),
-        (EXACT, {"duplicates": "once"}, "duplicates must be membership or one_to_one, got 'once'"),
-        (EXACT, {"empty": "zero"}, "empty must be nan or define, got 'zero'"),
+        (EXACT, {"duplicates": "once"}, "duplicates: expected one of membership, one_to_one; got 'once'"),
+        (EXACT, {"empty": "zero"}, "empty: expected one of nan, define; got 'zero'"),
     ],
 )
 def test_options_that_there_are_not(metric: str, options: dict[str, Any], message: str) -> None:

@@ -1,46 +1,136 @@
-"""What users paste into their CI runs: the commands parse, the hook exists and takes the files that it should."""
+"""CI: of this project, and what users paste into theirs. The files are valid, the commands parse, the scripts run."""
 
+from __future__ import annotations
+
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from agent_eval_schema.cli import argument_parser
-from tests.conftest import ROOT
+from tests.conftest import ROOT, SAMPLES
 
-(HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+README = ROOT / "README.md"
+PAGES = ROOT / "docs" / "how-to" / "ci"
+GITHUB = ROOT / ".github"
+(HOOK,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+CI = yaml.safe_load((GITHUB / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+
+SCHEMAS = {
+    "action.yml": "github-actions",
+    "CITATION.cff": "citation-file-format",
+    ".github/dependabot.yml": "dependabot",
+    ".github/ISSUE_TEMPLATE/bug.yml": "github-issue-forms",
+    ".github/ISSUE_TEMPLATE/rule.yml": "github-issue-forms",
+    ".github/ISSUE_TEMPLATE/config.yml": "github-issue-config",
+    **{path.relative_to(ROOT).as_posix(): "github-workflows" for path in (GITHUB / "workflows").iterdir()},
+}
 
 
-def snippet(mark: str) -> Any:
-    found = re.search(rf"<!-- {mark} -->\n```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert found is not None
-    return yaml.safe_load(found[1])
+def snippets(path: Path) -> list[tuple[str, str]]:
+    """The blocks of YAML of a page that are marked, each with its mark."""
+    mark = r"(?:<!-- ([\w-]+) -->|% ([\w-]+))"
+    found = re.findall(rf"^{mark}\n```yaml\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [(of_readme or of_page, text) for of_readme, of_page, text in found]
+
+
+SNIPPETS = [
+    pytest.param(mark, text, id=f"{path.stem}-{mark}-{number}")
+    for path in (README, *sorted(PAGES.glob("*.md")), ROOT / "docs" / "tutorials" / "06_ci.md")
+    for number, (mark, text) in enumerate(snippets(path))
+]
+
+
+def require_valid(path: Path, schema: str) -> None:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def steps_of(workflow: Any) -> list[Any]:
+    return [step for job in workflow["jobs"].values() for step in job["steps"]]
 
 
 def parses(command: str, *more: str) -> None:
-    program, *arguments = shlex.split(command)
+    program, *arguments = shlex.split(command.partition(" > ")[0])
     assert program == "agent-eval-schema"
     argument_parser().parse_args([*arguments, *more])
 
 
-def test_the_step_for_github() -> None:
-    *_, step = snippet("github")
-    parses(step["run"])
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_files_of_github_are_valid(name: str) -> None:
+    pytest.importorskip("check_jsonschema")
+    require_valid(ROOT / name, SCHEMAS[name])
 
 
-def test_the_line_for_gitlab_and_jenkins() -> None:
-    found = re.search(r"`(agent-eval-schema validate [^`]*junit) >\s", (ROOT / "README.md").read_text())
-    assert found is not None
-    parses(found[1])
+def test_actionlint_has_no_complaint() -> None:
+    if shutil.which("actionlint") is None:
+        pytest.skip("no actionlint on this machine")
+    done = subprocess.run(
+        ["actionlint", *(GITHUB / "workflows").iterdir()], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
 
 
-def test_the_hook_that_users_paste_is_the_one_that_there_is() -> None:
-    (repository,) = snippet("pre-commit")["repos"]
+def test_github_runs_every_leg_that_ci_run_has() -> None:
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    default = re.search(r'"\$\{@:-(.*)\}"', script)
+    assert default is not None
+    assert CI["jobs"]["legs"]["strategy"]["matrix"]["leg"] == default[1].split()
+    functions = set(re.findall(r"^(\w+)\(\) \{", script, re.MULTILINE))
+    assert {*default[1].split(), "fast"} <= functions
+    runs = [step["run"] for name in ("fast", "legs") for step in CI["jobs"][name]["steps"] if "run" in step]
+    assert runs == [".ci/run fast", '.ci/run "$LEG"']
+
+
+def test_github_runs_every_python_that_the_classifiers_name() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    named = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text)
+    matrix = CI["jobs"]["fast"]["strategy"]["matrix"]
+    assert matrix["python"] == named
+    minimum = re.search(r'requires-python = ">=([\d.]+)"', text)
+    assert minimum is not None
+    assert minimum[1] == named[0]
+
+
+@pytest.mark.parametrize(("mark", "text"), SNIPPETS)
+def test_what_users_paste_is_valid(mark: str, text: str, tmp_path: Path) -> None:
+    pytest.importorskip("check_jsonschema")
+    path = tmp_path / "pasted.yml"
+    given = yaml.safe_load(text)
+    if mark == "step":  # a step alone is no workflow
+        given = {"on": "push", "jobs": {"job": {"runs-on": "ubuntu-latest", "steps": given}}}
+        text = yaml.safe_dump(given)
+    path.write_text(text, encoding="utf-8")
+    if mark == "pre-commit":
+        pytest.importorskip("pre_commit")
+        command = [sys.executable, "-m", "pre_commit", "validate-config", str(path)]
+        assert subprocess.run(command, check=False).returncode == 0
+    else:
+        require_valid(path, {"gitlab": "gitlab-ci", "azure": "azure-pipelines"}.get(mark, "github-workflows"))
+    if mark in ("workflow", "step"):
+        for step in steps_of(given):
+            if step.get("uses", "").startswith("agent-eval-schema/"):
+                assert set(step["with"]) <= set(ACTION["inputs"])
+    for command in re.findall(r"agent-eval-schema (?:validate|diff|score) [^\n'\"]*", text):
+        parses(command)
+
+
+@pytest.mark.parametrize("path", [README, PAGES / "pre-commit.md"], ids=["readme", "page"])
+def test_the_hook_that_users_paste_is_the_one_that_there_is(path: Path) -> None:
+    (repository,) = yaml.safe_load(dict(snippets(path))["pre-commit"])["repos"]
     (hook,) = repository["hooks"]
     assert hook["id"] == HOOK["id"]
-    parses(HOOK["entry"], *hook["args"], "evals/a.jsonl")
+    parses(HOOK["entry"], *hook.get("args", []), "evals/a.jsonl")
     assert re.search(hook["files"], "evals/a.jsonl")
 
 
@@ -52,3 +142,129 @@ def test_the_hook_takes_evaluation_sets(path: str) -> None:
 @pytest.mark.parametrize("path", ["package.json", "data/a.csv", "retrieval/a.jsonl", "eval.py", "evals/README.md"])
 def test_the_hook_leaves_other_files_alone(path: str) -> None:
     assert not re.search(HOOK["files"], path)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True)
+
+
+def require_index(folder: Path) -> None:
+    """Skip a test that installs packages where there is no index of packages."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--dest", str(folder), "hatchling"]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no index of packages can be reached")
+
+
+@pytest.mark.slow
+def test_pre_commit_runs_the_hook(tmp_path: Path) -> None:
+    """With pre-commit itself, which installs the package of this repository."""
+    pytest.importorskip("pre_commit")
+    require_index(tmp_path / "probe")
+    source, data = tmp_path / "source", tmp_path / "data"
+    for name in ("agent_eval_schema", "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml", ".gitignore"):
+        source.mkdir(exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, source / name)
+    (data / "evals").mkdir(parents=True)
+    for folder in (source, data):
+        git(folder, "init", "-q")
+    git(source, "add", "-A")
+    git(source, "commit", "-q", "-m", "the package")
+
+    def tried(sample: str) -> subprocess.CompletedProcess[str]:
+        shutil.copy(SAMPLES / sample, data / "evals" / "help_desk.jsonl")
+        git(data, "add", "-A")
+        command = [sys.executable, "-m", "pre_commit", "try-repo", str(source), HOOK["id"], "--all-files", "--verbose"]
+        environment = {**os.environ, "PRE_COMMIT_HOME": str(tmp_path / "cache"), "PYTHONPATH": ""}
+        return subprocess.run(command, cwd=data, env=environment, capture_output=True, text=True, check=False)
+
+    good = tried("good.jsonl")
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert "All 12 rows are valid" in good.stdout
+    broken = tried("broken.jsonl")
+    assert broken.returncode == 1
+    assert "AE206 message-role" in broken.stdout
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Path:
+    """The folders of a runner; the package is installed, as after the first step of the action."""
+    programs = tmp_path / "temp" / "agent-eval-schema" / "bin"
+    programs.mkdir(parents=True)
+    program = programs / "agent-eval-schema"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m agent_eval_schema "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    for name in ("evals", "evals/deep er"):
+        (tmp_path / "work" / name).mkdir(parents=True)
+    shutil.copy(SAMPLES / "good.jsonl", tmp_path / "work" / "evals")
+    shutil.copy(SAMPLES / "broken.jsonl", tmp_path / "work" / "evals" / "deep er")
+    return tmp_path
+
+
+def run_step(number: int, runner: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of a step of the action as a runner does."""
+    step = ACTION["runs"]["steps"][number]
+    given = {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()} | inputs
+    variables = {
+        name: re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda m: given[m[1]], v) for name, v in step["env"].items()
+    }
+    variables["REPORTS"] = str(runner / "temp" / "agent-eval-schema-reports") if given["artifact"] else ""
+    environment = {**os.environ, **variables, "RUNNER_TEMP": str(runner / "temp"), "GITHUB_ACTION_PATH": str(ROOT)}
+    environment["GITHUB_PATH"] = str(runner / "path")
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    environment["PYTHONPATH"] = str(ROOT)
+    return subprocess.run(command, cwd=runner / "work", env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_action_annotates_and_writes_a_page_per_file(runner: Path) -> None:
+    done = run_step(1, runner, files="evals/**/*.jsonl evals/*.csv")
+    assert done.returncode == 1, done.stderr
+    assert "::error file=evals/deep er/broken.jsonl,line=" in done.stdout
+    pages = sorted(path.name for path in (runner / "temp" / "agent-eval-schema-reports").iterdir())
+    assert pages == ["evals-deep er-broken.jsonl.html", "evals-good.jsonl.html"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "printed"),
+    [
+        ({"files": "evals/*.jsonl"}, 0, "evals/good.jsonl: ✓ All 12 rows are valid."),
+        ({"files": "evals/**/*.jsonl", "fail-on": "never"}, 0, "::error file="),
+        ({"files": "evals/*.csv"}, 2, "::error::no file matches evals/*.csv"),
+        ({"files": "$(touch owned) evals/good.jsonl; touch owned"}, 2, ""),
+    ],
+    ids=["good", "never", "no file", "no command"],
+)
+def test_the_action_fails_as_the_command_does(inputs: dict[str, str], code: int, printed: str, runner: Path) -> None:
+    done = run_step(1, runner, **inputs, artifact="")
+    assert (done.returncode, printed in done.stdout) == (code, True), done.stdout + done.stderr
+    assert not (runner / "temp" / "agent-eval-schema-reports").exists()
+    assert not (runner / "work" / "owned").exists()
+
+
+def test_the_action_writes_sarif(runner: Path) -> None:
+    assert run_step(1, runner, files="evals/**/*.jsonl", sarif="true").returncode == 1
+    (run,) = json.loads((runner / "temp" / "agent-eval-schema.sarif").read_text(encoding="utf-8"))["runs"]
+    assert "AE206" in {result["ruleId"] for result in run["results"]}
+
+
+def test_arguments_of_the_action_reach_the_command(runner: Path) -> None:
+    done = run_step(1, runner, files="evals/**/*.jsonl", arguments="--select AE206 --no-values", artifact="")
+    assert "AE206" in done.stdout
+    assert not re.search(r"AE(?!206)\d", done.stdout)
+
+
+@pytest.mark.slow
+def test_the_action_installs_the_package(runner: Path) -> None:
+    require_index(runner / "probe")
+    shutil.rmtree(runner / "temp" / "agent-eval-schema")
+    done = run_step(0, runner)
+    assert done.returncode == 0, done.stderr
+    (folder,) = (runner / "path").read_text(encoding="utf-8").split()
+    assert [path.name for path in Path(folder).iterdir()] == ["agent-eval-schema"]
+    assert subprocess.run([f"{folder}/agent-eval-schema", "--version"], env={}, check=False).returncode == 0
+
+
+def test_the_page_of_the_action_names_its_inputs() -> None:
+    page = (PAGES / "github-actions.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `([\w-]+)` \| (?:`([^`]*)`|required|) ?\|", page, re.MULTILINE)
+    assert dict(shown) == {name: spec.get("default", "") for name, spec in ACTION["inputs"].items()}

@@ -8,6 +8,7 @@ writes the outputs of the run into the notebooks: look at the difference.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import pytest
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
+import agent_eval_schema
 from tests.conftest import ROOT
 
 FOLDER = ROOT / "notebooks"
@@ -40,10 +42,10 @@ VOLATILE = [(re.compile(r"agent-eval-schema \d+(\.\w+)+"), "agent-eval-schema <v
 """What may differ from run to run. The notebooks show no ids, times and latencies, so there is nothing else."""
 
 UNWANTED = {
-    "an absolute path": re.compile(r"(?<![\w.:/<])/(?!Volumes/)[\w.-]+/|\b[A-Z]:\\|file://"),
+    "an absolute path": re.compile(r"(?<![\w.:/<])/(?!Volumes/)[a-zA-Z][\w.-]*/|\b[A-Z]:\\|file://"),
     "a traceback": re.compile(r"Traceback|ipykernel"),
     "a warning": re.compile(r"\w+Warning\b|WARNING"),
-    "terminal colours": re.compile("\x1b"),
+    "terminal colors": re.compile("\x1b"),
     "an id of mlflow": re.compile(r"\btr-[0-9a-f]{32}|\b[0-9a-f]{32}\b"),
 }
 
@@ -126,3 +128,32 @@ def test_the_committed_outputs_can_be_read_on_a_web_page(name: str) -> None:
         for form, text in ((form, text) for output in shown for form, text in output.items()):
             assert form in ("stdout", "text/plain", "text/html"), source
             assert {what: found[0] for what, p in UNWANTED.items() if (found := p.search(text))} == {}, source
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_has_a_goal_an_early_view_and_a_result(name: str) -> None:
+    cells = committed(name).cells
+    assert cells[0].source.startswith(f"# {int(name[:2])}. ")
+    assert "**Goal.**" in cells[0].source
+    assert cells[-1].source.startswith("## Result")
+    views = [n for n, cell in enumerate(cells) if any('class="aes"' in str(out) for out in cell.get("outputs", []))]
+    assert views
+    assert views[0] <= 6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_imports_public_names_only(name: str) -> None:
+    cells = [c.source for c in committed(name).cells if c.cell_type == "code" and not c.source.startswith("%")]
+    nodes = [node for node in ast.walk(ast.parse("\n".join(cells))) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in nodes if (node.module or "").startswith("agent_eval_schema")]
+    assert {node.module for node in ours} == {"agent_eval_schema"}
+    assert {alias.name for node in ours for alias in node.names} <= set(agent_eval_schema.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_is_not_wider_than_a_web_page(name: str) -> None:
+    for cell in committed(name).cells:
+        if cell.cell_type == "code":
+            texts = [cell.source]
+            texts += [text for out in cell.outputs for form, text in _shown(out).items() if form != "text/html"]
+            assert [line for text in texts for line in text.splitlines() if len(line) > 100] == []

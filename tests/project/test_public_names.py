@@ -1,6 +1,7 @@
 """The names that users import: each is there, and type checkers see the same ones."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -19,7 +20,8 @@ def test_type_checkers_see_what_is_loaded_on_use(module: ModuleType) -> None:
     }
     assert sorted(seen) == sorted(module.__all__)
     for name, home in seen.items():
-        assert getattr(module, name).__module__ in (home, module.__name__), name
+        found = getattr(module, name)
+        assert found is (getattr(import_module(str(home)), name)), name
 
 
 @pytest.mark.parametrize("module", [agent_eval_schema, ces, scorers], ids=lambda m: m.__name__)

@@ -1,21 +1,22 @@
-"""The README's script does what the README says, printed word for word."""
+"""README is short, its commands and code run, and what it shows of their output is what they print."""
+
+from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cli import main
 from tests.conftest import ROOT, SAMPLES
+from tests.helpers.page_blocks import without_mlflow
 
 README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
 
 
 def block(mark: str) -> re.Match[str]:
@@ -24,81 +25,90 @@ def block(mark: str) -> re.Match[str]:
     return found
 
 
-def test_the_agent_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "110"}
-    command = [sys.executable, "-c", block("agent").group(1)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    printed = re.sub(r"[\d.]+ [mµ]?s(?= )", lambda found: "8.5 µs".rjust(len(found.group())), done.stdout)
-    printed = "\n".join(line.rstrip() for line in printed.rstrip().splitlines())
-    shown = block("agent-table")
-    if os.environ.get("UPDATE_GOLDEN"):
-        text = README.read_text(encoding="utf-8")
-        README.write_text(text[: shown.start(1)] + printed + "\n" + text[shown.end(1) :], encoding="utf-8")
-    assert _spaced(printed) == _spaced(block("agent-table").group(1))
-
-
-def _spaced(text: str) -> list[list[str]]:
-    """What is said, wherever it stands: the latency is now wider, now narrower."""
-    return [line.split() for line in text.splitlines() if line.strip()]
-
-
-def test_the_evaluation_prints_what_the_readme_shows(tmp_path: Path) -> None:
-    shutil.copytree(SAMPLES, tmp_path / "sample_data")
-    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "TQDM_DISABLE": "1", "COLUMNS": "120"}
-    environment = {**os.environ, **quiet, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": ""}
-    command = [sys.executable, "-c", block("evaluate").group(1)]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    require_shown("evaluation", done.stdout.rstrip().rpartition("\n\n")[2])
-
-
-def require_shown(mark: str, printed: str) -> None:
-    shown = block(mark)
-    if os.environ.get("UPDATE_GOLDEN"):
-        text = README.read_text(encoding="utf-8")
-        README.write_text(text[: shown.start(1)] + printed.rstrip() + "\n" + text[shown.end(1) :], encoding="utf-8")
-    assert printed.rstrip() == block(mark).group(1).rstrip()
-
-
 @pytest.fixture
 def in_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the sample data is, and nothing else."""
     shutil.copytree(SAMPLES, tmp_path / "sample_data")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
 
 
-def test_one_command_takes_a_payload_table_to_a_valid_set(in_a_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("duckdb")
-    program, *arguments = shlex.split(block("production").group(1))
-    assert (program, main(arguments)) == ("agent-eval-schema", 0)
-    require_shown("funnel", capsys.readouterr().out)
-    report = validate_eval_set("helpdesk.jsonl")
-    assert (report.ok, report.row_count) == (True, 10)
-    made = {path.name for path in in_a_copy.iterdir()}
-    assert made == {"sample_data", "helpdesk.jsonl", "helpdesk.jsonl.manifest.json"}
+def test_it_is_short() -> None:
+    assert len(TEXT.splitlines()) <= 170
+    assert len(TEXT.split()) <= 1000
 
 
-@pytest.mark.usefixtures("in_a_copy")
-def test_the_same_set_in_a_notebook() -> None:
-    pytest.importorskip("duckdb")
-    names: dict[str, Any] = {}
-    exec(block("build").group(1), names)
-    build = names["build"]
-    assert build.summary.funnel == block("funnel").group(1).splitlines()[0]
-    assert build.report.ok
-    assert len(build.rows) + len(build.set_aside) == build.summary.records
+def test_the_first_command_prints_the_issue_that_is_shown(in_a_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    install, _, command = block("try").group(1).strip().rpartition(" && ")
+    assert install == "python3 -m venv .venv && .venv/bin/pip install -q ."
+    program, name, *patterns = command.split()
+    assert program == ".venv/bin/agent-eval-schema"
+    files = [str(path.relative_to(in_a_copy)) for pattern in patterns for path in sorted(in_a_copy.glob(pattern))]
+    assert main([name, *files]) == 1
+    printed = capsys.readouterr().out
+    assert "did you mean 'user'?" in printed
+    found = re.search(r"^AE206.*?(?=^AE)", printed, re.DOTALL | re.MULTILINE)
+    assert found
+    shown = block("issue")
+    if os.environ.get("UPDATE_GOLDEN"):
+        README.write_text(TEXT[: shown.start(1)] + found[0] + TEXT[shown.end(1) :], encoding="utf-8")
+    assert found[0] == block("issue").group(1)
 
 
-def test_the_commands_on_ces_files_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(SAMPLES, tmp_path / "sample_data")
-    monkeypatch.chdir(tmp_path)
-    commands = [shlex.split(line)[1:] for line in block("ces").group(1).splitlines()]
-    assert [main(command) for command in commands] == [0] * len(commands)
-    assert capsys.readouterr().out.count("3 of 3 evaluations converted") == 3
-    made = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
-    assert made == ["copy.csv", "evaluations.json", "rows.jsonl"]
+def test_the_test_command_installs_the_development_group() -> None:
+    *_, install, test = block("test").group(1).strip().split(" && ")
+    assert install == ".venv/bin/pip install -q -e . --group dev"
+    assert test == ".venv/bin/python -m pytest"
+
+
+def test_the_commands_that_follow_run(in_a_copy: Path) -> None:
+    (command,) = re.findall(r"`\.venv/bin/agent-eval-schema ([^`]*)`", TEXT)
+    (option,) = re.findall(r"`(--html [^`]*)`", TEXT)
+    assert main(command.split()) == 1
+    assert main([*command.split()[:-1], *option.split()]) == 1
+    assert (in_a_copy / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_the_code_runs_as_it_is(in_a_copy: Path) -> None:
+    pytest.importorskip("mlflow")
+    code = block("python").group(1)
+    assert len(code.strip().splitlines()) <= 12
+    rows = re.search(r"# (\d+) of (\d+) canonical rows", code)
+    assert rows
+    code += f"\nassert (len(rows), report.row_count) == ({rows[1]}, {rows[2]})\nassert result.metrics\n"
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": ""}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env={**without_mlflow(os.environ), **quiet}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (in_a_copy / "report.html").exists()
+
+
+def test_the_extras_are_those_of_the_package() -> None:
+    section = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
+    extras = re.findall(r"^([\w-]+) = ", section.partition("\n[")[0], re.MULTILINE)
+    table = re.search(r"\| Extra \|.*?\n\n", TEXT, re.DOTALL)
+    assert table
+    shown = [name for row in table[0].strip().splitlines()[2:] for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+    assert sorted([*shown, "all"]) == sorted(extras)
+
+
+def test_its_links_lead_to_pages_that_there_are() -> None:
+    """They are absolute, as PyPI shows README too."""
+    links = re.findall(r"\]\(([^)\s]+)\)", TEXT.replace("\n", ""))
+    assert len(links) > 20
+    ours = [
+        link for link in links if "agent-eval-schema.github.io" in link or "/blob/main/" in link or "/main/." in link
+    ]
+    assert len(ours) > 15
+    for link in ours:
+        path = (
+            re.sub(r"^https://(agent-eval-schema\.github\.io/agent-eval-schema|[^#]*?/main)/", "", link) or "index.html"
+        )
+        page = path.removesuffix(".html")
+        sources = [path, f"docs/{page}.md", f"docs/{page}.rst", f"notebooks/{Path(page).name}.ipynb"]
+        assert any((ROOT / source).is_file() for source in sources), link
+    assert not [link for link in links if not link.startswith("https://")]

@@ -1,16 +1,24 @@
 """The sample data: README, notebooks and tests use the same files."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.rules import FAMILIES, RULES
+from tests.conftest import SAMPLES
 
-GOOD = ["good.jsonl", "good.csv", "good_mlflow.jsonl", "search_traces.jsonl", "traces_v2.jsonl"]
+GOOD = ["good.jsonl", "good.csv", "good_mlflow.jsonl", "search_traces.jsonl", "traces_mlflow2.jsonl"]
 
 NOT_YET = {"7", "8"}  # production tables and conversion losses come with theirs
 
+INDEX = re.findall(
+    r"^\| `([\w.]+)` \| `?([\w -]+?)`? \| .+ \| (\d+) \| (\d*) ?\| (\d*) ?\|$",
+    (SAMPLES / "README.md").read_text(encoding="utf-8"),
+    re.MULTILINE,
+)
+"""The index of the samples: file, format, rows, errors, warnings."""
 
 NEIGHBOURS = {
     "vertex": ("vertex.jsonl", "vertex_broken.jsonl"),
@@ -36,6 +44,24 @@ def test_the_good_samples_have_no_errors_or_warnings(name: str, samples: Path) -
     report = validate_eval_set(samples / name)
     assert report.row_count > 0
     assert (report.count("error"), report.count("warning")) == (0, 0), report.to_text()
+
+
+def test_the_index_has_every_file() -> None:
+    assert sorted(name for name, *_ in INDEX) == sorted(p.name for p in SAMPLES.iterdir() if p.name != "README.md")
+
+
+@pytest.mark.parametrize("entry", INDEX, ids=lambda entry: entry[0])
+def test_the_index_has_the_figures_of_the_check(entry: tuple[str, ...]) -> None:
+    name, format, *figures = entry
+    report = validate_eval_set(SAMPLES / name)
+    if format == "inference table":  # no evaluation dataset, and reported as such
+        assert (figures, "AE111" in report.counts) == ([str(report.row_count), "", ""], True)
+        return
+    counts = [report.row_count, report.count("error"), report.count("warning")]
+    assert (report.format, [str(count) for count in counts]) == (format, figures)
+    assert ("broken" in name) == (report.count("error") > 0)
+    if "broken" not in name:
+        assert report.count("warning") == 0
 
 
 def test_the_good_sample_has_all_request_formats_and_both_generations_of_traces(samples: Path) -> None:

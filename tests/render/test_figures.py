@@ -85,7 +85,7 @@ def test_a_report_knows_the_numbers_of_columns_and_traces() -> None:
     assert [(b.low, b.count) for b in found["tool_calls"].bars()] == [(0, 1), (1, 1)]
 
 
-def test_a_verdict_counts_what_the_normalised_rows_hold() -> None:
+def test_a_verdict_counts_what_the_normalized_rows_hold() -> None:
     report = validate_eval_set("sample_data/search_traces.jsonl")
     rows = report.rows
     assert report.distributions["total_token_count"].highest == rows["total_token_count"].max()

@@ -1,9 +1,11 @@
-"""The report in a real browser: nothing runs, nothing is loaded, everything can be read, reached and printed.
+"""The report in a real browser: nothing runs but the one script of ours, nothing is loaded, everything can be read,
+reached and printed.
 
 Needs a Chromium (Debian's package is enough); where there is none the tests are skipped, unless
 AGENT_EVAL_SCHEMA_BROWSER=required says that there has to be one, as `.ci/run` does.
 """
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -12,16 +14,29 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import EvalTask, diff_eval_sets, eval_set_from_inference_table, validate_eval_set
-from tests.conftest import SAMPLES
+from agent_eval_schema import (
+    EvalTask,
+    diff_eval_sets,
+    eval_set_from_inference_table,
+    score_trajectories,
+    validate_eval_set,
+)
+from agent_eval_schema.rules import RULES
+from tests.conftest import DATA, ROOT, SAMPLES
 from tests.evaluation.test_result import hostile_result
 from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows
+from tests.render.results import comparison
+from tests.render.test_saved_forms import RESULTS
 
 CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
 REQUIRED = os.environ.get("AGENT_EVAL_SCHEMA_BROWSER") == "required"
 
 WHITE, BLACK = "rgb(255, 255, 255)", "rgb(15, 20, 25)"
+
+SCRIPT = (ROOT / "agent_eval_schema" / "render" / "templates" / "page.js").read_text(encoding="utf-8")
+
+AXE = (DATA / "axe" / "axe.min.js").read_text(encoding="utf-8")
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
 
@@ -66,10 +81,15 @@ PAGES: dict[str, Callable[[], str]] = {
     "broken": lambda: validate_eval_set(SAMPLES / "broken.jsonl").to_html(),
     "good": lambda: validate_eval_set(SAMPLES / "good.jsonl").to_html(),
     "hostile": lambda: validate_eval_set(hostile_rows()).to_html(),
-    "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "good_v2.jsonl").to_html(),
+    "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl").to_html(),
     "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
+    "result with gaps": lambda: score_trajectories(SAMPLES / "vertex_broken.jsonl").to_html(),
+    "comparison": lambda: comparison([text.encode("utf-8", "replace").decode() for text in HOSTILE]).to_html(),
     "hostile result": lambda: hostile_result().to_html(),
     "hostile diff": lambda: diff_eval_sets(hostile_rows()[:30], hostile_rows()[8:]).to_html(),
+    "hostile conversion": lambda: RESULTS["Conversion"]().to_html(),
+    "hostile profile": lambda: RESULTS["Profile"]().to_html(),
+    "hostile scores": lambda: RESULTS["EvaluationResult"]().to_html(),
 }
 
 
@@ -83,7 +103,13 @@ def test_nothing_runs_and_nothing_is_loaded(browser: Any, report_path: Path) -> 
     assert visit.trouble == []
     assert visit.at_home
     assert visit.page.evaluate("window.pwned") is None
-    assert visit.page.locator("script, img, iframe, link, object, form, input, a:not([href^='#'])").count() == 0
+    assert visit.page.locator("img, iframe, link, object, form, script[src]").count() == 0
+    scripts = visit.page.locator("script").all_text_contents()
+    assert len(scripts) in (0, 2)
+    assert not scripts or (json.loads(scripts[0]), scripts[1]) == (json.loads(scripts[0]), SCRIPT)
+    documented = {rule.url for rule in RULES.values()}  # followed only by a click
+    links = visit.page.locator("a:not([href^='#'], [download])").all()
+    assert {link.get_attribute("href") for link in links} <= documented
     assert visit.page.locator("main").count() == 1
     assert visit.page.locator("footer").is_visible()  # no cell closed the page early, and no style hid it
 
@@ -139,7 +165,7 @@ CONTRAST = """() => {
   let seen = 0;
   while (walker.nextNode()) {
     const e = walker.currentNode.parentElement;
-    if (!walker.currentNode.data.trim() || ['STYLE', 'TITLE', 'title'].includes(e.tagName)) continue;
+    if (!walker.currentNode.data.trim() || ['STYLE', 'TITLE', 'SCRIPT', 'title'].includes(e.tagName)) continue;
     const style = getComputedStyle(e);
     const [a, b] = [light(parse(e.closest('svg') ? style.fill : style.color)), light(ground(e))];
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -166,10 +192,20 @@ def test_dark_is_dark(browser: Any, tmp_path: Path) -> None:
     assert shades == [WHITE, BLACK]
 
 
-@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("width", [1280, 768, 400])
 def test_nothing_sticks_out(browser: Any, report_path: Path, width: int) -> None:
     page = Visit(browser, report_path, viewport={"width": width, "height": 800}).page
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_axe_finds_nothing(browser: Any, report_path: Path, width: int, scheme: str) -> None:
+    options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
+    page = Visit(browser, report_path, **options).page
+    page.evaluate(AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert len(found["passes"]) > 10
+    assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found["violations"]] == []
 
 
 NAMED: dict[str, Callable[[Path, Path], str]] = {
@@ -182,7 +218,7 @@ NAMED: dict[str, Callable[[Path, Path], str]] = {
 def test_a_long_path_is_broken(browser: Any, tmp_path: Path, page: str) -> None:
     folder = tmp_path / ("W" * 80)
     folder.mkdir()
-    files = [Path(shutil.copy(SAMPLES / name, folder)) for name in ("good.jsonl", "good_v2.jsonl")]
+    files = [Path(shutil.copy(SAMPLES / name, folder)) for name in ("good.jsonl", "edited_broken.jsonl")]
     shown = Visit(browser, saved(tmp_path, NAMED[page](*files)), viewport={"width": 400, "height": 800}).page
     assert "W" * 80 in shown.locator("main").text_content()
     assert shown.evaluate("document.documentElement.scrollWidth") <= 400
@@ -192,7 +228,7 @@ def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Pa
     page = Visit(browser, report_path).page
     page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
     reached = 0
-    for _ in range(200):
+    for stops in range(1000):  # noqa: B007
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement === document.body"):
             break
@@ -200,7 +236,8 @@ def test_the_keyboard_reaches_and_opens_everything(browser: Any, report_path: Pa
             reached += 1
             page.keyboard.press("Enter")
             assert page.evaluate("document.activeElement.parentElement.open")
-    assert reached == page.locator("summary").count() > 0
+    assert reached == page.locator("summary").count()
+    assert stops > 1
 
 
 def test_print_shows_what_is_folded(browser: Any, tmp_path: Path) -> None:
@@ -230,10 +267,10 @@ def test_inline_follows_the_theme_of_the_notebook(
 def test_the_page_of_a_build(scheme: str, browser: Any, tmp_path: Path) -> None:
     """The funnel and the report on the rows, in one page that asks for nothing and can be read."""
     pytest.importorskip("duckdb")
-    build = eval_set_from_inference_table(SAMPLES / "payload.jsonl", sample=9, stratify="day", redact="default")
+    build = eval_set_from_inference_table(SAMPLES / "inference_table.jsonl", sample=9, stratify="day", redact="default")
     visit = Visit(browser, saved(tmp_path, build.to_html()), color_scheme=scheme)
     text = visit.page.inner_text("body")
-    for said in (build.summary.funnel, "a feedback call: somebody judged another row", "2026-11-17", "9 with seed 0"):
+    for said in (build.summary.funnel, "feedback request for another row", "2026-11-17", "9 with seed 0"):
         assert said in text
     assert visit.at_home
     assert visit.trouble == []

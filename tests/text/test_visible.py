@@ -55,30 +55,30 @@ def hostile(command: str, before: int) -> list[Row]:
     ]
 
 
-def texts(rows: list[Row], width: int) -> dict[str, Callable[[], str]]:
-    report = validate_eval_set(rows)
+def texts(rows: list[Row]) -> dict[str, Callable[[int], str]]:
+    """What shows these rows, given a width."""
+    report, diff = validate_eval_set(rows), diff_eval_sets([{"request": "a", "response": "x"}], rows)
     column = pd.Series([str(r["request"]) for r in rows], dtype="object")
     scores = pd.DataFrame({str(rows[0]["expected_facts"]): column, "b": [None] * len(rows)}, dtype="object")
     reasons = pd.DataFrame(dict.fromkeys(scores.columns, column))
     return {
-        "report": lambda: report.to_text(width=width),
-        "report in colour": lambda: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
-        "metrics": lambda: metrics_text(report.summary, color=False, width=width),
-        "diff": lambda: diff_eval_sets([{"request": "a", "response": "x"}], rows).to_text(),
-        "scores": lambda: scores_text(scores, reasons, width),
-        "json": report.to_json,
-        "junit": lambda: junit_xml([report.summary]),
-        "diff as json": lambda: diff_eval_sets([{"request": "a", "response": "x"}], rows).to_json(),
+        "report": lambda width: report.to_text(width=width),
+        "report in colour": lambda width: re.sub(r"\x1b\[[\d;]*m", "", report.to_text(width=width, color=True)),
+        "metrics": lambda width: metrics_text(report.summary, color=False, width=width),
+        "diff": lambda _: diff.to_text(),
+        "scores": lambda width: scores_text(scores, reasons, width),
+        "json": lambda _: report.to_json(),
+        "junit": lambda _: junit_xml([report.summary]),
+        "diff as json": lambda _: diff.to_json(),
     }
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("before", [0, 3, 11, 25])
 def test_no_text_gives_a_ci_runner_a_command(command: str, before: int) -> None:
-    rows = hostile(command, before)
-    for width in (40, 67, 100):
-        for name, text in texts(rows, width).items():
-            assert not [line for line in text().splitlines() if obeys(line)], name
+    for name, text in texts(hostile(command, before)).items():
+        for width in (40, 67, 100):
+            assert not [line for line in text(width).splitlines() if obeys(line)], name
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -101,7 +101,7 @@ def test_the_test_would_see_one() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(console, "escape_ci_commands", lambda line: line)
         for command in COMMANDS:
-            made = [texts(hostile(command, n), w)["report"]() for n in (0, 3, 11, 25) for w in (40, 67, 100)]
+            made = [texts(hostile(command, n))["report"](w) for n in (0, 3, 11, 25) for w in (40, 67, 100)]
             assert any(obeys(line) for each in made for line in each.splitlines())
 
 
@@ -118,7 +118,7 @@ def test_repairs_and_errors_give_none(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nor_does_an_update(tmp_path: Path, capsys: pytest.CaptureFixture[str], samples: Path, command: str) -> None:
-    evaluation = json.loads((samples / "evaluation_v2.json").read_text(encoding="utf-8"))
+    evaluation = json.loads((samples / "evaluation_edited.json").read_text(encoding="utf-8"))
     path = tmp_path / "evaluation.json"
     path.write_text(json.dumps({**evaluation, "displayName": command, "description": f"{command}\u202e"}))
     for form in ("json", "text"):
@@ -148,7 +148,7 @@ def test_nor_does_a_note(
 def test_nor_does_a_funnel(tmp_path: Path, capsys: pytest.CaptureFixture[str], samples: Path) -> None:
     out = str(tmp_path / "rows.jsonl")
     strata = ["--sample", "3", "--stratify", "'##[error]owned'"]
-    main(["from-inference-table", str(samples / "payload.jsonl"), out, *strata, "--output", "json"])
+    main(["from-inference-table", str(samples / "inference_table.jsonl"), out, *strata, "--output", "json"])
     said = capsys.readouterr()
     assert "##[error]owned" in str(json.loads(said.out))
     assert not [line for line in (said.out + said.err).splitlines() if obeys(line)]

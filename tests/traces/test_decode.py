@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, eval_set_from_traces
-from agent_eval_schema.api import UnreadableTrace
+from agent_eval_schema.api import UnreadableTraceWarning
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 from tests.helpers.traces import (
@@ -34,6 +34,7 @@ from tests.helpers.traces import (
     trace,
     usage,
     user,
+    views,
 )
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -71,11 +72,25 @@ STEPS = {
 
 def test_v1_steps() -> None:
     """They do not say what was asked, how it went or what it cost."""
-    assert row(STEPS) == {
+    assert views(row(STEPS)) == {
         "response": "16 weeks.",
         "retrieved_context": [document("hr/leave.pdf", "16 weeks")],
         "latency_seconds": pytest.approx(2.213546, abs=1e-6),
     }
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ("2024-04-03T19:51:10.5", "2024-04-03T19:51:12"),
+        ("2024-04-03T19:51:10.5Z", "2024-04-03T19:51:12z"),
+        ("2024-04-03T19:51:10.500000000Z", "2024-04-03T19:51:12.000000000Z"),
+        ("2024-04-03T19:51:10.5+02:00", "2024-04-03T17:51:12.0Z"),
+    ],
+)
+def test_times_of_v1_are_read_in_every_spelling(times: tuple[str, str]) -> None:
+    start, end = times
+    assert row({**STEPS, "start_timestamp": start, "end_timestamp": end})["latency_seconds"] == 1.5
 
 
 def test_v1_steps_beside_a_request() -> None:
@@ -110,7 +125,7 @@ def test_flat_v2(written: Callable[[Any], Any]) -> None:
         "mlflow.trace_schema.version": "2",
         "app_version_id": "avi-3",
     }  # fmt: skip
-    assert row(flat) == {
+    assert views(row(flat)) == {
         "request": ASKED,
         "response": "Hello",
         "retrieved_context": [document("hr/leave.pdf", "16 weeks")],
@@ -399,7 +414,7 @@ def test_no_trace(text: str, code: str) -> None:
 
 
 def test_unreadable_traces_keep_their_rows_and_are_warned_of() -> None:
-    with pytest.warns(UnreadableTrace, match="1 of 2 traces could not be read; row 0"):
+    with pytest.warns(UnreadableTraceWarning, match="1 of 2 traces could not be read; row 0"):
         first, second = rows(['{"info": {"trace', trace(ROOT)])
     assert first == {}
     assert second["response"] == "Hello"

@@ -296,11 +296,11 @@ EXPECTATIONS: dict[str, tuple[list[Any], Row]] = {
     ),
     "tool calls in our words, with an id, and arguments as text": (
         [expects("expected_tool_calls", [call("f", x=1), {"name": "g", "id": "c1", "arguments": '{"y": 2}'}])],
-        {"reference_trajectory": [call("f", x=1), call("g", y=2)]},
+        {"reference_trajectory": [call("f", x=1), {**call("g", y=2), "id": "c1"}]},
     ),
     "documents with keys that nobody reads": (
         [expects("expected_retrieved_context", [{"doc_uri": "a", "score": 0.5}])],
-        {"expected_retrieved_context": [document("a", None)]},
+        {"expected_retrieved_context": [{**document("a", None), "score": 0.5}]},
     ),
     "lists as text": (
         [expects("expected_facts", '["a"]'), expects("guidelines", '{"tone": ["be nice"]}')],
@@ -341,22 +341,67 @@ def test_an_expectation_of_the_wrong_type_is_left_out_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "place", "why"),
     [
-        ("expected_response", " "),
-        ("expected_response", ["a"]),
-        ("expected_facts", '["a"'),
-        ("guidelines", 3),
-        ("expected_retrieved_context", [{"content": "a"}]),
-        ("expected_tool_calls", [{"arguments": {}}]),
-        ("expected_tool_calls", "f"),
-        ("reference_trajectory", ["f"]),
+        ("expected_response", " ", "", "expected text, got blank text"),
+        ("expected_facts", "a", "", "expected a list, got the text 'a'"),
+        ("expected_facts", ["a", 3, None], "[1]", "expected text, got the number 3; expected text, got null"),
+        ("expected_facts", '["a"', "", "expected JSON, got malformed text: it ends at byte 4 in the middle of a value"),
+        ("guidelines", 3, "", "expected a list or an object, got the number 3"),
+        ("expected_retrieved_context", [{"content": "a"}], "[0]", "`doc_uri` is missing, got an object with the"),
+        ("expected_tool_calls", [{"arguments": {}}], "[0]", "`name` is missing, got an object with the keys"),
+        ("expected_tool_calls", "f", "", "expected a list, got the text 'f'"),
+        ("reference_trajectory", ["f"], "[0]", "expected an object, got the text 'f'"),
     ],
 )
-def test_an_expectation_that_no_cell_could_hold_is_left_out(name: str, value: Any) -> None:
+def test_an_expectation_that_no_cell_could_hold_is_dropped_and_said_why(
+    name: str, value: Any, place: str, why: str
+) -> None:
     given = trace(ROOT, assessments=[expects(name, value)])
     assert [k for k in row(given) if k.startswith(TRUTHS)] == []
-    assert codes(given) == ["AE603"]
+    (issue,) = validate_eval_set([{"trace": given}]).examples["AE603"]
+    assert issue.message.startswith(f"{name} is dropped: {why}")
+    assert issue.path == f"trace.info.assessments.{name}{place}"
+    assert issue.hint.startswith("Correct the expectation in MLflow. ")
+
+
+@pytest.mark.parametrize(("value", "text"), [(42, "42"), (False, "false"), (["a"], '["a"]'), ({"a": 1}, '{"a":1}')])
+def test_an_expected_response_that_is_no_text_is_its_json_text_and_kept(value: Any, text: str) -> None:
+    given = trace(ROOT, assessments=[expects("expected_response", value), expects("tone", "kind")])
+    assert row(given)["expected_response"] == text
+    assert row(given)["expectations"] == {"expected_response": value, "tone": "kind"}
+    (issue,) = validate_eval_set([{"trace": given}]).examples["AE309"]
+    assert (issue.column, issue.path) == ("trace", "trace.info.assessments.expected_response")
+
+
+ORIGINALS: dict[str, tuple[dict[str, Any], Any, dict[str, Any]]] = {
+    "arguments": ({"question": "a", "k": 3}, "b", {"inputs": {"question": "a", "k": 3}}),
+    "an object": (
+        {"messages": [{"role": "user", "content": "a"}]},
+        {"answer": "b", "docs": [1, None]},
+        {"outputs": {"answer": "b", "docs": [1, None]}},
+    ),
+    "a number": ({"question": "a"}, 42, {"inputs": {"question": "a"}, "outputs": 42}),
+    "a boolean": ({"messages": [{"role": "user", "content": "a"}]}, False, {"outputs": False}),
+    "what looks like JSON is text": ({"messages": [{"role": "user", "content": "a"}]}, "42", {}),
+    "text": ("a", "b", {"inputs": "a"}),
+}
+
+
+@pytest.mark.parametrize("case", ORIGINALS)
+def test_inputs_and_outputs_of_the_root_are_kept_where_the_views_say_less(case: str) -> None:
+    inputs, outputs, kept = ORIGINALS[case]
+    attributes = {"mlflow.spanInputs": json.dumps(inputs), "mlflow.spanOutputs": json.dumps(outputs)}
+    found = row(trace({**ROOT, "attributes": {**ROOT["attributes"], **attributes}}))
+    assert {name: found[name] for name in ("inputs", "outputs") if name in found} == kept
+
+
+def test_a_column_wins_over_what_its_trace_keeps() -> None:
+    attributes = {"mlflow.spanInputs": '{"question": "a", "k": 3}', "mlflow.spanOutputs": "42"}
+    given = {"response": "b", "trace": trace({**ROOT, "attributes": attributes}, assessments=[expects("tone", "kind")])}
+    found = row({**given, "custom_expected": {"tone": "strict"}})
+    assert (found["inputs"], found["response"]) == ({"question": "a", "k": 3}, "b")
+    assert {"outputs", "expectations"}.isdisjoint(found)
 
 
 def test_what_a_cell_would_be_warned_of_an_expectation_is() -> None:

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -28,10 +27,13 @@ import pydantic
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_eval_schema import EvalSetError, Report, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.io import files, source
+from agent_eval_schema.io import json as json_module
+from agent_eval_schema.render.report.text import report_text
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.steps import STEPS, Step
 
@@ -50,7 +52,9 @@ def whole(data: Any, **options: Any) -> Report:
     assert report.row_count == report.valid_count + report.invalid_count == len(report.rows) == len(report.to_arrow())
     assert len(report.valid) == report.valid_count
     assert len(report.invalid) == report.invalid_count
-    assert not UNSAFE.findall(report.to_text())
+    assert not UNSAFE.findall(
+        report_text(replace(report.summary, has_metrics=False), color=False, width=100, system="all")
+    )
     return report
 
 
@@ -231,15 +235,22 @@ def test_a_cell_of_ten_megabytes_is_read(every_input: Callable[[list[dict[str, A
     assert report.valid_count == 2
 
 
-def test_the_time_for_a_large_element_of_a_json_array_grows_with_its_size(tmp_path: Path) -> None:
-    def seconds(size: int) -> float:
-        path = file(tmp_path, "a.json", json.dumps([{"request": "\\\n" * size, "response": "y"}]))
-        begun = time.perf_counter()
-        assert validate_eval_set(path).valid_count == 1
-        return time.perf_counter() - begun
+def test_each_byte_of_a_large_string_in_a_json_array_is_scanned_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps([{"request": "\\\n" * 2_000_000, "response": "y"}])
+    pattern, scanned = json_module._STRING_PART, [0]
 
-    small, large = (min(seconds(size) for _ in range(2)) for size in (250_000, 2_000_000))
-    assert large < 20 * small, "eight times the bytes may not take many more than eight times the time"
+    class Counted:
+        def match(self, data: bytearray, start: int, end: int) -> re.Match[bytes] | None:
+            found = pattern.match(data, start, end)
+            scanned[0] += found.end() - start if found else 0
+            return found
+
+    monkeypatch.setattr(json_module, "_STRING_PART", Counted())
+    assert validate_eval_set(file(tmp_path, "a.json", text)).valid_count == 1
+    readings = 2  # the first batch is looked at before all are read
+    assert len(text) // 2 < scanned[0] <= readings * len(text)
 
 
 def test_nul_is_a_warning_in_every_kind_of_input(every_input: Callable[[list[dict[str, Any]]], Any]) -> None:
@@ -265,7 +276,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("kind", ["list", "pandas", "jsonl"])
 @pytest.mark.parametrize(("column", "number", "code"), NUMBERS, ids=[f"{c}-{str(n)[:8]}" for c, n, _ in NUMBERS])
-def test_a_number_that_the_normalised_column_cannot_hold_is_an_error_of_its_row(
+def test_a_number_that_the_normalized_column_cannot_hold_is_an_error_of_its_row(
     column: str, number: float, code: str | None, kind: str, tmp_path: Path
 ) -> None:
     rows = [{**GOOD, column: number}, GOOD]
@@ -409,7 +420,7 @@ def _truncated_parquet() -> bytes:
 PACKED = gzip.compress(b"".join(json.dumps({**GOOD, "request_id": str(i)}).encode() + b"\n" for i in range(3000)))
 
 UNREADABLE = {
-    "ending.txt": (LINE, "kind of file"),
+    "ending.txt": (LINE, "file extension"),
     "no.parquet": ("hello", "Parquet"),
     "empty.parquet": ("", "Parquet"),
     "cut.parquet": (_truncated_parquet(), "Parquet"),
@@ -488,7 +499,7 @@ def test_a_file_name_that_is_not_utf_8(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("data", [None, 5, {}, {"request": "a"}, iter([GOOD]), b"a.jsonl", np.array([1]), Silent()])
 def test_what_is_no_table_is_told(data: Any) -> None:
-    with pytest.raises(EvalSetError, match="as a table"):
+    with pytest.raises(EvalSetError, match=r"^data: expected"):
         validate_eval_set(data)
 
 
@@ -766,9 +777,10 @@ def test_two_columns_of_one_name_are_an_error_of_the_data(kind: str, tmp_path: P
 
 def test_columns_of_a_multi_index() -> None:
     frame = pd.DataFrame([["a", "b"]], columns=pd.MultiIndex.from_tuples([("x", "request"), ("y", "response")]))
-    assert set(whole(frame).counts) == {"AE103", "AE201"}
+    assert set(whole(frame).counts) == {"AE113"}
 
 
+@pytest.mark.slow
 def test_five_thousand_columns() -> None:
     report = whole([{**GOOD, **{f"column_{i}": i for i in range(5000)}}])
     assert report.counts == {"AE103": 5000}
@@ -787,7 +799,7 @@ TEXT_TYPES = {
     "large-binary": TEXTS.cast(pa.large_binary()),
     "binary-view": TEXTS.cast(pa.binary()).cast(pa.binary_view()),
     "fixed-binary": pa.array([b"Hi", None, b"Ho"], pa.binary(2)),
-    "json": pa.ExtensionArray.from_storage(pa.json_(), TEXTS),
+    **({"json": pa.ExtensionArray.from_storage(pa.json_(), TEXTS)} if hasattr(pa, "json_") else {}),  # pyarrow 19
     "sliced": pa.array(["x", "y", "Hi", None, "Ho"])[2:],
     "sliced-dictionary": pa.array(["x", "Hi", None, "Ho"]).dictionary_encode()[1:],
     "sliced-view": pa.array(["x", "Hi", None, "Ho"]).cast(pa.string_view())[1:],
@@ -896,7 +908,7 @@ def test_rows_of_any_arrow_type_are_written_or_refused_in_words(cells: pa.Array,
     report = validate_eval_set(pa.table({"request": ["a", ""], "response": ["c", "d"], "extra": cells}))
     for ending in ("jsonl", "parquet"):
         try:
-            assert report.write_normalized(str(tmp_path / f"rows.{ending}")) == 2
+            assert report.write(str(tmp_path / f"rows.{ending}")) == 2
             assert report.write_invalid(str(tmp_path / f"invalid.{ending}")) == 1
         except EvalSetError as error:
             assert "extra" in str(error)  # noqa: PT017 -- either outcome is right, an unexplained crash is not
@@ -1151,6 +1163,7 @@ def test_a_defect_in_a_step_costs_only_the_row_that_it_broke_on(at: int, monkeyp
     assert not UNSAFE.findall(broken.to_text())
 
 
+@pytest.mark.slow
 def test_several_processes_say_the_same_as_one(samples: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = []
     for jobs in ("1", "2"):

@@ -12,7 +12,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError, InvalidEvalSet, Issue, Severity, normalize_eval_set, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    EvalTask,
+    InvalidEvalSetError,
+    Issue,
+    Severity,
+    eval_set_from_traces,
+    metric_support,
+    normalize_eval_set,
+    prepare_for_evaluate,
+    score_trajectories,
+    validate_eval_set,
+)
+from agent_eval_schema.integrations.mlflow.frames import EVALUATORS, Evaluator
+from agent_eval_schema.integrations.mlflow.prepare import InvalidRowsWarning
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.validation import report_builder
 from tests.conftest import as_arrow, as_jsonl, as_list, as_pandas, as_parquet
@@ -67,6 +81,52 @@ def test_valid_and_invalid_are_the_input_in_its_own_form(tmp_path: Path) -> None
     assert list(found.invalid["request"]) == [ROWS[1]["request"]]
 
 
+INDEXES = {
+    "texts": pd.Index(["x", "y", "z"]),
+    "repeated": pd.Index([7, 7, 5], name="case"),
+    "times": pd.date_range("2025-01-01", periods=3, tz="UTC"),
+    "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)], names=["team", "n"]),
+}
+FRAMES: dict[str, Callable[[Any], pd.DataFrame]] = {
+    "rows": lambda data: validate_eval_set(data).rows,
+    "report.metric_support": lambda data: validate_eval_set(data).metric_support,
+    "metric_support": metric_support,
+    "normalize": lambda data: normalize_eval_set(data, on_invalid="keep"),
+    "traces": eval_set_from_traces,
+    "metrics_table": lambda data: EvalTask(data, ["exact_match"]).evaluate().metrics_table,
+    "run": lambda data: EvalTask(data, ["exact_match"]).evaluate(str).metrics_table,
+    "score_trajectories": lambda data: score_trajectories(data).metrics_table,
+}
+
+
+@pytest.mark.parametrize("frames", FRAMES)
+@pytest.mark.parametrize("index", INDEXES)
+def test_frames_of_rows_have_the_index_of_the_frame_that_was_given(index: str, frames: str) -> None:
+    given = pd.DataFrame({"request": ["a", " ", "c"], "response": ["x", "y", "z"], "trace": None}, INDEXES[index])
+    found = FRAMES[frames](given)
+    pd.testing.assert_index_equal(found.index, given.index)
+    kept = given[[True, False, True]]  # filtered, as a user would
+    pd.testing.assert_index_equal(FRAMES[frames](kept).index, kept.index)
+
+
+@pytest.mark.parametrize("evaluator", EVALUATORS)
+def test_a_prepared_frame_joins_the_frame_that_was_given(evaluator: Evaluator) -> None:
+    given = pd.DataFrame({"request": ["a", " ", "c"], "response": ["x", "y", "z"], "team": list("rst")}, list("uvw"))
+    with pytest.warns(InvalidRowsWarning):
+        prepared = prepare_for_evaluate(given, evaluator=evaluator)
+    assert prepared.join(given[["team"]])["team"].to_dict() == {"u": "r", "w": "t"}
+
+
+def test_a_row_can_be_asked_for_by_its_id(tmp_path: Path) -> None:
+    rows = [*ROWS, {"request_id": "twice", "request": "Hi"}, {"request_id": "twice", "request": "Ho"}]
+    for found in (validate_eval_set(rows), validate_eval_set(as_jsonl(rows, tmp_path))):
+        assert found.why("g2", "correctness") == found.why(2, "correctness")
+        with pytest.raises(EvalSetError, match="no row has the request_id 'nobody'"):
+            found.why("nobody", "correctness")
+        with pytest.raises(EvalSetError, match="the rows 3, 4 have the request_id 'twice'"):
+            found.why("twice", "correctness")
+
+
 def test_batches_and_readers_are_read_too(tmp_path: Path) -> None:
     batch = as_arrow(ROWS, tmp_path).to_batches()[0]
     assert isinstance(validate_eval_set(batch).invalid, pa.RecordBatch)
@@ -105,7 +165,7 @@ def test_the_numbers_can_be_counted_again() -> None:
 def test_issues_are_a_frame_with_one_line_each() -> None:
     issues = validate_eval_set(ROWS).issues
     assert list(issues.columns) == [
-        *["row", "request_id", "column", "path", "code", "name", "severity", "message", "hint"]
+        *["row", "request_id", "column", "path", "code", "name", "severity", "message", "hint", "url"]
     ]
     assert str(issues["row"].dtype) == "Int64"
     assert issues["severity"][0] == "error" == Severity.ERROR
@@ -130,7 +190,7 @@ def test_invalid_rows_of_an_indented_file_are_lines(tmp_path: Path) -> None:
 def test_raise_if_invalid() -> None:
     good = validate_eval_set([{"request": "a", "response": "b"}])
     assert good.raise_if_invalid() is good
-    with pytest.raises(InvalidEvalSet, match="AE206") as caught:
+    with pytest.raises(InvalidEvalSetError, match="AE206") as caught:
         validate_eval_set(ROWS).raise_if_invalid()
     assert caught.value.report.counts["AE206"] == 1
 
@@ -159,7 +219,7 @@ def test_normalize_gives_the_same_kind_of_container(tmp_path: Path) -> None:
 
 
 def test_invalid_rows_raise_are_kept_or_are_dropped_as_asked() -> None:
-    with pytest.raises(InvalidEvalSet):
+    with pytest.raises(InvalidEvalSetError):
         normalize_eval_set(ROWS)
     assert [r["request_id"] for r in normalize_eval_set(ROWS, on_invalid="keep")] == ["g", "b", "g2"]
     assert [r["request_id"] for r in normalize_eval_set(ROWS, on_invalid="drop")] == ["g", "g2"]
@@ -213,7 +273,7 @@ def test_normalized_rows_are_written_and_valid(ending: str, tmp_path: Path) -> N
     source = as_jsonl([ROWS[0], ROWS[2], {"request": "a", "response": "b", "late": 1}], tmp_path)
     target = str(tmp_path / f"out.{ending}")
     found = validate_eval_set(source)
-    assert found.write_normalized(target) == 3
+    assert found.write(target) == 3
     again = validate_eval_set(target)
     assert (again.row_count, again.invalid_count) == (3, 0)
     assert list(again.rows["request"]) == list(found.rows["request"])
@@ -269,6 +329,7 @@ def test_json_is_versioned_and_complete() -> None:
         "severity": "error",
         "message": "expected one of assistant, developer, function, system, tool, user, got the text 'usr'",
         "hint": "did you mean 'user'?",
+        "url": "https://platform.openai.com/docs/api-reference/chat/create",
     }
     assert {m["metric"] for m in document["metrics"]} == set(found.metrics["metric"])
 

@@ -35,7 +35,7 @@ def codes(report: Any) -> list[tuple[Any, str]]:
 def test_a_repeated_request_id_is_an_error_of_the_later_rows() -> None:
     report = validate_eval_set([row(request_id=i, request=str(n)) for n, i in enumerate("abaca")])
     assert codes(report) == [(2, "AE901"), (4, "AE901")]
-    assert list(report.issues["message"]) == ["'a' is the id of row 0 already"] * 2
+    assert list(report.issues["message"]) == ["'a' is already the ID of row 0"] * 2
     assert list(report.valid_mask) == [True, True, False, True, False]
 
 
@@ -50,7 +50,7 @@ def test_the_same_request_in_any_format_with_another_truth_is_a_warning() -> Non
     ]
     report = validate_eval_set(rows)
     assert codes(report) == [(2, "AE902")]
-    assert report.issues["message"][0] == "row 0 asks the same and expects something else"
+    assert report.issues["message"][0] == "row 0 has the same request and a different ground truth"
 
 
 def contexts(expected: str, retrieved: str) -> dict[str, Any]:
@@ -78,7 +78,8 @@ def test_uris_that_nearly_match_everywhere_are_one_warning(expected: str, retrie
     report = validate_eval_set([contexts(expected, retrieved), contexts("nothing", "alike"), row()])
     assert codes(report) == [(None, "AE903")]
     assert (
-        f"in 1 of 2 rows one nearly does: expected {expected!r}, retrieved {retrieved!r}" in report.issues["message"][0]
+        f"in 1 of 2 rows one is a close match: expected {expected!r}, retrieved {retrieved!r}"
+        in report.issues["message"][0]
     )
     assert words in report.issues["hint"][0]
 
@@ -124,7 +125,7 @@ LONG = "Full-time staff get sixteen weeks of paid parental leave, which is eight
         ({"expected_response": LONG, "response": LONG}, "identical to the response"),
         (
             {"expected_response": LONG, "retrieved_context": [{"doc_uri": "a", "content": f"Leave. {LONG} See also."}]},
-            "word for word in a retrieved document",
+            "verbatim in a retrieved document",
         ),
         ({"expected_response": LONG * 3, "response": "Sixteen weeks."}, "times as long as the response"),
         ({"expected_response": "Hello, you get sixteen weeks."}, "a greeting or a closing phrase"),

@@ -118,7 +118,7 @@ def test_rules_can_be_chosen(df: Any) -> None:
     assert validate_eval_set(df, select="AE9").counts.keys() == {"AE901"}
     with pytest.raises(EvalSetError, match="nonsense"):
         spark_validate(df, select="nonsense")
-    with pytest.raises(EvalSetError, match="no format 'odd'"):
+    with pytest.raises(EvalSetError, match="format: expected one of"):
         spark_validate(df, format="odd")
 
 
@@ -133,9 +133,11 @@ def test_outputs_are_looked_for(spark: Any, column: str, outputs: str) -> None:
 
 
 def test_values_are_not_said(df: Any) -> None:
-    said = {row["message"] for row in spark_validate(df, values=False).selectExpr("inline(_issues)").collect()}
+    said = {row["message"] for row in spark_validate(df, show_values=False).selectExpr("inline(_issues)").collect()}
     assert said == {
-        i.message for i in validate_eval_set(df, values=False).iter_issues() if i.row is not None and i.code == "AE202"
+        i.message
+        for i in validate_eval_set(df, show_values=False).iter_issues()
+        if i.row is not None and i.code == "AE202"
     }
 
 

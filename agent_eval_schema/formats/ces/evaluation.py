@@ -2,10 +2,8 @@
 
     text ──read_evaluation──▶ Evaluation (a dict that remembers its text) ──write_evaluation──▶ the same text
 
-What was read comes back as it was, to the byte, as long as nobody changed the dict: order of keys, unknown fields,
-spelling of numbers and blanks. A changed one is written anew; its keys keep their order, and what this package does not
-know is kept.
-"""
+An unmodified evaluation is written back byte for byte: order of keys, unknown fields, spelling of numbers and blanks. A
+modified one is rewritten; its keys keep their order, and unknown fields are preserved."""
 
 from __future__ import annotations
 
@@ -15,12 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import inspection, schema, shapes
-from agent_eval_schema.formats.ces.inspection import Defect
+from agent_eval_schema.formats.ces.app import evaluation_texts
 from agent_eval_schema.formats.ces.names import Names, in_full, with_names
-from agent_eval_schema.issues import EvalSetError, Issue
+from agent_eval_schema.formats.ces.texts import EvaluationText, split_text
+from agent_eval_schema.issues import EvalSetError, Finding, Issue, cannot_read
+from agent_eval_schema.rules import ces
+from agent_eval_schema.rules.reading import MALFORMED_ROW
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import path_of, require_kind
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 
@@ -28,29 +31,91 @@ Input = str | bytes | os.PathLike[str] | Mapping[str, Any]
 """The path of a file, its text, or the evaluation as a dict."""
 
 
-class Evaluation(dict[str, Any]):
-    """One evaluation as JSON-like data, by the names that it was written with. `text` is what it was read from."""
+class Evaluation(dict[str, Any]):  # numpydoc ignore=PR01
+    """One evaluation of Google Customer Engagement Suite: a dict that remembers its text.
+
+    Keys have the names of the source (JSON names or snake_case).
+
+    Attributes
+    ----------
+    text : str or None
+        The JSON text that the evaluation was read from; None if it was not read from text.
+
+    See Also
+    --------
+    read_evaluation : Read an evaluation.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> evaluation = ces.read_evaluation('{"displayName": "Refund"}')
+    >>> evaluation["displayName"], evaluation.text
+    ('Refund', '{"displayName": "Refund"}')
+    """
 
     text: str | None = None
 
     @property
     def unchanged_text(self) -> str | None:
-        """The text that it was read from, if it still says the same."""
+        """The text that the evaluation was read from, if it was not changed since.
+
+        Returns
+        -------
+        str or None
+            None if the evaluation was changed, or not read from text.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import ces
+        >>> evaluation = ces.read_evaluation('{"displayName": "Refund"}')
+        >>> evaluation["displayName"] = "Refunds"
+        >>> evaluation.unchanged_text is None
+        True
+        """
         if self.text is None:
             return None
         try:
             is_same = jsontext.write_exactly(jsontext.decode(self.text)) == jsontext.write_exactly(self)
-        except (TypeError, ValueError, RecursionError):  # it holds what JSON does not know, which the text did not
+        except (TypeError, ValueError, RecursionError):  # a value that JSON, and so the text, does not have
             return None
         return self.text if is_same else None
 
 
 def read_evaluation(source: Input, *, names: Names | None = None) -> Evaluation:
-    """The one evaluation in a JSON file, a JSON text or a dict.
+    """Read one evaluation.
 
-    `names` maps display names to resource names: bare names of tools, agents and so on are written in full then, where
-    the map has them. Nothing is validated (see `validate_evaluation`). Raises EvalSetError if there is no such file, it
-    is not JSON, or it does not hold exactly one evaluation.
+    The evaluation is not validated.
+
+    Parameters
+    ----------
+    source : str, bytes, os.PathLike or mapping
+        The path of a JSON file, a JSON text, or a dict.
+    names : mapping of str to str or None, default None
+        Resource names by display name: names of tools and agents are replaced by their resource names. None changes no
+        name.
+
+    Returns
+    -------
+    Evaluation
+        The evaluation.
+
+    Raises
+    ------
+    EvalSetNotFoundError
+        The file does not exist.
+    EvalSetError
+        The source is not JSON, or does not contain exactly one evaluation.
+
+    See Also
+    --------
+    read_evaluations : Read all evaluations of a source.
+    validate_evaluation : Validate an evaluation.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> ces.read_evaluation('{"displayName": "Refund", "golden": {"turns": []}}')
+    {'displayName': 'Refund', 'golden': {'turns': []}}
     """
     found = read_evaluations(source, names=names)
     if len(found) != 1:
@@ -59,28 +124,119 @@ def read_evaluation(source: Input, *, names: Names | None = None) -> Evaluation:
 
 
 def read_evaluations(source: Input | Iterable[Mapping[str, Any]], *, names: Names | None = None) -> list[Evaluation]:
-    """All evaluations of a source: JSON with one or a list (also `{"evaluations": [...]}`, as the API lists them),
-    JSONL, the folder of an exported app, dicts.
+    """Read all evaluations of a source.
 
-    Raises EvalSetError if there is no such file or it is not JSON.
+    The evaluations are not validated.
+
+    Parameters
+    ----------
+    source : str, bytes, os.PathLike, mapping or iterable of mapping
+        The path or the text of JSON with one evaluation, a list, or an object with the key `evaluations`; the path of a
+        JSON Lines or YAML file, or of the folder or the zip file of an exported app; or dicts.
+    names : mapping of str to str or None, default None
+        Resource names by display name, as in `read_evaluation`. None changes no name.
+
+    Returns
+    -------
+    list of Evaluation
+        The evaluations, in the order of the source.
+
+    Raises
+    ------
+    EvalSetNotFoundError
+        The file does not exist.
+    EvalSetError
+        The source is not JSON.
+
+    See Also
+    --------
+    read_golden_csv : Read the evaluations of a golden CSV file.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> [evaluation["displayName"] for evaluation in ces.read_evaluations("sample_data/evaluation.json")]
+    ['Leave balance', 'Confused new joiner']
     """
     found = list(_evaluations(source))
     return found if names is None else [_in_full(evaluation, names) for evaluation in found]
 
 
 def write_evaluation(evaluation: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> str:
-    """The JSON text of an evaluation, also written to `path`. What was read and not changed since is the text that it
-    was read from. Raises EvalSetError if the data is no JSON or the file cannot be written."""
+    """Return the JSON text of an evaluation, and write it to a file.
+
+    An evaluation that was read and not changed is written byte for byte.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        The evaluation.
+    path : str, os.PathLike or None, default None
+        The path of the file. None writes no file.
+
+    Returns
+    -------
+    str
+        The JSON text.
+
+    Raises
+    ------
+    EvalSetError
+        The evaluation contains values that JSON does not have, or the file cannot be written.
+
+    See Also
+    --------
+    write_evaluations : Write several evaluations.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> print(ces.write_evaluation({"displayName": "Refund"}, "refund.json"), end="")
+    {
+      "displayName": "Refund"
+    }
+    """
     text = _text_of(evaluation)
     if path is not None:
         from agent_eval_schema.io.atomic import write_text
 
-        write_text(os.fspath(path), text)
+        write_text(path_of(path), text)
     return text
 
 
 def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.PathLike[str] | None = None) -> str:
-    """The JSON text of a list of evaluations, also written to `path`; with the ending `.jsonl`, one a line."""
+    """Return the JSON text of several evaluations, and write it to a file.
+
+    Parameters
+    ----------
+    evaluations : iterable of mapping
+        The evaluations.
+    path : str, os.PathLike or None, default None
+        The path of the file. The file extension `.jsonl` selects one evaluation per line, any other a JSON array. None
+        writes no file.
+
+    Returns
+    -------
+    str
+        The text.
+
+    Raises
+    ------
+    EvalSetError
+        An evaluation contains values that JSON does not have, or the file cannot be written.
+
+    See Also
+    --------
+    write_evaluation : Write one evaluation.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> evaluations = [{"displayName": "Refund"}, {"displayName": "Delivery"}]
+    >>> print(ces.write_evaluations(evaluations, "evaluations.jsonl"), end="")
+    {"displayName":"Refund"}
+    {"displayName":"Delivery"}
+    """
     texts = [_text_of(e) for e in evaluations]
     if path is not None and os.fspath(path).lower().endswith((".jsonl", ".ndjson")):
         text = "".join(msgspec.json.format(t, indent=-1) + "\n" for t in texts)
@@ -89,36 +245,74 @@ def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.P
     if path is not None:
         from agent_eval_schema.io.atomic import write_text
 
-        write_text(os.fspath(path), text)
+        write_text(path_of(path), text)
     return text
 
 
 def validate_evaluation(source: Input | Iterable[Mapping[str, Any]]) -> list[Issue]:
-    """Every problem of an evaluation (a dict, a JSON text, a file), or of all in a list, a file or a folder.
+    """Validate one or more evaluations.
 
-    The path of an issue is that of the JSON (`golden.turns[0].steps[1].userInput`), its row the number of the
-    evaluation, its id the evaluation's name. An EvaluationResult is checked against its own message. Never raises for
-    what an evaluation holds; EvalSetError if there is no such file.
+    Parameters
+    ----------
+    source : str, bytes, os.PathLike, mapping or iterable of mapping
+        Any input of `read_evaluations`; malformed JSON is reported as an issue. An EvaluationResult is validated by its
+        own schema.
+
+    Returns
+    -------
+    list of Issue
+        The issues: `path` is that of the JSON (`golden.turns[0].steps[1].userInput`), `row` the 0-based position of the
+        evaluation, `request_id` its name. Empty if there is none.
+
+    Raises
+    ------
+    EvalSetNotFoundError
+        The file does not exist.
+    EvalSetError
+        The file cannot be read.
+
+    See Also
+    --------
+    validate_eval_set : Validate a file and return a Report.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> [issue.path for issue in ces.validate_evaluation({"displayName": "Refund", "golden": {"turn": []}})][:1]
+    ['golden.turn']
     """
     if isinstance(source, Mapping):
         return _issues(0, source)
     if isinstance(source, list | tuple):
         return [issue for row, item in enumerate(source) for issue in _issues(row, item)]
-    return [issue for row, text in enumerate(_texts(source)) for issue in _issues(row, text)]
+    return [issue for row, text in enumerate(_listed(source)) for issue in _issues_of_text(row, text)]
 
 
-def findings_of(text: str | bytes) -> list[Defect]:
+def _issues_of_text(row: int, text: EvaluationText) -> list[Issue]:
+    if text.problem:
+        found = [Finding(MALFORMED_ROW, text.problem).issue(row, None)]
+    else:
+        found = _issues(row, str(text))
+    if text.has_next:
+        found.insert(0, Finding(ces.MORE_PAGES, MORE_PAGES).issue(row, name_of(str(text))))
+    return [replace(issue, message=f"{text.file}: {issue.message}") for issue in found] if text.file else found
+
+
+MORE_PAGES = "expected all pages, got one with a nextPageToken: what follows on the next is missing"
+
+
+def findings_of(text: str | bytes) -> list[Finding]:
     """Every problem of an evaluation (or the result of one) as JSON text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if shapes.conforms(data):
         return []
     value = inspection.parse_keeping_repeats(data.decode("utf-8", "replace"))
     if isinstance(value, jsontext.Malformed):
-        return [Defect(value.rule, "", value.message)]
+        return [Finding(value.rule, value.message)]
     return _inspect(value)
 
 
-def _inspect(value: Any) -> list[Defect]:
+def _inspect(value: Any) -> list[Finding]:
     if isinstance(value, dict) and is_result(value):
         return inspection.inspect_message(schema.RESULT, value)
     return inspection.inspect_evaluation(value)
@@ -145,19 +339,7 @@ def _issues(row: int, source: Any) -> list[Issue]:
     if not findings:
         return []
     name = name_of(source)
-    return [issue_of(finding, row, name) for finding in findings]
-
-
-def issue_of(finding: Defect, row: int, name: str | None) -> Issue:
-    """A finding as an issue of the package; its column is the top-level field."""
-    rule, path, message, hint = finding
-    column = column_of(path)
-    return Issue(row, name, column, path or None, rule.code, rule.name, rule.severity, message, hint or rule.hint)
-
-
-def column_of(path: str) -> str | None:
-    """The top-level field that a path leads into."""
-    return path.partition(".")[0].partition("[")[0] or None
+    return [finding.issue(row, name) for finding in findings]
 
 
 def name_of(source: Any) -> str | None:
@@ -204,6 +386,7 @@ def _evaluations(source: Input | Iterable[Mapping[str, Any]]) -> Iterator[Evalua
                 place = f": evaluation {number}" if len(texts) > 1 else ""
                 yield _evaluation(text, _named(source) + place)
     else:
+        require_kind("source", source, Iterable, "a path (str or os.PathLike), JSON text (str or bytes), or dicts")
         for item in source:
             yield item if isinstance(item, Evaluation) else Evaluation(item)
 
@@ -221,72 +404,39 @@ def _evaluation(text: str, where: str) -> Evaluation:
 
 def _texts(source: Any) -> Iterator[str]:
     """The text of each evaluation of a file, a folder or a text."""
+    for text in _listed(source):
+        if text.problem:
+            raise EvalSetError(f"{text.file}: {text.problem}")
+        yield str(text)
+
+
+def _listed(source: Any) -> Iterator[EvaluationText]:
     if isinstance(source, bytes):
-        yield from _split(source.decode("utf-8", "surrogateescape"))
+        yield from split_text(source.decode("utf-8", "surrogateescape"))
     elif isinstance(source, str) and source.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "["):
-        yield from _split(source)
+        yield from split_text(source)
     else:
         yield from _texts_of_path(Path(source))
 
 
-def _texts_of_path(path: Path) -> Iterator[str]:
-    if path.is_dir():
-        for file in _exported(path):
-            yield from _split(_read(file))
+def _texts_of_path(path: Path) -> Iterator[EvaluationText]:
+    if (found := evaluation_texts(os.fspath(path))) is not None:
+        yield from found
+    elif path.is_dir():
+        raise EvalSetError(f"{path}: the folder contains no evaluation: expected an exported app")
     elif path.suffix.lower() in (".jsonl", ".ndjson"):
-        yield from (line for line in _read(path).split("\n") if line.strip())
+        yield from (EvaluationText(line) for line in _read(path).split("\n") if line.strip())
     else:
-        yield from _split(_read(path))
-
-
-def _exported(folder: Path) -> list[Path]:
-    """The evaluations of an exported app: the JSON files below a folder `evaluations`, or all if there is none."""
-    files = sorted(file for file in folder.rglob("*.json") if file.is_file())
-    of_evaluations = [f for f in files if "evaluations" in f.relative_to(folder).parts[:-1]]
-    if not files:
-        raise EvalSetError(f"{folder}: there is no JSON file in the folder")
-    return of_evaluations or files
+        yield from split_text(_read(path))
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise EvalSetError(f"{path}: cannot be read: {error.strerror}") from error
+        raise cannot_read(path, error) from error
     except UnicodeDecodeError as error:
         raise EvalSetError(f"{path}: expected UTF-8: save the file as UTF-8") from error
-
-
-def _split(text: str) -> Iterator[str]:
-    """The texts of a list of evaluations, or the one text; what is no JSON is told when it is read as one."""
-    head = text.lstrip("\ufeff \t\r\n")
-    if head.startswith("["):
-        items = _raw(text, list[msgspec.Raw])
-        yield from [text] if not items else (bytes(item).decode() for item in items)
-        return
-    page = _raw(text, _Page) if any(f'"{key}"' in head for key in _Page.__struct_encode_fields__) else None
-    listed = None if page is None else page.listed
-    yield from [text] if listed is None else (bytes(e).decode() for e in listed)
-
-
-class _Page(msgspec.Struct):
-    """What the API answers to a request for the list of evaluations, or of results."""
-
-    evaluations: list[msgspec.Raw] | None = None
-    evaluationResults: list[msgspec.Raw] | None = None
-    evaluation_results: list[msgspec.Raw] | None = None
-
-    @property
-    def listed(self) -> list[msgspec.Raw] | None:
-        lists = (self.evaluations, self.evaluationResults, self.evaluation_results)
-        return next((found for found in lists if found is not None), None)
-
-
-def _raw(text: str, kind: Any) -> Any:
-    try:
-        return msgspec.json.decode(text.removeprefix("\ufeff"), type=kind)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
 
 
 def _named(source: Any) -> str:

@@ -1,125 +1,174 @@
-"""Canonical rows → golden evaluations: the way back of rows.py.
+"""Canonical rows → evaluations: the way back of rows.py.
 
-A row becomes one evaluation: the chat before the last question are turns before it, the ground truth is expected.
-"""
+    rows ──by id──▶ of one evaluation ──by chat──▶ chains ──turn after turn──▶ evaluations
+
+Rows `x#1`, `x#2` become one evaluation `x` again, as long as the chat of each row goes on from the one before; any
+other row becomes an evaluation of its own. The columns of a row take precedence: the part of the evaluation that is
+kept with them (`EVALUATION_KEY`) is used as far as it agrees."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
+from msgspec import Struct
+
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.golden import SEPARATOR
-from agent_eval_schema.formats.ces.parts import (
-    EXPECTATIONS_KEY,
-    Object,
-    as_json_text,
-    tool_call,
-    without_none,
+from agent_eval_schema.formats.ces.heads import HEAD, HEAD_TAGS, groups_by, head_by, head_tags, identity
+from agent_eval_schema.formats.ces.parts import EVALUATION_KEY, EXPECTATIONS_KEY, Object, objects
+from agent_eval_schema.formats.ces.scenarios import scenario_by
+from agent_eval_schema.formats.ces.turns import (
+    Turn,
+    expectations_of,
+    expected_by,
+    row_turn,
+    span_columns,
+    told,
+    turns_of,
 )
-from agent_eval_schema.text import jsontext
+from agent_eval_schema.formats.writer import named
 
 
-def goldens_of(rows: Sequence[Object]) -> list[dict[str, Any]]:
-    """Canonical rows as golden evaluations, one each. A row `x#1` that is alone with its `x` becomes the evaluation
-    `x`, which is `x#1` again when it is read; otherwise an evaluation is called as its row."""
-    bases = [_base(row, place) for place, row in enumerate(rows)]
-    shared = {base for base, count in Counter(bases).items() if count > 1}
-    return [
-        golden_of(row, str(row.get("request_id") or base) if base in shared else base)
-        for row, base in zip(rows, bases, strict=True)
-    ]
+class Assembled(Struct, frozen=True):
+    """An evaluation made from rows, its groups (which only the CSV has), and for the place of each row the number of
+    its turn (0 for a scenario, which has none)."""
+
+    evaluation: dict[str, Any]
+    groups: list[str]
+    turns: dict[int, int]
 
 
-def _base(row: Object, place: int) -> str:
-    identity_ = str(row.get("request_id") or f"row {place}")
-    base, mark, number = identity_.rpartition("#")
-    return base if mark and base and number.isdecimal() else identity_
+def evaluations_by(rows: Sequence[Object]) -> list[Assembled]:
+    """The evaluations of canonical rows, in the order of their first rows. An evaluation that its rows do not give
+    whole is called as its row."""
+    rows = named(rows)
+    return [made for places in _together(rows) for made in _assembled(rows, places)]
 
 
-def golden_of(row: Object, name: str) -> dict[str, Any]:
-    """A canonical row as a golden evaluation of that name: what was said before the last question are turns before."""
-    tags = dict(row.get("tags") or {})
-    turns: list[dict[str, Any]] = []
-    for message in row["request"]["messages"]:
-        role = message["role"]
-        asks = role in ("user", "system", "developer") or (role == "tool" and "tool_call_id" not in message)
-        if not turns or (asks and any("expectation" in step for step in turns[-1]["steps"])):
-            turns.append({"steps": []})
-        turns[-1]["steps"].extend(_inputs_of(message) if asks else _expectations_of(message))
-    turns[-1]["steps"].extend({"expectation": e} for e in _expected(row, tags.get("response_agent")))
-    made: dict[str, Any] = {
-        "displayName": name,
-        "golden": {"turns": turns},
-        "description": tags.get("description"),
-        "tags": [t for t in tags.get("tags", "").split(SEPARATOR) if t] or None,
-    }
-    return without_none(made)
+def evaluation_by(rows: Sequence[Object]) -> dict[str, Any]:
+    """The one evaluation of rows that are all of it."""
+    return next(_assembled(rows, range(len(rows)))).evaluation
 
 
-def groups_of(row: Object) -> list[str]:
-    """The names of the data sets that a row belongs to, which only the CSV can say."""
-    return [g for g in (row.get("tags") or {}).get("evaluation_groups", "").split(SEPARATOR) if g]
+def turns_by(row: Object, before: chat.Messages) -> list[Turn]:
+    """The turns of the columns of a row, after the messages of the rows before it."""
+    return turns_of(row["request"]["messages"][len(before) :], row)
 
 
-def _inputs_of(message: Object) -> list[dict[str, Any]]:
-    content = message.get("content")
-    if message["role"] == "tool":
-        response = {"tool": message.get("name") or "?", "response": _object(content)}
-        return [{"userInput": {"toolResponses": {"toolResponses": [response]}}}]
-    if not isinstance(content, list):
-        return [{"userInput": {"text": content or ""}}]
-    return [{"userInput": _input(part)} for part in content]
+# ---------------------------------------------------------------------------------------------------------------------
+# which rows are of one evaluation
+def _together(rows: Sequence[Object]) -> list[list[int]]:
+    """The places of rows whose IDs are those of the turns of one evaluation, in the order of the turns."""
+    found: dict[Any, list[int]] = {}
+    for place, row in enumerate(rows):
+        base, number = numbered(row)
+        alone = number is None or _part(row, "scenario") is not None
+        key = place if alone else (base, (row.get("tags") or {}).get("display_name"))
+        found.setdefault(key, []).append(place)
+    return [run for places in found.values() for run in _runs(rows, places)]
 
 
-def _input(part: Object) -> dict[str, Any]:
-    kind = part.get("type")
-    image = _INLINE_IMAGE.match(str((part.get("image_url") or {}).get("url"))) if kind == "image_url" else None
-    if image:
-        return {"image": {"mimeType": image[1], "data": image[2]}}
-    if kind in schema.message("SessionInput").fields and kind in part:
-        return {str(kind): part[kind]}
-    return {"text": part["text"] if isinstance(part.get("text"), str) else as_json_text(part)}
+def _runs(rows: Sequence[Object], places: list[int]) -> Iterator[list[int]]:
+    """The places by the numbers of their turns; where a number comes twice, each run of rising numbers by itself."""
+    numbers = [numbered(rows[place])[1] or 0 for place in places]
+    if len(set(numbers)) == len(numbers):
+        yield [place for _, place in sorted(zip(numbers, places, strict=True))]
+        return
+    starts = [0, *(i for i, (a, b) in enumerate(pairwise(numbers), start=1) if b <= a), len(places)]
+    for start, end in pairwise(starts):
+        yield places[start:end]
 
 
-_INLINE_IMAGE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
+def numbered(row: Object) -> tuple[str | None, int | None]:
+    """The id of a row's evaluation, and the number of its turn."""
+    given = row.get("request_id")
+    base, mark, number = str(given or "").rpartition("#")
+    is_numbered = bool(mark and base) and number.isdecimal() and number.isascii()
+    return (base, int(number)) if is_numbered else (None if given is None else str(given), None)
 
 
-def _expectations_of(message: Object) -> list[dict[str, Any]]:
-    """A message of the agent in the history as expectations."""
-    if message["role"] == "tool":
-        response = {"tool": message.get("name") or "?", "response": _object(message.get("content"))}
-        return [{"expectation": {"toolResponse": response}}]
-    calls = [{"toolCall": {"tool": name, "args": given or {}}} for name, given in chat.read_tool_calls([message])]
-    text = chat.join_text(message.get("content"))
-    said = [_agent_says(text, message.get("name"))] if isinstance(text, str) and text else []
-    return [{"expectation": e} for e in [*calls, *said]]
+# ---------------------------------------------------------------------------------------------------------------------
+# evaluations of them
+class _Chain(Struct):
+    """Rows whose chats continue each other: their turns so far, the number of each row's turn, and the chat."""
+
+    turns: list[Turn] = []
+    numbers: dict[int, int] = {}
+    said: chat.Messages = []
+
+    def goes_on_with(self, row: Object) -> bool:
+        messages: chat.Messages = row["request"]["messages"]
+        return messages[: len(self.said)] == self.said
+
+    def add(self, place: int, row: Object) -> None:
+        span, expected = _span(row, self.said)
+        self.numbers[place] = len(self.turns) + row_turn(span) + 1
+        self.turns += span
+        self.said = [*row["request"]["messages"], *told(expected)]
 
 
-def _expected(row: Object, agent: str | None) -> Iterator[dict[str, Any]]:
-    custom = row.get("custom_expected") or {}
+def _assembled(rows: Sequence[Object], places: Sequence[int]) -> Iterator[Assembled]:
+    first = rows[places[0]]
+    scenario = _part(first, "scenario")
+    if scenario is not None:
+        fields = {"scenario": scenario_by(first, scenario)}
+        yield Assembled(_with_head(fields, [first], first["request_id"]), groups_by(_tags(first)), {places[0]: 0})
+        return
+    chains: list[_Chain] = []
+    for place in places:
+        if not chains or not chains[-1].goes_on_with(rows[place]):
+            chains.append(_Chain())
+        chains[-1].add(place, rows[place])
+    whole = len(chains) == 1 and all(numbered(rows[p])[1] in (None, n) for p, n in chains[0].numbers.items())
+    for chain in chains:
+        members = [rows[place] for place in chain.numbers]
+        name = (numbered(members[0])[0] if whole else None) or members[0]["request_id"]
+        made = _with_head({"golden": {"turns": chain.turns}}, members, name, whole)
+        yield Assembled(made, groups_by(_tags(members[0])), chain.numbers)
+
+
+def _span(row: Object, before: chat.Messages) -> tuple[list[Turn], Iterable[Object]]:
+    """The turns of a row, and the expectations of its own turn: the original ones unless the columns differ from
+    them."""
+    given = objects((_part(row, "golden") or {}).get("turns"))
+    if given and _view(span_columns(before, given)) == _view(row):
+        return given, expectations_of(given[row_turn(given)])
+    return turns_by(row, before), list(expected_by(row))
+
+
+def _view(row: Object) -> list[Any]:
+    """The turns that follow from the columns of a row."""
+    custom = row.get("custom_expected")
     others = custom.get(EXPECTATIONS_KEY) if isinstance(custom, Mapping) else None
-    others = [e for e in others if isinstance(e, dict)] if isinstance(others, list) else []
-    said = {as_json_text(tool_call(e["toolCall"])) for e in others if isinstance(e.get("toolCall"), dict)}
-    for call in row.get("reference_trajectory") or ():
-        if as_json_text(dict(call)) not in said:
-            yield {"toolCall": {"tool": call["tool_name"], "args": call["tool_input"]}}
-    if row.get("reference_trajectory") == []:
-        yield {"noToolCalls": True}
-    yield from others
-    text = row.get("expected_response")
-    if text is not None and not any("agentResponse" in e for e in others):
-        yield _agent_says(text, agent)
+    columns = (row.get(name) for name in ("request", "expected_response", "reference_trajectory"))
+    return [*columns, others, _tags(row).get("response_agent")]
 
 
-def _agent_says(text: str, agent: Any) -> dict[str, Any]:
-    return {"agentResponse": without_none({"role": agent, "chunks": [{"text": text}]})}
+def _with_head(fields: dict[str, Any], rows: Sequence[Object], name: str, whole: bool = True) -> dict[str, Any]:
+    """The evaluation of that name; with the part that was kept with its rows, unless ID and tags differ from it. An
+    incomplete one gets a name of its own."""
+    tags = {k: v for k, v in _tags(rows[0]).items() if k in HEAD_TAGS and (whole or k != "display_name")}
+    made = {**head_by(name, tags), **fields}
+    for row in rows:
+        part = _part(row) or {}
+        given = {k: v for k, v in part.items() if k not in ("golden", "scenario")}
+        candidate = {**made, **given}
+        if not whole or (identity(candidate), head_tags(candidate)) != (name, tags):
+            given = {k: v for k, v in given.items() if k not in HEAD}
+        golden = {k: v for k, v in (_part(row, "golden") or {}).items() if k != "turns"}
+        made = {**made, **given, **({"golden": {**made["golden"], **golden}} if golden else {})}
+    return made
 
 
-def _object(content: Any) -> dict[str, Any]:
-    """The content of a tool message as the object that it must be there."""
-    value = jsontext.parse_leniently(content) if isinstance(content, str) else content
-    return value if isinstance(value, dict) else {"output": value}
+def _part(row: Object, field: str | None = None) -> dict[str, Any] | None:
+    """The part of an evaluation that was kept with a row, or a field of it that is an object."""
+    custom = row.get("custom_expected")
+    part = custom.get(EVALUATION_KEY) if isinstance(custom, Mapping) else None
+    if isinstance(part, dict) and field is not None:
+        part = part.get(field)
+    return part if isinstance(part, dict) else None
+
+
+def _tags(row: Object) -> dict[str, str]:
+    return dict(row.get("tags") or {})

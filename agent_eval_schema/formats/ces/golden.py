@@ -39,8 +39,8 @@ IMAGE_TYPES: dict[str, Callable[[bytes], bool]] = {
 
 
 class Action(Struct, frozen=True):
-    """What a row of the conversation says: the columns that it must and may fill, and the step that it makes of the
-    cells (texts, decoded JSON, base64)."""
+    """A row type of a conversation: the columns that it must and may fill, and the step made from the cells (texts,
+    decoded JSON, base64)."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The rows of a golden CSV → evaluations, and everything that is wrong with them."""
+"""The rows of a golden CSV → evaluations, and their issues."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import binascii
 import re
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.formats.ces import inspection, shapes
 from agent_eval_schema.formats.ces.golden import (
     ACTIONS,
@@ -25,39 +27,29 @@ from agent_eval_schema.formats.ces.golden import (
     GoldenCells,
     GoldenStep,
 )
-from agent_eval_schema.issues import Rule
-from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.rules import ces, golden, reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, key_name, names
 from agent_eval_schema.text.privacy import may_quote, quoted
 from agent_eval_schema.text.spelling import match_names
 
 
-class CellFinding(NamedTuple):
-    """What is wrong with a row (None: the header); an empty hint is the rule's own."""
-
-    row: int | None
-    column: str | None
-    rule: Rule
-    message: str
-    hint: str = ""
-    path: str | None = None
-
-
 class GoldenReader:
     """Reads the rows of a golden CSV, one after the other.
 
-    `evaluations` are those that are complete, each as Evaluation JSON with the names as they stand in the file;
-    `starts` are the rows on which they begin, `groups` says which groups each belongs to, by its display name;
-    `findings` what is wrong. Who reads a long file may take them away in between. `header` names the fields of the rows
-    to come: batches of a list bring their own.
+    `evaluations` are those that are complete, each as Evaluation JSON with the names of the file;
+    `starts` are the rows on which they begin, `groups` are the groups of each, by its display name;
+    `findings` are the issues by row, and `of_header` those of the header. Who reads a long file may take
+    them away in between. `header` names the fields of the rows to come: batches of a list bring their own.
     """
 
     def __init__(self, header: Sequence[str], *, parent: str = "") -> None:
         self.evaluations: list[dict[str, Any]] = []
         self.starts: list[int] = []
         self.groups: dict[str, list[str]] = {}
-        self.findings: list[CellFinding] = []
+        self.findings: Notes = {}
+        self.of_header: list[Finding] = []
         self.header = tuple(header)
         self._parent = parent
         self._names: dict[str, int] = {}
@@ -71,7 +63,7 @@ class GoldenReader:
         cells = {n: c for n, c in zip(self.header, fields, strict=True) if c and not c.isspace()}
         name = cells.get("display_name")
         if not cells:
-            self._say(row, None, ces.BLANK_ROW, "the row is blank, it is skipped")
+            self._say(row, None, golden.BLANK_ROW, "the row is blank, it is skipped")
             return
         if not _formula_signs.isdisjoint(map(_first_letter, cells.values())) or "\0" in "".join(fields):
             self._look_at_characters(row, cells)
@@ -82,7 +74,7 @@ class GoldenReader:
         self._row = row
 
     def skip(self, row: int) -> None:
-        """A row that could not be read at all: who knows what it said is not asked for what would be missing."""
+        """A row that could not be read at all: missing cells of it are not reported."""
         if self._current is None:
             self._current = _Conversation(row, None)
         self._current.rows += 1
@@ -90,14 +82,16 @@ class GoldenReader:
         self._row = row
 
     def finish(self) -> None:
-        """There are no more rows."""
+        """Finish: no rows follow."""
         self._close()
         self._current = None
 
-    def _say(
-        self, row: int | None, column: str | None, rule: Rule, message: str, hint: str = "", path: str | None = None
-    ) -> None:
-        self.findings.append(CellFinding(row, column, rule, message, hint, path))
+    def _say(self, row: int, column: str | None, rule: Rule, message: str, hint: str = "") -> None:
+        self.note(row, Finding(rule, message, column, hint=hint))
+
+    def note(self, row: int, finding: Finding) -> None:
+        """Add the findings of a row."""
+        self.findings.setdefault(row, []).append(finding)
 
     # the header
 
@@ -109,13 +103,14 @@ class GoldenReader:
         for name in missing:
             written = next((w for w, m in meant.items() if m == name), None)
             hint = f"rename the column `{key_name(written)}`" if written else ""
-            self._say(None, name, ces.HEADER, f"expected a column `{name}` in the header", hint)
+            self.of_header.append(Finding(golden.HEADER, f"expected a column `{name}` in the header", name, hint=hint))
         for name in dict.fromkeys(unknown):
             if meant.get(name) not in missing:
                 hint = f"did you mean `{meant[name]}`?" if name in meant else ""
-                self._say(None, name, ces.COLUMN, f"the column `{name}` is unknown, it is ignored", hint)
+                message = f"the column `{name}` is unknown, it is ignored"
+                self.of_header.append(Finding(golden.COLUMN, message, name, hint=hint))
         if not missing and set(self.header[: len(REQUIRED)]) != set(REQUIRED):
-            self._say(None, REQUIRED[0], ces.COLUMN, f"expected the columns {names(REQUIRED)} first")
+            self.of_header.append(Finding(golden.COLUMN, f"expected the columns {names(REQUIRED)} first", REQUIRED[0]))
         return not missing
 
     # evaluation rows
@@ -124,18 +119,20 @@ class GoldenReader:
         acts = "turn_index" in cells or "action_type" in cells
         if acts and self._current is not None and name == self._current.name:
             message = f"{quoted(name)} is the evaluation of the rows above: the cell is read as blank"
-            self._say(row, "display_name", ces.NAME_ON_CONVERSATION, message)
+            self._say(row, "display_name", golden.NAME_ON_CONVERSATION, message)
             self._conversation(row, cells)
             return
         self._close()
         self._open(row, name, cells)
         if acts:
-            self._say(row, "display_name", ces.EVALUATION_ROW, "expected an evaluation row, got an action as well")
+            self._say(row, "display_name", golden.EVALUATION_ROW, "expected an evaluation row, got an action as well")
             self._conversation(row, {n: c for n, c in cells.items() if n not in METADATA})
             return
         for column in cells:
             if column in CONVERSATION:
-                self._say(row, column, ces.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored")
+                self._say(
+                    row, column, golden.UNUSED_CELL, f"`{column}` is not used on an evaluation row, it is ignored"
+                )
 
     def _open(self, row: int, name: str, cells: GoldenCells) -> None:
         self._current = conversation = _Conversation(row, name)
@@ -144,8 +141,8 @@ class GoldenReader:
         made["golden"] = {"turns": conversation.turns}
         if name in self._names:
             message = f"{quoted(name)} is the name of row {self._names[name]} already"
-            self._say(row, "display_name", ces.REPEATED_NAME, message)
-        elif groups := _split(cells.get("evaluation_groups", "")):  # a name stands for its first evaluation
+            self._say(row, "display_name", golden.REPEATED_NAME, message)
+        elif groups := _split(cells.get("evaluation_groups", "")):  # a name refers to its first evaluation
             self.groups[name] = groups
         self._names.setdefault(name, row)
         if "evaluation_id" in cells:
@@ -158,7 +155,7 @@ class GoldenReader:
     def _id(self, row: int, text: str) -> str:
         if text in self._ids:
             message = f"{quoted(text)} is the id of row {self._ids[text]} already"
-            self._say(row, "evaluation_id", ces.EVALUATION_ID, message)
+            self._say(row, "evaluation_id", golden.EVALUATION_ID, message)
         self._ids.setdefault(text, row)
         return f"{self._parent}/evaluations/{text}" if self._parent else text
 
@@ -170,7 +167,7 @@ class GoldenReader:
         self._end_turn(conversation)
         if not conversation.rows:
             message = "the evaluation has no conversation"
-            self._say(conversation.row, "display_name", ces.NO_CONVERSATION, message)
+            self._say(conversation.row, "display_name", golden.NO_CONVERSATION, message)
         if conversation.name is not None:
             self.evaluations.append(conversation.evaluation)
             self.starts.append(conversation.row)
@@ -181,7 +178,7 @@ class GoldenReader:
         conversation = self._current
         if conversation is None:
             message = "expected an evaluation row first, got a row of a conversation"
-            self._say(row, "display_name", ces.EVALUATION_ROW, message)
+            self._say(row, "display_name", golden.EVALUATION_ROW, message)
             conversation = self._current = _Conversation(row, None)
         conversation.rows += 1
         text = cells.get("turn_index", "")
@@ -199,12 +196,12 @@ class GoldenReader:
         is_astray = number is None
         if number is None or number < max(now, 1) or (not now and number != 1):
             expected = f"a whole number from {_said(now)} on" if now else "1 for the first turn"
-            self._say(row, "turn_index", ces.TURN_INDEX, f"expected {expected}, got {_got(text)}")
+            self._say(row, "turn_index", golden.TURN_INDEX, f"expected {expected}, got {_got(text)}")
             number = max(now, number or 1)
         elif number > now + 1:
-            self._say(row, "turn_index", ces.TURN_GAP, f"expected {_said(now + 1)}, got {_got(text)}")
+            self._say(row, "turn_index", golden.TURN_GAP, f"expected {_said(now + 1)}, got {_got(text)}")
         elif not text.strip().isdecimal():
-            self._say(row, "turn_index", ces.TURN_GAP, f"expected {_said(number)}, got {_got(text)}")
+            self._say(row, "turn_index", golden.TURN_GAP, f"expected {_said(number)}, got {_got(text)}")
         if number != now or not conversation.turns:
             self._end_turn(conversation)
             conversation.start_turn(number)
@@ -216,7 +213,7 @@ class GoldenReader:
     def _end_turn(self, conversation: _Conversation) -> None:
         if conversation.turns and not conversation.turn_has_input:
             message = f"turn {conversation.turn} has no input" if may_quote() else "a turn that ends here has no input"
-            self._say(self._row, "action_type", ces.TURN_WITHOUT_INPUT, message)
+            self._say(self._row, "action_type", golden.TURN_WITHOUT_INPUT, message)
 
     def _step(self, row: int, cells: GoldenCells, conversation: _Conversation) -> GoldenStep | None:
         name = cells.get("action_type", "").strip()
@@ -232,7 +229,7 @@ class GoldenReader:
         values: dict[str, Any] = cells
         for column in action.required:
             if column not in cells:
-                self._say(row, column, ces.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
+                self._say(row, column, golden.REQUIRED_CELL, f"{_action(name)} needs `{column}`, it is blank")
                 values = {}
         for column in _READ_BY[name]:
             if column in cells:
@@ -242,23 +239,23 @@ class GoldenReader:
         return action.step(values)
 
     def _unknown_action(self, row: int, name: str) -> None:
-        is_guessed = bool(name) and may_quote()  # a guess says something of the cell
+        is_guessed = bool(name) and may_quote()  # a guess would quote the cell
         close = match_names([name], [action.lower() for action in ACTIONS], cutoff=0.8) if is_guessed else {}
         hint = f"did you mean {close[name].upper()}?" if close else f"use one of {names(ACTIONS)}"
-        self._say(row, "action_type", ces.ACTION, f"expected an action, got {_got(name)}", hint)
+        self._say(row, "action_type", golden.ACTION, f"expected an action, got {_got(name)}", hint)
 
     def _look_at_unused(self, row: int, cells: GoldenCells, action: Action, name: str) -> None:
         for column in cells:
             if column in METADATA:
                 message = f"`{column}` belongs on the evaluation row, it is ignored here"
-                self._say(row, column, ces.METADATA_ON_CONVERSATION, message)
+                self._say(row, column, golden.METADATA_ON_CONVERSATION, message)
             elif column in CONVERSATION and column not in action.columns:
-                self._say(row, column, ces.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
+                self._say(row, column, golden.UNUSED_CELL, f"{_action(name)} does not use `{column}`, it is ignored")
 
     def _look_at_characters(self, row: int, cells: GoldenCells) -> None:
         for column, text in cells.items():
             if text[0] in _formula_signs and column not in ("turn_index", *JSON_COLUMNS) and len(text) > 1:
-                self._say(row, column, ces.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
+                self._say(row, column, golden.FORMULA, f"a spreadsheet takes {describe(text)} for a formula")
             if "\0" in text:
                 self._say(row, column, reading.CONTROL_CHARACTER, "the text holds a NUL character")
 
@@ -286,12 +283,12 @@ class GoldenReader:
             self._say(row, column, value.rule, value.message)
             return _UNREADABLE
         if not isinstance(value, dict):
-            self._say(row, column, ces.JSON_CELL, f"expected a JSON object, got {describe(value)}")
+            self._say(row, column, golden.JSON_CELL, f"expected a JSON object, got {describe(value)}")
             return _UNREADABLE
         findings = inspection.inspect_object(value, column)
         for finding in findings:
-            rule = ces.JSON_CELL if finding.rule in (ces.REPEATED_KEY, ces.FIELD_TYPE) else finding.rule
-            self._say(row, column, rule, finding.message, finding.hint, finding.path)
+            rule = golden.JSON_CELL if finding.rule in (ces.REPEATED_KEY, ces.FIELD_TYPE) else finding.rule
+            self.note(row, replace(finding, rule=rule))
         return _UNREADABLE if any(f.rule.severity == "error" for f in findings) else value
 
     def _image_type(self, row: int, text: str) -> Any:
@@ -300,7 +297,7 @@ class GoldenReader:
             return kind
         hint = "write image/jpeg" if kind == "image/jpg" else ""
         message = f"expected one of {names(IMAGE_TYPES)}, got {describe(text)}"
-        self._say(row, "image_mime_type", ces.IMAGE, message, hint)
+        self._say(row, "image_mime_type", golden.IMAGE, message, hint)
         return _UNREADABLE
 
     def _image(self, row: int, cells: GoldenCells) -> Any:
@@ -319,23 +316,23 @@ class GoldenReader:
             message = (
                 f"expected bytes of {kind if may_quote() else 'the type'}, got those of {found or 'something else'}"
             )
-            self._say(row, "image_content", ces.IMAGE, message, f"write {found}" if found else "")
+            self._say(row, "image_content", golden.IMAGE, message, f"write {found}" if found else "")
             return _UNREADABLE
         return text
 
     def _unusual_image(self, row: int, text: str) -> bytes | None:
-        """The bytes of base64 in another spelling, or None; both are said."""
+        """The bytes of base64 in another alphabet, or None; both are reported."""
         if text.startswith(("b'", 'b"')):
             hint = "write base64.b64encode(data).decode()"
-            self._say(row, "image_content", ces.IMAGE, "expected base64, got bytes as Python prints them", hint)
+            self._say(row, "image_content", golden.IMAGE, "expected base64, got bytes as Python prints them", hint)
             return None
         plain = _DATA_URI.sub("", text)
         data = inspection.decode_base64(re.sub(r"\s", "", plain))
         if data is None:
-            self._say(row, "image_content", ces.IMAGE, f"expected base64, got {describe(text)}")
+            self._say(row, "image_content", golden.IMAGE, f"expected base64, got {describe(text)}")
             return None
         said = "a data: URI" if plain != text else "the URL-safe alphabet, line breaks or no padding"
-        self._say(row, "image_content", ces.IMAGE_SPELLING, f"expected plain base64, got {said}: it is read")
+        self._say(row, "image_content", golden.IMAGE_SPELLING, f"expected plain base64, got {said}: it is accepted")
         return data
 
 
@@ -364,7 +361,7 @@ class _Unreadable:
 
 
 _UNREADABLE = _Unreadable()
-"""In place of the value of a cell that could not be read (and something was said)."""
+"""The value for a cell that could not be read (and was reported)."""
 
 _READ = frozenset((*JSON_COLUMNS, "image_content", "image_mime_type"))
 _READ_BY = {name: tuple(c for c in action.columns if c in _READ) for name, action in ACTIONS.items()}
@@ -381,7 +378,7 @@ def _turn_number(text: str) -> int | None:
 
 
 def _said(number: int) -> str:
-    """The number of a turn, which stands in a cell."""
+    """The number of a turn in a cell."""
     return str(number) if may_quote() else "the number that follows"
 
 

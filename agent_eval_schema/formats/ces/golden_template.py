@@ -6,7 +6,23 @@ from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 
 
 def golden_template() -> str:
-    """A golden CSV to start from: one small evaluation with each of the eight actions."""
+    """Return a golden CSV to start from.
+
+    Returns
+    -------
+    str
+        The text of a file with one evaluation that uses each of the eight actions.
+
+    See Also
+    --------
+    read_golden_csv : Read the evaluations of a golden CSV file.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> ces.read_golden_csv(ces.golden_template()).evaluations[0]["displayName"]
+    'Refund happy path'
+    """
     return golden_csv_text(_TEMPLATE, groups={"Refund happy path": ["Regression"]})[0]
 
 

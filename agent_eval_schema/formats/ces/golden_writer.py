@@ -1,7 +1,7 @@
-"""Evaluations → golden CSV, which no other tool writes, and a list of everything that the CSV cannot say.
+"""Evaluations → golden CSV, which no other tool writes, and a list of everything that the CSV cannot represent.
 
 Each part of an evaluation is taken from a copy of its fields; what is left over in the end has no column, and is a
-loss. So nothing can be forgotten: a field that nobody thought of is reported like the others.
+loss. So no field can be forgotten: an unknown field is reported like the others.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from agent_eval_schema.formats.ces import inspection, schema
-from agent_eval_schema.formats.ces.evaluation import column_of, is_result
+from agent_eval_schema.formats.ces.evaluation import is_result
 from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, IMAGE_TYPES, SEPARATOR, GoldenCells
 from agent_eval_schema.formats.ces.names import Names, display
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import path_of
 from agent_eval_schema.text.describe import describe, key_name
 
 UNNAMED = "agent"
-"""Stands for an agent of which the name is not known."""
+"""The placeholder for an agent whose name is not known."""
 
 
 def write_golden_csv(
@@ -33,16 +34,45 @@ def write_golden_csv(
     groups: Mapping[str, Iterable[str]] | None = None,
     names: Names | None = None,
 ) -> list[Issue]:
-    """Write evaluations as a golden CSV; returns what it cannot say, a loss each (AE8), by number of the evaluation and
-    JSON path.
+    """Write evaluations to a golden CSV file.
 
-    `groups` are the groups of evaluations by their display names (`GoldenFile.groups`); `names` maps display names to
-    resource names, which become display names then. Raises EvalSetError if the file cannot be written.
+    Parameters
+    ----------
+    evaluations : iterable of mapping
+        The evaluations.
+    path : str or os.PathLike
+        The path of the file.
+    groups : mapping of str to iterable of str or None, default None
+        The evaluation groups by the display name of the evaluation, as in `GoldenFile.groups`. None writes no groups.
+    names : mapping of str to str or None, default None
+        Resource names by display name; resource names are replaced by their display names. None changes no name.
+
+    Returns
+    -------
+    list of Issue
+        One issue per value that a golden CSV cannot contain: `row` is the 0-based position of the evaluation, `path`
+        that of the JSON. Empty if nothing is lost.
+
+    Raises
+    ------
+    EvalSetError
+        The file cannot be written.
+
+    See Also
+    --------
+    read_golden_csv : Read the evaluations of a golden CSV file.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> file = ces.read_golden_csv("sample_data/golden.csv")
+    >>> ces.write_golden_csv(file.evaluations, "copy.csv", groups=file.groups)
+    []
     """
     from agent_eval_schema.io.atomic import write_text
 
     text, losses = golden_csv_text(evaluations, groups=groups, names=names)
-    write_text(os.fspath(path), text)
+    write_text(path_of(path), text)
     return losses
 
 
@@ -52,7 +82,33 @@ def golden_csv_text(
     groups: Mapping[str, Iterable[str]] | None = None,
     names: Names | None = None,
 ) -> tuple[str, list[Issue]]:
-    """The text that `write_golden_csv` writes (RFC 4180, so lines end in CR LF), and the losses."""
+    """Return evaluations as the text of a golden CSV file.
+
+    Parameters
+    ----------
+    evaluations : iterable of mapping
+        The evaluations.
+    groups : mapping of str to iterable of str or None, default None
+        The evaluation groups by the display name of the evaluation, as in `GoldenFile.groups`. None writes no groups.
+    names : mapping of str to str or None, default None
+        Resource names by display name; resource names are replaced by their display names. None changes no name.
+
+    Returns
+    -------
+    tuple of (str, list of Issue)
+        The text (RFC 4180; lines end in CR LF), and one issue per value that a golden CSV cannot contain.
+
+    See Also
+    --------
+    write_golden_csv : Write the text to a file.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> text, losses = ces.golden_csv_text(ces.read_golden_csv("sample_data/golden.csv").evaluations)
+    >>> len(text.splitlines()) > 10, losses
+    (True, [])
+    """
     writer = _Writer(groups or {}, names or {})
     buffer = io.StringIO()
     out = csv.DictWriter(buffer, GOLDEN_COLUMNS, restval="", lineterminator="\r\n")
@@ -63,14 +119,14 @@ def golden_csv_text(
 
 
 class _Taken(NamedTuple):
-    """The fields of a message that are still to be said, by JSON name, and where the message stands."""
+    """The fields of a message that are not written yet, by JSON name, and the path of the message."""
 
     message: str
     path: str
     fields: dict[str, Any]
 
     def take(self, name: str) -> Any:
-        """The value of a field, which is said now; None if it is not set."""
+        """The value of a field, which counts as written now; None if it is not set."""
         return self.fields.pop(name, None)
 
     def at(self, name: str) -> str:
@@ -89,12 +145,12 @@ def _fields(message: str, value: Any, path: str) -> _Taken:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether UTF-8 can hold the text: no half of a character."""
+    """Whether the text can be encoded as UTF-8: it contains no lone surrogate."""
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 class _Unsayable(Exception):
-    """A step that has no row in a golden CSV; says why."""
+    """A step that has no row in a golden CSV; its message is the reason."""
 
 
 class _Writer:
@@ -108,24 +164,26 @@ class _Writer:
         self._kept: dict[str, str] = {}
 
     def rows(self, number: int, evaluation: Mapping[str, Any]) -> list[GoldenCells]:
-        """The rows of an evaluation; none if it cannot be said at all, which is a loss."""
+        """The rows of an evaluation; none if the CSV cannot represent it at all, which is a loss."""
         self._number, self._kept = number, {}
         fields = _fields(schema.EVALUATION, dict(evaluation), "")
         self._name = name = fields.take("displayName")
         if is_result(evaluation):
-            self._lose(conversion.NO_EVALUATION, "", "a result is left out: a golden CSV holds evaluations only")
+            self._lose(conversion.NO_EVALUATION, "", "a result is excluded: a golden CSV contains evaluations only")
             return []
         if "scenario" in fields.fields:
-            self._lose(conversion.SCENARIO, "scenario", "a scenario cannot be said in a golden CSV")
+            self._lose(conversion.SCENARIO, "scenario", "a golden CSV cannot represent a scenario")
             return []
         golden = _fields("Evaluation.Golden", fields.take("golden"), "golden")
         reason = self._why_not(name, golden)
         if reason:
-            self._lose(conversion.NO_EVALUATION, "displayName", f"the evaluation is left out: {reason}")
+            self._lose(conversion.NO_EVALUATION, "displayName", f"the evaluation is excluded: {reason}")
             return []
         rows = list(self._conversation(golden))
         if not rows:
-            self._lose(conversion.NO_EVALUATION, "golden", "the evaluation is left out: none of its steps can be said")
+            self._lose(
+                conversion.NO_EVALUATION, "golden", "the evaluation is excluded: none of its steps can be represented"
+            )
             return []
         self._written.add(name)
         head = self._head(name, fields)
@@ -143,14 +201,10 @@ class _Writer:
         return "" if isinstance(turns, list) and turns else "it has no turns"
 
     def _lose(self, rule: Rule, path: str, message: str) -> None:
-        column = column_of(path)
-        issue = Issue(
-            self._number, self._name, column, path or None, rule.code, rule.name, rule.severity, message, rule.hint
-        )
-        self.losses.append(issue)
+        self.losses.append(inspection.finding_at(rule, path, message).issue(self._number, self._name))
 
     def _leftover(self, fields: _Taken) -> None:
-        """What nobody has taken."""
+        """Report the fields that were not written."""
         for name, value in fields.fields.items():
             if value not in ([], ""):
                 self._lose(
@@ -196,7 +250,7 @@ class _Writer:
             if isinstance(item, str) and item and item == item.strip() and SEPARATOR not in item and _is_whole(item):
                 sayable.append(item)
             else:
-                message = f"{describe(item)} cannot stand between semicolons"
+                message = f"{describe(item)} cannot be written between semicolons"
                 self._lose(conversion.LIST_ITEM, f"{path}[{i}]", message)
         return SEPARATOR.join(sayable)
 
@@ -213,7 +267,7 @@ class _Writer:
                 number += 1
                 yield from ({"turn_index": str(number), **row} for row in rows)
             else:
-                self._lose(conversion.STEP, path, "the turn has no step that the CSV can say: it is left out")
+                self._lose(conversion.STEP, path, "the turn is excluded: the CSV can represent none of its steps")
         self._leftover(golden)
 
     def _step(self, step: Any, turn: str, at: int) -> list[GoldenCells]:
@@ -223,7 +277,7 @@ class _Writer:
             rows = self._rows_of(fields)
         except _Unsayable as reason:
             del self.losses[before:]  # one cause, one loss
-            self._lose(conversion.STEP, fields.path, f"the step is left out: {reason}")
+            self._lose(conversion.STEP, fields.path, f"the step is excluded: {reason}")
             return []
         self._leftover(fields)
         return rows
@@ -251,7 +305,7 @@ class _Writer:
         self._leftover(fields)
         return rows
 
-    # what a cell says
+    # the content of a cell
 
     def _text(self, value: Any, what: str) -> str:
         if not isinstance(value, str) or not value.strip() or not _is_whole(value):
@@ -262,7 +316,7 @@ class _Writer:
         if not isinstance(value, dict):
             raise _Unsayable(f"{what} is {describe(value)}, the CSV needs an object there")
         if any(f.rule.severity is Severity.ERROR for f in inspection.inspect_object(value, "")):
-            raise _Unsayable(f"{what} holds what JSON cannot say, or is too deep")
+            raise _Unsayable(f"{what} contains a value that JSON cannot represent, or is nested too deeply")
         return jsontext.write_exactly(value)
 
     def _named(self, fields: _Taken, name: str, kind: str) -> str:
@@ -329,7 +383,7 @@ class _Writer:
             _fields("Chunk", c, f"{fields.at('chunks')}[{i}]") for i, c in enumerate(self._items(fields, "chunks"))
         ]
         if any(list(chunk.fields) != ["text"] for chunk in chunks):
-            raise _Unsayable("chunks that are no text")
+            raise _Unsayable("chunks that are not text")
         if len(chunks) > 1:
             said = f"{len(chunks)} chunks of text become one"
             self._lose(conversion.FIELD, fields.at("chunks"), said)
@@ -339,7 +393,7 @@ class _Writer:
         return [{"action_type": "EXPECTATION_TEXT", "response_agent": role, "text_content": text}]
 
     def _agent(self, fields: _Taken) -> str:
-        """Who says an expected text, which the CSV must say; a row of an evaluation set does not."""
+        """The agent of an expected text, which the CSV requires and a row of an evaluation dataset does not have."""
         role = fields.take("role")
         if role is not None:
             return self._text(role, "`role`")
@@ -360,7 +414,7 @@ class _Writer:
         row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
         response = fields.take("response")
         if response != {}:
-            said = "no response comes back as an empty object" if response is None else "no column for what is expected"
+            said = "no response comes back as an empty object" if response is None else "no column for the expectation"
             self._lose(conversion.FIELD, fields.at("response"), said)
         self._leftover(fields)
         return [row]

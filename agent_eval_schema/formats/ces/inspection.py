@@ -3,9 +3,8 @@
     {"golden": {"turns": [{"steps": [{"userInput": {"text": 1}}]}]}}
                                       └─▶ golden.turns[0].steps[0].userInput.text: expected text, got the number 1
 
-The walk follows the wire table (`schema.py`). Where the vendor's parser loses data without a word (base64 that is none,
-a list for an object, both spellings of a field), it is stricter.
-"""
+The walk follows the wire table (`schema.py`). Where the vendor's parser loses data without an error (invalid base64, a
+list for an object, both spellings of a field), it is stricter."""
 
 from __future__ import annotations
 
@@ -16,16 +15,18 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import schema
 from agent_eval_schema.formats.ces.shapes import MAX_TURNS, PRECISE, REFUSED, resource_pattern
-from agent_eval_schema.issues import Rule
+from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe, key_name, names
 from agent_eval_schema.text.privacy import may_quote
-from agent_eval_schema.text.spelling import match_names
+from agent_eval_schema.text.spelling import ALIASES, match_names
 
 DEEPEST = 40
 """Levels of an object of free content; the API's parsers follow about 46 at the usual place, fewer further down."""
@@ -33,23 +34,19 @@ DEEPEST = 40
 _FLOAT_MAX = 3.4028234663852886e38
 
 
-class Defect(NamedTuple):
-    """What is wrong at a path; an empty hint is the rule's own."""
-
-    rule: Rule
-    path: str
-    message: str
-    hint: str = ""
+def finding_at(rule: Rule, path: str, message: str, hint: str = "") -> Finding:
+    """A finding at a path of an evaluation; its column is the top-level field."""
+    return Finding(rule, message, path.partition(".")[0].partition("[")[0] or None, path or None, hint)
 
 
 class Repeated(dict[str, Any]):
-    """An object in whose text keys stand twice; the last value of each was kept."""
+    """An object whose JSON text has duplicate keys; the last value of each was kept."""
 
     repeated: tuple[str, ...] = ()
 
 
 def parse_keeping_repeats(text: str) -> Any:
-    """The value of JSON text, with `Repeated` objects; or a `Malformed` that says why not."""
+    """The value of JSON text, with `Repeated` objects; or a `Malformed` with the reason."""
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed):
         return value
@@ -69,23 +66,36 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
-def inspect_evaluation(value: Any) -> list[Defect]:
-    """Every problem of an evaluation as Python data, in reading order."""
-    return list(_Walk(_is_stored(value)).message(schema.EVALUATION, value, ""))
+def inspect_evaluation(value: Any) -> list[Finding]:
+    """Every problem of an evaluation as Python data, in reading order; its output-only fields together."""
+    found = list(_Walk(_is_stored(value)).message(schema.EVALUATION, value, ""))
+    ignored = [one for one in found if one.rule is ces.OUTPUT_ONLY]
+    if ignored:
+        first, paths = ignored[0], [one.path for one in ignored]
+        message = f"only the server sets {names(paths[:_SHOWN])}{', …' if len(paths) > _SHOWN else ''}"
+        found = [d for d in found if d.rule is not ces.OUTPUT_ONLY or d is first]
+        found[found.index(first)] = replace(first, message=message)
+    if isinstance(value, dict) and value.get("invalid") is True:
+        found.append(finding_at(ces.STORED_INVALID, "invalid", "the server marks the evaluation as invalid"))
+    return found
 
 
-def inspect_message(name: str, value: Any) -> list[Defect]:
+_SHOWN = 3
+"""As many output-only fields are named."""
+
+
+def inspect_message(name: str, value: Any) -> list[Finding]:
     """Every problem of a message of that name, as the server gives it."""
     return list(_Walk(True).message(name, value, ""))
 
 
-def inspect_object(value: Any, path: str) -> list[Defect]:
+def inspect_object(value: Any, path: str) -> list[Finding]:
     """Every problem of an object of free content (arguments, variables, a response)."""
     return list(_free_object(value, path, 1))
 
 
 def _is_stored(value: Any) -> bool:
-    """Whether this is an evaluation as the server gave it: then what only the server sets is no surprise."""
+    """Whether this is an evaluation from the server: then fields that only the server sets are not reported."""
     stamps = ("createTime", "updateTime", "create_time", "update_time")
     return isinstance(value, dict) and any(value.get(stamp) for stamp in stamps)
 
@@ -94,7 +104,7 @@ class _Walk:
     def __init__(self, stored: bool) -> None:
         self._stored = stored
 
-    def message(self, name: str, value: Any, path: str) -> Iterator[Defect]:
+    def message(self, name: str, value: Any, path: str) -> Iterator[Finding]:
         if not isinstance(value, dict):
             yield _wrong_type("an object", value, path)
             return
@@ -106,15 +116,17 @@ class _Walk:
         for key, item in value.items():
             json_name = message.json_name(str(key))
             if json_name is None:
-                yield _unknown(str(key), meant.get(str(key)), path)
+                yield _unknown(name, str(key), meant.get(str(key)), path)
             elif item is not None:
                 yield from self._field(name, json_name, message.fields[json_name], item, _join(path, str(key)))
         yield from _missing(name, message, value, set(meant.values()), path)
         yield from _oneofs(message, value, set(meant.values()), path)
 
-    def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
+    def _field(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.output_only and not self._stored:
-            yield Defect(ces.OUTPUT_ONLY, path, f"`{name}` is set by the server only, what is sent there is ignored")
+            yield finding_at(
+                ces.OUTPUT_ONLY, path, f"`{name}` is set by the server only; a value sent for it is ignored"
+            )
             return
         if field.type == "map":
             yield from self._map(field, value, path)
@@ -125,18 +137,18 @@ class _Walk:
             most = _as_int(value) if name == "maxTurns" and _is_int32(value) else None
             if most is not None and not 0 <= most <= MAX_TURNS:
                 hint = f"give {MAX_TURNS} or less"
-                yield Defect(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
+                yield finding_at(ces.LIMIT, path, f"expected 0 to {MAX_TURNS} turns, got {describe(value)}", hint)
 
-    def _list(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
+    def _list(self, message: str, name: str, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if not isinstance(value, list):
             yield _wrong_type("a list", value, path)
             return
         for i, item in enumerate(value):
             yield from self._single(field, item, f"{path}[{i}]")
         if (message, name) == ("Evaluation.Golden", "turns") and len(value) > MAX_TURNS:
-            yield Defect(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
+            yield finding_at(ces.LIMIT, path, f"expected at most {MAX_TURNS} turns, got {len(value)}")
 
-    def _map(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
+    def _map(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if not isinstance(value, dict):
             yield _wrong_type("an object", value, path)
             return
@@ -144,7 +156,7 @@ class _Walk:
         for key, item in value.items():
             yield from self._single(of, item, _join(path, key_name(str(key))))
 
-    def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Defect]:
+    def _single(self, field: schema.FieldType, value: Any, path: str) -> Iterator[Finding]:
         if field.message:
             yield from self.message(field.message, value, path)
         elif field.enum:
@@ -165,13 +177,16 @@ def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
-def _wrong_type(expected: str, value: Any, path: str) -> Defect:
-    return Defect(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
+def _wrong_type(expected: str, value: Any, path: str) -> Finding:
+    return finding_at(ces.FIELD_TYPE, path, f"expected {expected}, got {describe(value)}")
 
 
-def _unknown(key: str, meant: str | None, path: str) -> Defect:
+def _unknown(message: str, key: str, meant: str | None, path: str) -> Finding:
     name = key_name(key)
-    return Defect(
+    if message == "ToolCall" and key in ALIASES["tool_input"]:
+        said = f"expected the arguments in `args`, got them in `{name}`"
+        return finding_at(ces.CALL_ARGUMENTS, _join(path, name), said)
+    return finding_at(
         ces.UNKNOWN_FIELD,
         _join(path, name),
         f"unknown field `{name}` is kept as it is",
@@ -184,67 +199,67 @@ def _is_given(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool
     return value.get(name) is not None or value.get(field.proto_name) is not None
 
 
-def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: str) -> Iterator[Defect]:
+def _repeats(value: dict[Any, Any], message: schema.MessageType | None, path: str) -> Iterator[Finding]:
     for key in getattr(value, "repeated", ()):
         name = key if message is not None and message.json_name(key) else key_name(key)
-        yield Defect(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` stands twice")
+        yield finding_at(ces.REPEATED_KEY, _join(path, name), f"the key `{name}` is duplicated")
     for name, field in message.fields.items() if message is not None else ():
         if name != field.proto_name and name in value and field.proto_name in value:
             said = f"`{name}` and `{field.proto_name}` are the same field"
-            yield Defect(ces.REPEATED_KEY, _join(path, name), said)
+            yield finding_at(ces.REPEATED_KEY, _join(path, name), said)
 
 
 def _missing(
     name: str, message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str
-) -> Iterator[Defect]:
+) -> Iterator[Finding]:
     for json_name, field in message.fields.items():
         if not field.required or json_name in meant or _is_filled(value, json_name, field):
             continue
         refused = json_name in REFUSED.get(name, ())
         rule = ces.MISSING_FIELD if refused else ces.MISSING_DETAIL
-        yield Defect(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
+        yield finding_at(rule, _join(path, json_name), f"`{json_name}` is missing", f"add `{json_name}`")
 
 
 def _is_filled(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
-    """Whether a required field says something: an empty text or list is the same as none in the API."""
+    """Whether a required field has a value: an empty text or list is the same as none in the API."""
     given = value.get(name) if value.get(name) is not None else value.get(field.proto_name)
     return given is not None and given not in ("", [])
 
 
-def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Defect]:
+def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Finding]:
     for group in message.oneofs.values():
         fields = [message.fields[n] for n in group]
         given = [n for n, field in zip(group, fields, strict=True) if _is_given(value, n, field)]
         if len(given) > 1:
             message_ = f"expected one of {names(group)}, got {len(given)}: {names(given)}"
-            yield Defect(ces.ONEOF, path, message_)
+            yield finding_at(ces.ONEOF, path, message_)
         elif not given and len(group) > 1 and not meant & set(group) and not any(f.output_only for f in fields):
-            yield Defect(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
+            yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # single values
-def _enum(name: str, value: Any, path: str) -> Iterator[Defect]:
+def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     values = schema.enum_values(name)
     number = _as_int(value)
     if number in values.values() or (isinstance(value, str) and value in values):
         return
-    is_guessed = isinstance(value, str) and may_quote()  # a guess says something of the value
+    is_guessed = isinstance(value, str) and may_quote()  # a guess would quote the value
     close = match_names([value], [known.lower() for known in values], cutoff=0.8) if is_guessed else {}
     hint = f"did you mean {close[value].upper()}?" if close else f"use one of {names(values)}"
-    yield Defect(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
+    yield finding_at(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
 
 
-def _free_object(value: Any, path: str, depth: int) -> Iterator[Defect]:
+def _free_object(value: Any, path: str, depth: int) -> Iterator[Finding]:
     if not isinstance(value, dict):
         yield _wrong_type("an object", value, path)
         return
     yield from _free_value(value, path, depth)
 
 
-def _free_value(value: Any, path: str, depth: int) -> Iterator[Defect]:
+def _free_value(value: Any, path: str, depth: int) -> Iterator[Finding]:
     if depth > DEEPEST:
-        yield Defect(reading.TOO_DEEP, path, f"expected at most {DEEPEST} levels, got more")
+        yield finding_at(reading.TOO_DEEP, path, f"expected at most {DEEPEST} levels, got more")
     elif isinstance(value, dict):
         yield from _repeats(value, None, path)
         for key, item in value.items():
@@ -262,25 +277,25 @@ def _free_value(value: Any, path: str, depth: int) -> Iterator[Defect]:
         yield from _number(value, path)
 
 
-def _number(value: Any, path: str) -> Iterator[Defect]:
+def _number(value: Any, path: str) -> Iterator[Finding]:
     if isinstance(value, int) and value.bit_length() < 1024:
         if abs(value) > PRECISE and int(float(value)) != value:
             message = f"expected a whole number up to 2^53, got {describe(value)}, which is kept as a double"
-            yield Defect(ces.PRECISION, path, message)
+            yield finding_at(ces.PRECISION, path, message)
     elif not isinstance(value, float) or not math.isfinite(value):
         yield _wrong_type("a number of the size of a double", value, path)
 
 
-def _text(field: schema.FieldType, value: str, path: str) -> Iterator[Defect]:
+def _text(field: schema.FieldType, value: str, path: str) -> Iterator[Finding]:
     yield from _whole_text(value, path)
     if field.resource_format and not re.search(resource_pattern(field), value):
         message = f"expected a bare name or {field.resource_format[0]}, got {describe(value, 120)}"
-        yield Defect(ces.RESOURCE_NAME, path, message)
+        yield finding_at(ces.RESOURCE_NAME, path, message)
 
 
-def _whole_text(value: str, path: str) -> Iterator[Defect]:
+def _whole_text(value: str, path: str) -> Iterator[Finding]:
     if any("\ud800" <= c <= "\udfff" for c in value):
-        yield Defect(reading.LONE_SURROGATE, path, "expected text, got half of a character (a lone surrogate)")
+        yield finding_at(reading.LONE_SURROGATE, path, "expected text, got a lone surrogate (invalid Unicode)")
 
 
 def _as_int(value: Any) -> int | None:
@@ -312,7 +327,7 @@ def _is_double(value: Any, most: float = math.inf) -> bool:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """The bytes of base64 text, in the standard or the URL-safe alphabet, padded or not; None if it is none."""
+    """The bytes of base64 text, in the standard or the URL-safe alphabet, padded or not; None if it is not base64."""
     plain = text.translate(_URL_SAFE).rstrip("=")
     if len(text) - len(plain) not in (0, -len(plain) % 4) or len(plain) % 4 == 1 or not _BASE64.fullmatch(plain):
         return None
@@ -361,4 +376,4 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     schema.STATUS: ("an object with code, message and details", lambda v: isinstance(v, dict)),
     "google.protobuf.FieldMask": ("text: field paths between commas", lambda v: isinstance(v, str)),
 }
-"""What a value of each type must be, in words and as a test."""
+"""The expected value of each type, in words and as a test."""

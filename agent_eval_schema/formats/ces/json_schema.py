@@ -1,6 +1,6 @@
 """The JSON Schema of an Evaluation, read off the wire table: for editors, and for programs that write evaluations.
 
-It says what this package calls an error, after the rules of ProtoJSON (null is unset, numbers may be texts, both names
+It describes the errors of this package, after the rules of ProtoJSON (null is unset, numbers may be texts, both names
 of a field are known). Unknown fields are allowed: newer ones will come.
 """
 

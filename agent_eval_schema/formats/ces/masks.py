@@ -6,8 +6,7 @@
 
 A path names a field by its JSON names and ends at the first list, map or free-form object: these are written whole. A
 field that the mask names and the new evaluation lacks is cleared. Without a mask the server overwrites every field, so
-there is no empty one. Source: seed 001 (`updateMask`), AIP-134, and the wire table (schema.py).
-"""
+a mask is never empty. Source: seed 001 (`updateMask`), AIP-134, and the wire table (schema.py)."""
 
 from __future__ import annotations
 
@@ -32,14 +31,14 @@ from agent_eval_schema.text.visible import visible
 Object = Mapping[str, Any]
 
 EVERYTHING = "*"
-"""The mask of a full replace: what the new evaluation does not say is lost."""
+"""The mask of a full replacement: fields that the new evaluation does not have are cleared."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # values as the server would hold them
 def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
-    """The message with the JSON names of its fields (`display_name` is read as `displayName`); keys that the table does
-    not know stay. Raises EvalSetError if a field stands there under both names."""
+    """The message with the JSON names of its fields (`display_name` becomes `displayName`); unknown keys are kept.
+    Raises EvalSetError if both names of a field occur."""
     if not isinstance(value, Mapping) or kind not in messages():
         return value
     table, found = message(kind), dict[str, Any]()
@@ -60,8 +59,8 @@ def _each(value: Any, field: FieldType, rewrite: Any) -> Any:
 
 
 def stated(value: Any, kind: str = EVALUATION) -> Any:
-    """What a message says: without nulls, and without defaults (`""`, `[]`, false, 0) where the API cannot tell them
-    from absence; an enum by its name. Two messages that the server holds alike are equal then."""
+    """The content of a message: without nulls, and without defaults (`""`, `[]`, false, 0) where the API does not
+    distinguish them from absence; an enum by its name. Two messages that are the same for the server are then equal."""
     if not isinstance(value, Mapping) or kind not in messages():
         return value
     fields = message(kind).fields
@@ -86,7 +85,7 @@ def _is_told(value: Any, field: FieldType) -> bool:
         return bool(value != [])
     if field.explicit_presence or field.oneof or isinstance(value, Mapping):
         return True
-    default = value in ("", 0) or (field.enum and enum_values(field.enum).get(value) == 0)
+    default = value in ("", 0) or (isinstance(value, str) and field.enum and enum_values(field.enum).get(value) == 0)
     return not default
 
 
@@ -96,7 +95,7 @@ def difference(old: Object, new: Object) -> tuple[str, ...]:
     """The paths where two evaluations (with JSON names) differ, as narrow as a mask may be, in the order of the API.
 
     What only the server sets is not compared. A switch from `golden` to `scenario` names both. Raises EvalSetError if
-    a field differs that the table does not know: nobody could say whether a mask may name it.
+    an unknown field differs: whether a mask may name it is not defined.
     """
     found = tuple(_differing(stated(old), stated(new), EVALUATION, ""))
     unknown = [path for path in found if not field_at(path)]
@@ -114,7 +113,7 @@ def _differing(old: Object, new: Object, kind: str, prefix: str) -> Iterator[str
         field, path = table.fields.get(name), f"{prefix}{name}"
         if value_key(old.get(name)) == value_key(new.get(name)) or (field and not _is_written(field)):
             continue
-        if field and _is_open(field) and name in old and name in new and isinstance(old[name], Mapping):
+        if field and _is_open(field) and isinstance(old.get(name), Mapping) and isinstance(new.get(name), Mapping):
             yield from _differing(old[name], new[name], field.message, f"{path}.")
         else:
             yield path
@@ -132,7 +131,7 @@ def _is_open(field: FieldType) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 # as given
 def check_mask(mask: object) -> tuple[str, ...]:
-    """The paths of a mask such as `"displayName,golden.turns"`; those below another path of the mask are left out.
+    """The paths of a mask such as `"displayName,golden.turns"`; those below another path of the mask are omitted.
 
     Raises EvalSetError for what the server would reject or misread: snake_case, `{"paths": [...]}`, no path at all,
     fields that are not there or that only the server sets, a path through a list.
@@ -152,11 +151,13 @@ def _kind_of(mask: object) -> str:
 
 
 def _check_path(path: str) -> None:
-    """Walk the path through the table, and refuse it where it leaves what a mask may name."""
+    """Walk the path through the table, and reject it where it leaves the fields that a mask may name."""
     if not path:
-        raise EvalSetError('the mask has an empty path; with no mask every field is overwritten: say so with mask="*"')
+        raise EvalSetError(
+            'the mask has an empty path; without a mask every field is overwritten: request that with mask="*"'
+        )
     if EVERYTHING in path:
-        raise EvalSetError(f'{_quoted(path)} in a mask: "*" stands alone, for a full replace')
+        raise EvalSetError(f'{_quoted(path)} in a mask: use "*" alone, for a full replacement')
     at, walked = EVALUATION, list[str]()
     for name in path.split("."):
         if not at:
@@ -169,16 +170,16 @@ def _check_path(path: str) -> None:
 
 def _why_it_ends(walked: list[str]) -> str:
     field = field_at(".".join(walked))[-1]
-    return "a list, which is written whole" if field.repeated else "which has no fields of its own"
+    return "a list, which is written whole" if field.repeated else "a field without subfields"
 
 
 def _refuse_name(path: str, name: str, table: MessageType) -> FieldType:
-    """Say what may have been meant by a name that the message does not have."""
+    """Suggest the name that was probably meant by one that the message does not have."""
     meant = table.json_name(name) or match_names([name], table.fields).get(name) or _by_case(name, table)
     hint = f"did you mean {_quoted(meant)}?" if meant else f"known: {', '.join(table.fields)}"
     if name == "evaluation":
         hint = "paths begin below the evaluation"
-    what = "names are written in lowerCamelCase" if "_" in name else "there is no such field"
+    what = "names are written in lowerCamelCase" if "_" in name else "unknown field"
     raise EvalSetError(f"{_quoted(path)} in a mask: {what}: {hint}")
 
 
@@ -188,11 +189,11 @@ def _by_case(name: str, table: MessageType) -> str | None:
 
 
 _ELSEWHERE = {
-    "name": "it says which evaluation is updated, and cannot be changed",
+    "name": "it identifies the evaluation and cannot be changed",
     "etag": "it belongs in the evaluation, where it is kept, not in the mask",
     "evaluationDatasets": "an update cannot move an evaluation into a group: import a CSV with evaluation_groups",
 }
-"""Why a field is not for a mask, where there is more to say than that the server sets it."""
+"""Why a mask may not name a field, for reasons other than that the server sets it."""
 
 
 def _check_field(field: FieldType, path: str, walked: str) -> None:
@@ -208,19 +209,20 @@ def _quoted(path: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 # a mask against the evaluation that it is for
 def check_effect(paths: Iterable[str], new: Object, old: Object | None) -> None:
-    """Refuse a mask that would leave an evaluation that the service cannot hold: without a required field, without
-    inputs, or with parts of one input where the stored evaluation has the other. `new` and `old` have JSON names."""
+    """Reject a mask that would result in an evaluation that the service does not accept: without a required field,
+    without inputs, or with parts of one input where the stored evaluation has the other. `new` and `old` have JSON
+    names."""
     told = stated(new)
     given = {name for name in message(EVALUATION).oneofs["inputs"] if name in told}
     if len(given) > 1:
-        raise EvalSetError(f"the evaluation has {' and '.join(sorted(given))}: it can have one of them only")
+        raise EvalSetError(f"the evaluation has {' and '.join(sorted(given))}: expected only one of them")
     for path in list(message(EVALUATION).fields) if tuple(paths) == (EVERYTHING,) else paths:
         _check_cleared(path, told)
     _check_inputs(tuple(paths), given, old)
 
 
 def _check_cleared(path: str, told: Object) -> None:
-    """What is named by the mask and absent is cleared: a required field must not be."""
+    """A field that the mask names and that is absent is cleared: a required field must not be."""
     at: Any = told
     for name, field in zip(path.split("."), field_at(path), strict=True):
         at = at.get(name) if isinstance(at, Mapping) else None

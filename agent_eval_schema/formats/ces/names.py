@@ -1,9 +1,7 @@
-"""The two dialects of names: what the API calls `projects/p/locations/us/apps/a/tools/7f3e`, an app package calls
-`get_order`.
+"""The two naming conventions: `projects/p/locations/us/apps/a/tools/7f3e` of the API is `get_order` in an app package.
 
-Only the user knows which is which: a map from display names to resource names. Without an entry a name stays as it is.
-Where a tool and an agent have one display name, the kind tells them apart: `{"tools/refund": …, "agents/refund": …}`.
-"""
+The user provides the map from display names to resource names. A name without an entry is not changed. Where a tool and
+an agent have the same display name, the kind distinguishes them: `{"tools/refund": …, "agents/refund": …}`."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ _KIND = re.compile(r"/(\w+)/[^/]+$")
 
 
 def kind_of(name: str) -> str:
-    """The kind of a resource, as its name says it: `…/tools/7f3e` → `tools`."""
+    """The kind of a resource, from its name: `…/tools/7f3e` → `tools`."""
     found = _KIND.search(name)
     return found[1] if found else ""
 
 
 def in_full(name: str, kind: str, names: Names) -> str | None:
-    """The resource name that a display name stands for; None if the map does not say."""
+    """The resource name of a display name; None if the map does not have it."""
     if "/" in name:
         return name
     full = names.get(f"{kind}/{name}") or names.get(name)
@@ -34,7 +32,7 @@ def in_full(name: str, kind: str, names: Names) -> str | None:
 
 
 def display(name: str, kind: str, names: Names) -> str | None:
-    """The display name of a resource name; None if the map does not say."""
+    """The display name of a resource name; None if the map does not have it."""
     if "/" not in name:
         return name
     found = [shown.rpartition("/")[2] for shown, full in names.items() if full == name]
@@ -42,8 +40,8 @@ def display(name: str, kind: str, names: Names) -> str | None:
 
 
 def with_names(value: Any, change: Callable[[str, str], str], root: str = schema.EVALUATION) -> Any:
-    """A copy of an evaluation in which each name that points to something is `change(name, kind)`; its own `name` and
-    what the table does not know stay."""
+    """A copy of an evaluation in which each name that refers to a resource is `change(name, kind)`; its own `name` and
+    unknown fields are not changed."""
     if not isinstance(value, dict):
         return value
     message = schema.message(root)

@@ -1,4 +1,4 @@
-"""The parts of which evaluations and their results are made, as rows say them: texts, calls, expectations."""
+"""The parts of evaluations and their results, as rows contain them: texts, calls, expectations."""
 
 from __future__ import annotations
 
@@ -11,11 +11,15 @@ Object = Mapping[str, Any]
 Row = dict[str, Any]
 
 EXPECTATIONS_KEY = "expectations"
-"""The key of custom_expected under which the expectations stand that no column says, as the API writes them."""
+"""The key of custom_expected for the expectations that no column represents, as the API writes them."""
+
+EVALUATION_KEY = "evaluation"
+"""The key of custom_expected for the part of an evaluation that its rows do not represent: fields of it, and the
+original turns of a row if its columns would give others."""
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects in a list; of what is no list, none."""
+    """The objects in a list; none if the value is not a list."""
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
 
 
@@ -29,7 +33,7 @@ def as_json_text(value: Any) -> str:
 
 
 def tool_name(given: Object) -> str:
-    """What a ToolCall or ToolResponse names its tool: `tool`, or toolset and id with a slash between."""
+    """The tool of a ToolCall or ToolResponse: `tool`, or toolset and ID with a slash between."""
     toolset = given.get("toolsetTool")
     if isinstance(toolset, dict):
         return f"{toolset.get('toolset', '')}/{toolset.get('toolId', '')}"
@@ -48,20 +52,20 @@ def message_text(message: Object) -> str | None:
 
 
 def expected_texts(expected: Sequence[Object]) -> tuple[list[str], list[str]]:
-    """The texts that the agents are to say, and who says them."""
+    """The expected texts, and the agents that say them."""
     responses = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
     texts = [text for r in responses if (text := message_text(r)) is not None]
     return texts, [r["role"] for r in responses if isinstance(r.get("role"), str)]
 
 
 def expected_calls(expected: Sequence[Object]) -> list[Row] | None:
-    """The calls that are expected; none at all is an expectation only where it is said."""
+    """The expected calls; an empty list is an expectation only where it is explicit."""
     calls = [tool_call(e["toolCall"]) for e in expected if isinstance(e.get("toolCall"), dict)]
     return calls or ([] if any(e.get("noToolCalls") is True for e in expected) else None)
 
 
 def has_column(expectation: Object) -> bool:
-    """Whether the columns of a row say all of an expectation."""
+    """Whether the columns of a row represent all of an expectation."""
     call, response = expectation.get("toolCall"), expectation.get("agentResponse")
     if isinstance(call, dict):
         return expectation.keys() == {"toolCall"} and call.keys() == {"tool", "args"}

@@ -1,4 +1,4 @@
-"""Results of evaluations → rows: what was expected, what was observed, latency and scores."""
+"""Results of evaluations → rows: the expected and the observed behavior, latency and scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCORES = ("toolInvocationScore", "toolOrderedInvocationScore")
 
 
 def replayed_rows(result: Object) -> Iterator[Row]:
-    """A turn of a replayed golden evaluation: the expectations of its outcomes, and what was observed."""
+    """A turn of a replayed golden evaluation: the expectations of its outcomes, and the observed behavior."""
     turns = objects(result["goldenResult"].get("turnReplayResults"))
     for number, turn in enumerate(turns, start=1):
         outcomes = objects(turn.get("expectationOutcome"))
@@ -54,7 +54,7 @@ def replayed_rows(result: Object) -> Iterator[Row]:
 
 
 def _asked_in(result: Object, number: int) -> str:
-    """A result does not repeat what was asked; its name and the turn say where that stands."""
+    """A result does not repeat the request; its name and the turn refer to it."""
     return f"{result.get('displayName') or _tested(result)}, turn {number}"
 
 
@@ -84,7 +84,7 @@ def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
 
 
 def scenario_result_row(result: Object) -> Row:
-    """A scenario that was played: what was expected of the agent, and what it did."""
+    """A scenario that was played: the expected and the observed behavior of the agent."""
     found = result["scenarioResult"]
     outcomes = objects(found.get("expectationOutcomes"))
     expected = [o["expectation"] for o in outcomes if isinstance(o.get("expectation"), dict)]

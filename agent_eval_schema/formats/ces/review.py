@@ -22,8 +22,8 @@ class WrittenField(Struct, frozen=True):
 
 
 class UpdateReview(Struct, frozen=True):
-    """What an update does to the evaluation of that name. `compared` is false where the stored one is not known: then
-    all that is written is shown as new. Fields of the mask that say the same already have no edits."""
+    """The effect of an update on the evaluation of that name. `compared` is false where the stored one is not known:
+    then all that is written is shown as new. Fields of the mask that are equal already have no edits."""
 
     name: str
     mask: str
@@ -32,7 +32,7 @@ class UpdateReview(Struct, frozen=True):
 
 
 def review_update(update: Update, old: Mapping[str, Any] | None) -> UpdateReview:
-    """Compare what would be written with what is stored, if that is known."""
+    """Compare the evaluation to be written with the stored one, if that is known."""
     stored = None if old is None else with_json_names(old)
     fields = tuple(_written(path, stored, update.evaluation) for path in _shown(update, stored))
     return UpdateReview(update.evaluation["name"], ",".join(update.paths), stored is not None, fields)

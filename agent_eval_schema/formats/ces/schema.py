@@ -19,7 +19,7 @@ from msgspec import Struct
 
 TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
 STRUCT, STATUS = "google.protobuf.Struct", "google.rpc.Status"
-"""Types that are no message of the table: the first two are text in JSON, the others objects."""
+"""Types that are not a message of the table: the first two are text in JSON, the others objects."""
 
 EVALUATION, RESULT = "Evaluation", "EvaluationResult"
 
@@ -44,7 +44,7 @@ class FieldType(Struct, frozen=True, rename="camel"):
 
     @property
     def output_only(self) -> bool:
-        """Whether only the server sets it: what a client sends there is ignored."""
+        """Whether only the server sets it: the value of a client is ignored."""
         return self.behavior == "OUTPUT_ONLY"
 
     @property
@@ -98,6 +98,12 @@ def message(name: str) -> MessageType:
     return _table().messages[name]
 
 
+def field_names(*types: str) -> frozenset[str]:
+    """Both names of every field of these messages, as JSON and as protobuf write it."""
+    fields = [entry for name in types for entry in message(name).fields.items()]
+    return frozenset(name for json_name, field in fields for name in (json_name, field.proto_name))
+
+
 def enum_values(name: str) -> Mapping[str, int]:
     """The names of an enum with their numbers, in the order of their declaration; KeyError if there is none."""
     return _table().enums[name]
@@ -106,7 +112,7 @@ def enum_values(name: str) -> Mapping[str, int]:
 def field_at(path: str, root: str = EVALUATION) -> tuple[FieldType, ...]:
     """The fields along a dotted path of JSON names (`golden.turns`), the last one last.
 
-    Empty if the path leads nowhere: no such field, or a step into something that is no message.
+    Empty if the path leads nowhere: no field of that name, or a step into something that is not a message.
     """
     found: list[FieldType] = []
     at = root

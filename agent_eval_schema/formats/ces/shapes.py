@@ -1,10 +1,10 @@
-"""The fast yes: is a text an evaluation of which nothing needs to be said?
+"""The fast yes: is a text an evaluation without any issue?
 
-The wire table becomes msgspec Structs that are stricter than the API: one decode refuses wrong types, missing fields,
-unknown names and enums, another one of a oneof's fields beside the first. What is refused is not wrong, it is looked at
-(`inspection.py`); so a yes must be right, while a no may cost time only.
+The wire table becomes msgspec Structs that are stricter than the API: one decode rejects wrong types, missing fields,
+unknown names and enums, another one of a oneof's fields beside the first. A rejected text is not necessarily invalid:
+it is inspected (`inspection.py`); so a yes must be right, while a no may cost time only.
 
-A decoder does not see a key that stands twice. Colons do: the decoded value is written again, and has as many of them
+A decoder does not see a duplicate key. Colons do: the decoded value is written again, and has as many of them
 as the text if no key was lost.
 """
 
@@ -33,7 +33,7 @@ REFUSED: dict[str, frozenset[str]] = {
     "Evaluation.GoldenTurn": frozenset({"steps"}),
     "Evaluation.Scenario": frozenset({"task"}),
 }
-"""The required fields without which the server refuses an evaluation; without others it has taken some."""
+"""The required fields without which the server rejects an evaluation; it has accepted some without others."""
 
 _FAST_DEPTH = 5
 _FLOAT_MAX = 3.4028234663852886e38
@@ -52,14 +52,14 @@ _SCALARS: dict[str, Any] = {
 
 
 def conforms(text: bytes) -> bool:
-    """Whether the JSON text is an evaluation without any issue. False only means that it must be looked at."""
+    """Whether the JSON text is an evaluation without any issue. False only means that it must be inspected."""
     for stored in (False, True):
         try:
             value = decoder(stored).decode(text)
             checker(stored)(value)
         except (msgspec.DecodeError, ValueError, RecursionError):
             continue
-        if stored and value.create_time is None and value.update_time is None:
+        if stored and (value.invalid or (value.create_time is None and value.update_time is None)):
             return False
         written = bytearray(len(text))  # of that size it need not grow
         _encoder.encode_into(value, written)
@@ -80,7 +80,7 @@ def value_conforms(value: Any) -> bool:
     """The same of an evaluation as Python data: of the text that it is written as."""
     try:
         return conforms(jsontext.write_exactly(value).encode())
-    except (TypeError, ValueError, RecursionError):  # what JSON cannot say: NaN, a set
+    except (TypeError, ValueError, RecursionError):  # values that JSON does not have: NaN, a set
         return False
 
 
@@ -136,7 +136,7 @@ def _kept(name: str, stored: bool) -> dict[str, schema.FieldType]:
 
 @lru_cache(maxsize=2)
 def checker(stored: bool) -> Callable[[Any], None]:
-    """What a decoder cannot say, as a function of a decoded evaluation that raises ValueError: exactly one field of a
+    """What a decoder cannot check, as a function of a decoded evaluation that raises ValueError: exactly one field of a
     oneof is set, and names are bare or resources of their kind.
 
     A call for each message costs more than looking at it; hence, as for namedtuples, the source of one function that
@@ -201,7 +201,8 @@ class _Source:
 
 
 def _chosen(name: str, stored: bool) -> dict[str, schema.FieldType]:
-    """The fields of the message's oneof if one of them must be set, which can't be told if the server sets another."""
+    """The fields of the message's oneof if one of them must be set; whether it is cannot be checked if the server sets
+    another."""
     message = schema.message(name)
     group = next(iter(message.oneofs.values()), ())
     found = {n: f for n, f in _kept(name, stored).items() if f.oneof}
@@ -266,7 +267,7 @@ def _single(field: schema.FieldType, stored: bool) -> Any:
 @lru_cache(maxsize=64)
 def _pattern(forms: tuple[str, ...]) -> str:
     full = [re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(form)) for form in forms]
-    return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: it is told by its first letters
+    return "^(?:" + "|".join(full) + r"|[^/]*)\Z"  # the longer form first: its first letters identify it
 
 
 def resource_pattern(field: schema.FieldType) -> str:

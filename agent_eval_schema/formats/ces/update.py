@@ -1,4 +1,4 @@
-"""Evaluations → the requests that store them: what is sent, but not the sending (integrations/ces/transport.py).
+"""Evaluations → the requests that store them, without sending them (integrations/ces/transport.py).
 
 update_request(new, old=stored)   the JSON-RPC body of the MCP tool `update_evaluation` (seed 001)
 rest_request(request)             the same as PATCH …/v1beta/{name}?updateMask=…
@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from agent_eval_schema.formats.ces.golden import REQUIRED
 from agent_eval_schema.formats.ces.masks import EVERYTHING, check_effect, check_mask, difference, with_json_names
 from agent_eval_schema.formats.ces.schema import EVALUATION, field_at, message
-from agent_eval_schema.issues import EvalSetError, Issue, Severity
+from agent_eval_schema.issues import EvalSetError, Issue, Severity, cannot_read
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_kind
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import visible
 
@@ -46,39 +47,52 @@ class Update(NamedTuple):
 
 
 def update_request(new: object, old: object | None = None, mask: str | None = None) -> dict[str, Any]:
-    """The JSON-RPC body that calls the MCP tool `update_evaluation`.
+    """Return a request that updates a stored evaluation.
+
+    It is the JSON-RPC body that calls the MCP tool `update_evaluation`.
 
     Parameters
     ----------
-    new
-        The evaluation as it is to be: a dict or JSON text, by JSON names or snake_case. Its `name` (from `old` if it
-        has none) says which evaluation is updated.
-    old
-        The evaluation as it is stored. The mask is what differs between the two, and its `etag` is sent, so that the
-        server refuses the update if somebody else was faster.
-    mask
-        The fields to write, as `"displayName,golden.turns"`, in place of the difference; `"*"` writes all of them, and
-        what `new` does not say is lost. One of `old` and `mask` must be given: with no mask the server overwrites
-        every field.
+    new : mapping or str
+        The desired state of the evaluation: a dict or JSON text, with JSON names or snake_case. Its `name` (of `old` if
+        it has none) identifies the evaluation.
+    old : mapping, str or None, default None
+        The stored evaluation. The fields that differ are updated, and its `etag` is sent, so that the service rejects
+        the update if the evaluation was changed in between. None requires `mask`.
+    mask : str or None, default None
+        The fields to update, such as `"displayName,golden.turns"`, in place of the difference. `"*"` replaces all
+        fields; those that `new` does not have are cleared. None requires `old`.
 
     Returns
     -------
     dict
         `{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "update_evaluation", "arguments":
-        {"evaluation": {...}, "updateMask": "..."}}}`. The evaluation is `new` with JSON names and without what only
-        the server sets (it would be ignored), but for `etag`.
+        {"evaluation": {...}, "updateMask": "..."}}}`. The evaluation has JSON names, and no output-only field except
+        `etag`.
 
     Raises
     ------
     EvalSetError
-        Neither `old` nor `mask`; a mask that the server would reject, or that would clear what the service requires;
-        nothing differs; the two are different evaluations, or `new` was made from another state than `old`.
+        Neither `old` nor `mask` is given; the service would reject the mask; the mask would clear a required field;
+        nothing differs; or the evaluations are different ones.
 
-    Source: seed 001 (`update_evaluation`), the API's descriptors.
+    See Also
+    --------
+    update_evaluation : Send the request.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> name = "projects/p/locations/us/apps/a/evaluations/e"
+    >>> request = ces.update_request(
+    ...     {"name": name, "displayName": "Refunds"}, old={"name": name, "displayName": "Refund", "etag": "1"}
+    ... )
+    >>> request["params"]["arguments"]["updateMask"]
+    'displayName'
     """
     update = plan_update(new, old, mask)
     if not update.paths:
-        raise EvalSetError("the new evaluation says what is stored already: there is nothing to update")
+        raise EvalSetError("no changes: the stored evaluation is up to date")
     return request_of(update)
 
 
@@ -133,7 +147,7 @@ def plan_updates(
     if old is None:
         return [(plan_update(evaluation, None, mask), None) for evaluation in wanted]
     stored = read_evaluations(Path(old))
-    # One against one needs no name to be found by; plan_update refuses two that differ.
+    # One against one needs no name to be found by; plan_update rejects two that differ.
     matches = stored if len(wanted) == len(stored) == 1 else [_same(e, stored, os.fspath(old)) for e in wanted]
     return [(plan_update(e, match, mask), match) for e, match in zip(wanted, matches, strict=True)]
 
@@ -143,12 +157,12 @@ def _same(wanted: Evaluation, stored: list[Evaluation], where: str) -> Evaluatio
     name = wanted.get("name")
     match = next((e for e in stored if name and e.get("name") == name), None)
     if match is None:
-        raise EvalSetError(f"{where}: there is no evaluation with the name {describe(name)}")
+        raise EvalSetError(f"{where}: no evaluation has the name {describe(name)}")
     return match
 
 
 def faults_of(update: Update) -> list[Issue]:
-    """The errors of the evaluation in what the mask names: the service would refuse them."""
+    """The errors of the evaluation in the fields that the mask names: the service would reject them."""
     from agent_eval_schema.formats.ces.evaluation import validate_evaluation
 
     found = validate_evaluation(update.evaluation)
@@ -194,7 +208,7 @@ def _name(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
     """The resource name that both sides agree on."""
     given = [side["name"] for side in (new, old) if side and side.get("name")]
     if not given:
-        raise EvalSetError(f"the evaluation has no name, which says what to update: {_form()}")
+        raise EvalSetError(f"the evaluation has no name to identify it: {_form()}")
     if given[0] != given[-1]:
         raise EvalSetError(f"{visible(given[0])} is not the stored evaluation, {visible(given[-1])}")
     if not isinstance(given[0], str) or not _name_pattern().fullmatch(given[0]):
@@ -256,26 +270,39 @@ def arguments_of(request: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 # ---------------------------------------------------------------------------------------------------------------------
 # import
 def import_request(csv: str | os.PathLike[str] | bytes, *, conflict: Conflict | None = None) -> dict[str, Any]:
-    """The body of `POST /v1beta/{app}:importEvaluations`, which stores all evaluations of a golden CSV.
+    """Return the body of a request that imports a golden CSV file.
+
+    It is the body of `POST .../v1beta/{app}:importEvaluations`.
 
     Parameters
     ----------
-    csv
-        The path of a golden CSV, its text (anything with a line end) or bytes, or the URI of one in Cloud Storage
-        (`gs://…`). Only its header is looked at: `validate` it first, since an import is partial, by evaluation.
-    conflict
-        What becomes of an evaluation that is there already: `"OVERWRITE"`, `"SKIP"` or `"DUPLICATE"` (under another
-        name). The server decides if it is not given.
+    csv : str, bytes or os.PathLike
+        The path of the golden CSV file, or its text.
+    conflict : {"OVERWRITE", "SKIP", "DUPLICATE"} or None, default None
+        What the import does with an evaluation that exists. None uses the default of the service.
 
     Returns
     -------
     dict
-        `{"csvContent": <base64>}` or `{"gcsUri": ...}`, with `importOptions` if `conflict` is given.
+        The body, with the file as base64 text.
 
     Raises
     ------
+    EvalSetNotFoundError
+        The file does not exist.
     EvalSetError
-        No such file, not UTF-8, no golden CSV, or no such strategy.
+        The file is not a golden CSV, or `conflict` is not one of the allowed values.
+
+    See Also
+    --------
+    update_request : Return a request that updates one evaluation.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> request = ces.import_request("sample_data/golden.csv", conflict="SKIP")
+    >>> list(request)
+    ['csvContent', 'importOptions']
     """
     if conflict is not None and conflict not in CONFLICTS:
         raise EvalSetError(f"no conflict strategy {visible(conflict)!r}: use one of {', '.join(CONFLICTS)}")
@@ -303,7 +330,9 @@ def _content(csv: str | os.PathLike[str] | bytes) -> bytes:
         return csv
     if isinstance(csv, str) and "\n" in csv:
         return csv.encode()
+    expected = "a path (str or os.PathLike), or the text of a file (str or bytes)"
+    require_kind("csv", csv, (str, os.PathLike), expected)
     try:
         return Path(csv).read_bytes()
     except OSError as error:
-        raise EvalSetError(f"{csv}: cannot be read: {error.strerror}") from None
+        raise cannot_read(csv, error) from None

@@ -1,4 +1,4 @@
-"""Rows → the forms of CES: a golden evaluation per row, as Evaluation JSON or as a golden CSV."""
+"""Rows → the forms of CES, as Evaluation JSON or as a golden CSV (which rows are one evaluation: from_rows.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces.evaluation import write_evaluations
-from agent_eval_schema.formats.ces.from_rows import goldens_of, groups_of
+from agent_eval_schema.formats.ces.from_rows import Assembled, evaluations_by
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
 from agent_eval_schema.formats.ces.rows import rows_of
 from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written
@@ -15,24 +15,34 @@ from agent_eval_schema.io.atomic import write_text
 
 
 def _evaluations(rows: Sequence[CanonicalRow]) -> Written:
-    """A golden evaluation per row. Read back is the last of its turns, if it expects anything."""
-    made = goldens_of(rows)
-    back: list[CanonicalRow] = []
-    places: list[int | None] = []
-    for row, evaluation in zip(rows, made, strict=True):
-        back += rows_of(evaluation, groups_of(row))
-        expects = any(row.get(n) is not None for n in ("expected_response", "reference_trajectory")) or any(
-            "expectation" in step for step in evaluation["golden"]["turns"][-1]["steps"]
-        )
-        places.append(len(back) - 1 if expects else None)
-    return Written(made, back, "databricks", places)
+    return _written(rows, evaluations_by(rows), with_groups=False)
 
 
 def _golden_csv(rows: Sequence[CanonicalRow]) -> Written:
-    written = _evaluations(rows)
-    groups = {str(e["displayName"]): groups_of(row) for row, e in zip(rows, written.data, strict=True)}
-    text, losses = golden_csv_text(written.data, groups=groups)
-    return replace(written, data=text, losses=losses)
+    made = evaluations_by(rows)
+    # A name refers to its first evaluation.
+    groups = {str(one.evaluation["displayName"]): one.groups for one in reversed(made)}
+    text, losses = golden_csv_text([one.evaluation for one in made], groups=groups)
+    of_rows = [replace(loss, row=min(made[loss.row or 0].turns)) for loss in losses]
+    return replace(_written(rows, made, with_groups=True), data=text, losses=of_rows)
+
+
+def _written(rows: Sequence[CanonicalRow], made: Sequence[Assembled], *, with_groups: bool) -> Written:
+    """The evaluations, and the rows that are read back from them: for each row the one of its turn."""
+    back: list[CanonicalRow] = []
+    places: list[int | None] = [None] * len(rows)
+    for one in made:
+        found = rows_of(one.evaluation, one.groups if with_groups else ())
+        at = {_turn(row): i for i, row in enumerate(found, start=len(back))}
+        for place, turn in one.turns.items():  # a scenario has one row
+            places[place] = at.get(turn) if turn else len(back)
+        back += found
+    return Written([one.evaluation for one in made], back, "databricks", places)
+
+
+def _turn(row: CanonicalRow) -> int:
+    number = str(row["request_id"]).rpartition("#")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 def _save_text(text: str, path: str) -> None:

@@ -117,13 +117,13 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-_FIELDS = ", ".join(f"{name} := {name}" for name in ENTRY)
+_FIELDS = ", ".join(f"'{name}': {name}" for name in ENTRY)
 _BY = ", ".join(f"{name} ASC NULLS FIRST" for name in ("time", *(n for n in ENTRY if n != "time")))
 
 _IN_ORDER = f"""
     SELECT d.part, d.place, d.reason, l.entries
     FROM decisions d LEFT JOIN (
-        SELECT part, place, list(struct_pack({_FIELDS}) ORDER BY {_BY}) AS entries FROM attached GROUP BY part, place
+        SELECT part, place, list({{{_FIELDS}}} ORDER BY {_BY}) AS entries FROM attached GROUP BY part, place
     ) l ON d.part = l.part AND d.place = l.place
     ORDER BY d.part, d.place
 """
@@ -135,7 +135,7 @@ class Expressions:
     """SQL expressions of the user over the columns of a table, computed batch by batch."""
 
     def __init__(self, expressions: Mapping[str, tuple[str, str]], columns: Sequence[str] = ()) -> None:
-        """`expressions`: {name: (SQL, type)}, where the type is that of what comes out (BOOLEAN, VARCHAR). `columns`
+        """`expressions`: {name: (SQL, type)}, where the type is that of the result (BOOLEAN, VARCHAR). `columns`
         of the table that a batch lacks are null in all its rows."""
         self._expressions, self._columns = dict(expressions), columns
         # The expression is the user's own, but it has no business with files.
@@ -151,7 +151,7 @@ class Expressions:
             found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
         except _errors() as error:
             given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
-            # The rest of DuckDB's text is about our own query, in which only the columns that are mentioned stand.
+            # The rest of DuckDB's message is about our own query, which contains only the columns that are mentioned.
             cause = error_text(error).partition("\n")[0]
             columns = names(dict.fromkeys([*(f.name for f in batch.schema if not is_hidden(f)), *self._columns]))
             message = f"the SQL cannot be computed on this table ({given}): {cause}; its columns are {columns}"

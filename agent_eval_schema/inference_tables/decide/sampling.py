@@ -20,7 +20,7 @@ LOWEST, RANGE = -(1 << 63), 1 << 64
 
 
 def below(fraction: float) -> int:
-    """The hash below which this fraction of all hashes lies."""
+    """The hash below which this fraction of all hashes is."""
     return LOWEST + int(fraction * RANGE)
 
 

@@ -35,7 +35,7 @@ class SparkDecisions:
         self.records: int
         self.logged: int
         self.records, self.logged, feedback = self._lines.selectExpr("COUNT(*)", calls, "COUNT(feedback)").collect()[0]
-        self._rated = bool(feedback and plan.labelled) or label_lines is not None
+        self._rated = bool(feedback and plan.labeled) or label_lines is not None
         labels = self._lines if label_lines is None else label_lines
         self._tables: dict[str, Any] = {
             "calls": self._lines.select(*CALL_TABLE.names),

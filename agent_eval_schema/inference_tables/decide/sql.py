@@ -24,14 +24,14 @@ from agent_eval_schema.inference_tables.read.feedback import Feedback
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 
 REPEATED, DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "not_sampled"
-"""The reasons that are decided here; those that a row has from the start (rules/set_aside.py) come before them."""
+"""The reasons that are decided here; those that a row has from the start (rules/exclusions.py) come before them."""
 
 ENTRY = Feedback.__struct_fields__
 """The fields of a feedback entry."""
 
 
 class SqlStep(NamedTuple):
-    """A SELECT, and the name by which the later ones know its result."""
+    """A SELECT, and the name by which later ones refer to its result."""
 
     name: str
     select: str
@@ -42,7 +42,7 @@ RESULTS = {
     "feedback": "SELECT what, rows_of FROM tallies",
     "strata": "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum",
 }
-"""What a summary says of the decisions: small results, by name."""
+"""The parts of a summary that are decisions: small results, by name."""
 
 
 def steps_of(plan: BuildPlan) -> list[SqlStep]:
@@ -114,8 +114,8 @@ _VALUES = ", ".join(ENTRY)
 
 _FEEDBACK = (
     SqlStep("distinct_questions", f"SELECT {_ROW} FROM asked WHERE nth = 1"),
-    # One row a click: the latest counts, per source, step and position. Those of one moment are told apart by what they
-    # say, so that every engine takes the same one.
+    # One row per click: the latest counts, per source, step and position. Those of one moment are ordered by their
+    # values, so that every engine takes the same one.
     SqlStep(
         "latest",
         f"""
@@ -234,7 +234,7 @@ def _shared(sample: int | float) -> list[SqlStep]:
 def _decisions(keep_repeated: bool, by_question: bool, sampled: bool) -> SqlStep:
     row, repeated = "part, place, content_hash", "" if keep_repeated else f"CASE WHEN nth > 1 THEN '{REPEATED}' END"
     found = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
-    if not (by_question or sampled):  # what is not repeated stays: one look at the rows is enough
+    if not (by_question or sampled):  # rows that are not repeated are kept: one pass over the rows is enough
         found.append(f"SELECT {row}, {repeated or 'NULL'} AS reason FROM numbered")
         return SqlStep("decisions", _UNION.join(found))
     if repeated:

@@ -1,1 +1,1 @@
-"""Records that stay → labelled, redacted, validated rows; excluded records with their reason."""
+"""Records that stay → labeled, redacted, validated rows; excluded records with their reason."""

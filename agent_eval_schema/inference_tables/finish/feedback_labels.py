@@ -4,9 +4,9 @@
     positive without an edit          → expected_response is a copy of the response, and an issue reports it
     negative without an edit          → none
     documents rated positive          → expected_retrieved_context, by step and position
-    what the trace expects            → wins over a copy and over rated documents, not over an edited answer (reported)
+    expectations of the trace         → take precedence over a copy and rated documents, not over an edited answer
 
-One row is one click, so only the latest judgement per source, step and position counts.
+One row is one click, so only the latest judgment per source, step and position counts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Chunks = Mapping[tuple[str, int], tuple[str | None, str | None]]
 
 
 class Labels(Struct, frozen=True):
-    """What feedback says about a row. `thumb` is what all who judged the answer agree on; None: nobody did, or they
-    disagree. `copied` says that expected_response is the response itself."""
+    """The feedback on a row. `thumb` is the judgment that all who judged the answer agree on; None: there is none, or
+    they disagree. `copied` is true if expected_response is the response itself."""
 
     expected_response: str | None = None
     copied: bool = False
@@ -42,7 +42,7 @@ class Labels(Struct, frozen=True):
 
 
 def latest(entries: Iterable[Feedback]) -> list[Feedback]:
-    """The last judgement of each source, per kind, step and position, in the order of time."""
+    """The last judgment of each source, per kind, step and position, in the order of time."""
     kept: dict[Any, Feedback] = {}
     for entry in sorted(entries, key=_order):
         step = entry.step_id and step_key(entry.step_id)
@@ -51,7 +51,7 @@ def latest(entries: Iterable[Feedback]) -> list[Feedback]:
 
 
 def _order(entry: Feedback) -> tuple[Any, ...]:
-    """By time; what was logged at the same time, or at no time, in an order that does not depend on the engine."""
+    """By time; entries of the same time, or of no time, in an order that does not depend on the engine."""
     rest = (
         entry.source,
         entry.step_id,
@@ -76,9 +76,9 @@ def labels_of(
     Parameters
     ----------
     entries
-        All judgements of the row, in any order; of each source the latest counts.
+        All judgments of the row, in any order; of each source the latest counts.
     response
-        The row's answer, which becomes expected_response where users were content with it.
+        The row's answer, which becomes expected_response after positive feedback.
     chunks
         The documents that the row's trace retrieved (`chunks_of`).
     expected
@@ -87,9 +87,10 @@ def labels_of(
     Returns
     -------
     Labels
-        The newest edited answer wins over any thumb. Without one, all thumbs must be up for the response to be copied;
-        where they disagree there is no expected_response, and a note. What the trace expects was written as ground
-        truth, so a copy and rated documents yield to it; an edited answer takes its place. Both are told.
+        The newest edited answer takes precedence over any thumb. Without one, all thumbs must be up for the response to
+        be copied; where they disagree there is no expected_response, and a note. Expectations of the trace were written
+        as ground truth, so they take precedence over a copy and rated documents; an edited answer takes precedence over
+        them. Both are reported.
     """
     current, notes = latest(entries), list[Finding]()
     texts = [e for e in current if e.kind == "text"]
@@ -146,7 +147,7 @@ def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> l
 
 
 def _place(entry: Feedback, chunks: Chunks) -> tuple[str, int] | None:
-    """Step and position; a judgement that names no step means the only one that there is."""
+    """Step and position; a judgment that names no step means the only one that there is."""
     if entry.position is None:
         return None
     steps = {step for step, _ in chunks}

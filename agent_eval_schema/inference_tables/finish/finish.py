@@ -1,4 +1,4 @@
-"""Converted rows that stay → rows of the evaluation set: labelled, redacted, normalised, judged.
+"""Converted rows that are kept → rows of the evaluation dataset: labeled, redacted, normalized, judged.
 
     CONVERTED + entries ─labels─▶ expected_* ─redact─▶ ─check_batch─▶ VERDICT + canonical columns + CARRIED + TALLY
 
@@ -23,8 +23,7 @@ from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
-from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.dataset import REPEATED_REQUEST_ID
+from agent_eval_schema.rules import RULES, dataset
 from agent_eval_schema.rules.production import LOGGING_ERROR
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.privacy import quoting
@@ -36,36 +35,38 @@ from agent_eval_schema.validation.report_builder import ISSUES_KEPT, ReportBuild
 CARRIED = pa.schema(
     [("request_time", pa.timestamp("us", "UTC")), ("status_code", pa.int32()), ("served_entity", pa.string())]
 )
-"""What an evaluation row keeps of the logged call beside the canonical columns."""
+"""The columns of an evaluation row, in addition to the canonical ones, that come from the logged call."""
 
 TALLY = pa.schema([("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string()))])
-"""What was done to a row: how much of each kind was replaced, and which labels it was given."""
+"""The changes of a row: how much of each kind was replaced, and its labels."""
 
-ROWS = pa.schema([*ROW_SCHEMA, *CARRIED])
-"""The columns of an evaluation set that is made of a table."""
+ROWS = pa.schema([*ROW_SCHEMA, *CARRIED], metadata=ROW_SCHEMA.metadata)
+"""The columns of an evaluation dataset that is built from a table."""
 
 
 def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
-    """Finish the rows of a batch: as many rows come out, each with its verdict, then the columns of ROWS and TALLY.
+    """Finish the rows of a batch: as many rows result, each with its validation result, then the columns of ROWS and
+    TALLY.
 
     `batch` has the columns of CONVERTED and `entries` (FEEDBACK_LISTS), the latest feedback on each row or null. `hook`
     is the redaction, if it is a function without a name by which the plan could call it.
     """
     with quoting(plan.values):
-        labelled = label(batch, plan)
-    columns, redactor = labelled.columns, hook or plan.redact
+        labeled = label(batch, plan)
+    columns, redactor = labeled.columns, hook or plan.redact
     counts = _redact(columns, Redactor(redactor)) if redactor else {}
     given = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     plain = _plain_requests(batch, columns["request"] if redactor else None)
     checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
-    checked = _with_notes(checked, [batch.column("notes"), labelled.notes])
+    checked = _with_notes(checked, [batch.column("notes"), labeled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
-    tallies = [_maps(counts, batch.num_rows), labelled.names]
+    tallies = [_maps(counts, batch.num_rows), labeled.names]
     return _joined(checked, [*carried, *tallies])
 
 
 def _plain_requests(batch: pa.RecordBatch, redacted: pa.Array | None) -> pa.Array:
-    """Which requests are the plain chats that `convert_batch` wrote; what a redaction wrote must be looked at again."""
+    """Which requests are the plain chats that `convert_batch` wrote; the output of a redaction must be examined
+    again."""
     plain = batch.column("plain_request")
     return plain if redacted is None else pc.and_(plain, pc.equal(redacted, batch.column("request")))
 
@@ -80,8 +81,9 @@ def finish_plan(plan: BuildPlan) -> Plan:
 
 
 def _joined(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
-    """The checked batch with the further columns; what it says of its columns stays."""
-    size = len(VERDICT) + len(COLUMNS)  # the other columns that a check carries along are not for the evaluation set
+    """The checked batch with the further columns; the metadata of its columns is kept."""
+    # the other columns that a check passes through are not for the evaluation dataset
+    size = len(VERDICT) + len(COLUMNS)
     arrays = [*checked.columns[:size], *more]
     fields = [*(checked.schema.field(i) for i in range(size)), *CARRIED, *TALLY]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=checked.schema.metadata))
@@ -89,7 +91,17 @@ def _joined(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # redaction
-_TEXTS = ("request", "response", "trace", "expected_response", "session_id", "custom_expected", "error")
+_TEXTS = (
+    "request",
+    "inputs",
+    "response",
+    "outputs",
+    "trace",
+    "expected_response",
+    "session_id",
+    "custom_expected",
+    "error",
+)
 _CONTEXTS = ("retrieved_context", "expected_retrieved_context")
 
 
@@ -148,7 +160,7 @@ def valid_rows(finished: pa.RecordBatch, plan: BuildPlan) -> np.ndarray[Any, Any
 
 
 def errors_of(finished: pa.RecordBatch) -> list[str]:
-    """What makes each row invalid, in words: the errors of its cells, and what went wrong with logging it."""
+    """The reason why each row is invalid, in words: the errors of its cells, and the errors of logging it."""
     return [
         "; ".join(f"{n['code']} {n['message']}" for n in notes if _tells_why(n["code"]))
         for notes in verdict(finished, "issues").to_pylist()
@@ -191,9 +203,9 @@ def _counted(array: pa.Array) -> Counter[str]:
 
 
 def new_report_builder(plan: BuildPlan) -> ReportBuilder:
-    """What the report on the finished rows is put together in, whatever engine they come from."""
+    """The builder of the report on the finished rows, for every engine."""
     check = finish_plan(plan)
     # That no id is there twice is settled already; to look again takes memory for each row.
-    settled = frozenset[str]() if plan.keeps("repeated") else frozenset([REPEATED_REQUEST_ID.code])
+    settled = frozenset[str]() if plan.keeps("repeated") else dataset.REPEATED
     nowhere = Source("arrow", lambda: iter(()), lambda _: None)
     return ReportBuilder(check.codes - settled, check.outputs, nowhere, keep=ISSUES_KEPT, values=plan.values)

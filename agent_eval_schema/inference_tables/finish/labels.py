@@ -1,6 +1,7 @@
-"""Feedback on converted rows → the columns of evaluation rows: what was asked and answered, and what should have been.
+"""Feedback on converted rows → the columns of evaluation rows: request, response and ground truth.
 
-feedback_labels.py says what feedback means; here each row's entries meet its response and the documents of its trace.
+feedback_labels.py defines the meaning of feedback; here each row's entries meet its response and the documents of its
+trace.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.traces.derive import derive
 
 TAG, EDITED, COPIED = "expected_response_source", "feedback: edited", "feedback: copied from the response"
-"""The tag that tells where an expected_response comes from."""
+"""The tag with the source of an expected_response."""
 
 _AS_CONVERTED = (
-    *("request_id", "request", "response", "trace", "predicted_trajectory", "session_id", "tags"),
+    *("request_id", "request", "inputs", "response", "outputs", "trace", "predicted_trajectory", "session_id", "tags"),
     *("input_token_count", "output_token_count", "total_token_count", "latency_seconds"),
 )
 
 
-class Labelled(NamedTuple):
+class Labeled(NamedTuple):
     """The canonical columns of a batch that a call can fill; the notes of the labels; and, a list a row, which labels
     it was given."""
 
@@ -42,31 +43,31 @@ class Labelled(NamedTuple):
     names: pa.Array
 
 
-def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labelled:
+def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labeled:
     """The columns of the evaluation rows of a batch of converted rows, with the labels of their feedback."""
     columns: dict[str, pa.Array] = {n: batch.column(n).cast(ROW_SCHEMA.field(n).type) for n in _AS_CONVERTED}
-    # Whether the call failed is the trace's to say, if there is one.
+    # The trace determines whether the call failed, if there is one.
     columns["failure"] = pc.if_else(columns["trace"].is_null(), batch.column("failed"), pa.scalar(None, pa.bool_()))
     log = IssueLog(batch.num_rows)
     names: list[list[str]] = [[] for _ in range(batch.num_rows)]
     rated = _rated(batch.column("entries"), columns["trace"], plan)
     if rated:
         _fill(columns, {row: _labels(columns, batch, row, plan) for row in rated}, names, log)
-    return Labelled(columns, log.to_arrow(), pa.array(names, pa.list_(pa.string())))
+    return Labeled(columns, log.to_arrow(), pa.array(names, pa.list_(pa.string())))
 
 
 def _rated(entries: pa.Array, traces: pa.Array, plan: BuildPlan) -> list[int]:
-    """The rows that somebody has judged, as far as can be told without reading their traces."""
+    """The rows with a judgment, as far as known without reading their traces."""
     found = entries.is_valid()
     if plan.trace_feedback:
         # Arrow looks for the same as a pattern in a quarter of the time that it takes as a text.
         found = pc.or_(found, pc.match_substring_regex(traces, '"HUMAN"').fill_null(False))
-    return np.flatnonzero(np.asarray(found)).tolist() if plan.labelled else []
+    return np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
 
 
 def _labels(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
     request_id, response, trace = (columns[n][row].as_py() for n in ("request_id", "response", "trace"))
-    # One row's judgements: that a record is a part of a call no longer matters.
+    # One row's judgments: that a record is a part of a call no longer matters.
     entries = [_feedback({**e, "request_id": request_id}) for e in batch.column("entries")[row].as_py() or ()]
     read = decode_trace(trace) if trace is not None else None
     if not isinstance(read, Trace):
@@ -85,7 +86,7 @@ def _labels(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan:
 
 
 def _expected(expectations: Mapping[str, Any]) -> list[str]:
-    """The columns of ground truth that a trace fills: what is blank, or of another type, it does not."""
+    """The columns of ground truth that a trace fills, except with blank values or values of another type."""
     return [n for n, kind in _TRUTHS.items() if (value := expectations.get(n)) and is_type(kind, value)]
 
 

@@ -1,10 +1,10 @@
-"""Redaction: what is private in the texts of a cell is replaced, and counted by kind.
+"""Redaction: private data in the texts of a cell is replaced, and counted by kind.
 
     "Write to ana@example.com or +44 20 7946 0958"   →   "Write to [EMAIL] or [PHONE]"
 
-A cell that is JSON stays JSON: only what its strings say is looked at, string by string, and a string that holds JSON
-itself (the attributes of a span) in the same way; everything else keeps its bytes. The default knows e-mail addresses,
-phone numbers and card numbers; any function from text to text can take its place.
+A cell that is JSON stays JSON: only its strings are searched, string by string, and a string that contains JSON itself
+(the attributes of a span) in the same way; everything else keeps its bytes. The default finds e-mail addresses, phone
+numbers and card numbers; any function from text to text can take its place.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _is_phone_number(text: str) -> bool:
     return 8 <= sum(c.isdigit() for c in text) <= 15
 
 
-# Neither may stand inside of a longer word or number: ids and hashes are full of digits.
+# Neither may be inside of a longer word or number: IDs and hashes are full of digits.
 _ALONE_BEFORE, _ALONE_AFTER = r"(?<![\w.+/=-])", r"(?![\w=]|[-./+]\w)"
 
 PRIVATE_KINDS = (
@@ -89,7 +89,7 @@ _SUSPECT = "|".join(
         r"\d{3}\)?[ .-]?\d{3}[ .-]\d{4}",
     ]
 )
-"""What a cell must have anywhere for the default to be worth a closer look (an escape may hide it)."""
+"""The characters that a cell must contain for the default to search it (an escape may hide them)."""
 
 STRUCTURAL = frozenset(
     {
@@ -103,8 +103,8 @@ STRUCTURAL = frozenset(
 
 
 class Redactor:
-    """Replaces what is private in cells; `rows` says how much of each kind was replaced in which row of the batch (of a
-    hook: how many texts it changed)."""
+    """Replaces private data in cells; `rows` counts the replacements of each kind per row of the batch (of a hook: the
+    texts that it changed)."""
 
     def __init__(self, given: str | Hook) -> None:
         self.rows: defaultdict[int, Counter[str]] = defaultdict(Counter)
@@ -118,8 +118,8 @@ class Redactor:
         return sum(self.rows.values(), Counter())
 
     def column(self, array: pa.Array, rows: np.ndarray[Any, Any] | None = None) -> pa.Array:
-        """A column of text (JSON or not) with its cells redacted; the very array if there is nothing to replace. `rows`
-        says to which row each text belongs (to its own, if not given)."""
+        """A column of text (JSON or not) with its cells redacted; the same array if there is nothing to replace. `rows`
+        has the row of each text (its own, if not given)."""
         suspects = np.flatnonzero(self._suspects(array))
         texts = dict[int, str]()
         for at in suspects.tolist():
@@ -136,7 +136,7 @@ class Redactor:
         return np.asarray(found).astype(bool)
 
     def cell(self, text: str, depth: int = 0) -> str:
-        """The text redacted. If it is JSON, so is what comes back, and what it says is redacted."""
+        """The text redacted. If it is JSON, so is the result, and its strings are redacted."""
         if depth < MAX_NESTING and text.lstrip()[:1] in ("{", "[", '"') and not isinstance(parse(text), Malformed):
             return self._json(text, depth)
         return self._text(text)
@@ -182,7 +182,9 @@ class Redactor:
         try:
             new = self._hook(text)
         except Exception as error:
-            raise EvalSetError(f"the redaction hook broke down: {type(error).__name__}: {error_text(error)}") from error
+            raise EvalSetError(
+                f"the redaction hook raised an exception: {type(error).__name__}: {error_text(error)}"
+            ) from error
         if not isinstance(new, str):
             raise EvalSetError(f"the redaction hook must give text for text, got {type(new).__name__}")
         self._counts["hook"] += new != text
@@ -204,7 +206,8 @@ def find_hook(name: str) -> Hook:
         for part in attribute.split("."):
             hook = getattr(hook, part)
     except (ImportError, AttributeError) as error:
-        raise EvalSetError(f"redact: cannot find {visible(name)[:80]}: {error_text(error)}") from error
+        hint = ": set PYTHONPATH to the folder of the module" if isinstance(error, ModuleNotFoundError) else ""
+        raise EvalSetError(f"redact: cannot find {visible(name)[:80]}: {error_text(error)}{hint}") from error
     if not callable(hook):
-        raise EvalSetError(f"redact: {visible(name)[:80]} is no function but {type(hook).__name__}")
+        raise EvalSetError(f"redact: {visible(name)[:80]} is not a function but {type(hook).__name__}")
     return hook  # type: ignore[no-any-return]

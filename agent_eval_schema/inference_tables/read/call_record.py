@@ -19,7 +19,8 @@ OVERSIZE = (b"MAX_REQUEST_SIZE_EXCEEDED", b"MAX_RESPONSE_SIZE_EXCEEDED")
 
 
 class CallRecord(Struct, gc=False):
-    """A record of the logged row `row`. `shared` says that what was measured of the call is not this record's alone."""
+    """A record of the logged row `row`. `shared` is true if the measurements of the call belong to several
+    records."""
 
     row: int
     logged_id: str
@@ -29,8 +30,10 @@ class CallRecord(Struct, gc=False):
     reason: str | None = None
     detail: str | None = None
     request: bytes | None = None
+    inputs: bytes | None = None
     plain: bool = False
     response: str | bytes | None = None
+    outputs: bytes | None = None
     trace: bytes | None = None
     question: bytes | None = None
     failed: bool | None = None
@@ -44,7 +47,7 @@ class CallRecord(Struct, gc=False):
 
 
 def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
-    """A record of the row with its id and the findings in its facts."""
+    """A record of the row with its ID and the findings in its facts."""
     logged_id = logged.ids[row]
     record = CallRecord(row, logged_id.decode("utf-8", "replace") if logged_id else "", "")
     if not logged_id:
@@ -66,11 +69,11 @@ def new_record(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord:
 
 
 _CLOCK_DRIFT = 300_000_000
-"""Five minutes, in us: clocks that are a little fast are no finding."""
+"""Five minutes, in us: clocks that are slightly fast are not reported."""
 
 
 def _fingerprint(logged: LoggedColumns, row: int) -> str:
-    """16 hex digits of what the row holds, whatever table or batch it stands in."""
+    """16 hex digits of the content of the row, in whatever table or batch it is."""
     digest = hashlib.blake2b(digest_size=8)
     parts: list[Any] = [logged.times[row], logged.statuses[row]]
     columns = (logged.requests, logged.responses, logged.request_texts, logged.response_texts, logged.traces)
@@ -79,8 +82,8 @@ def _fingerprint(logged: LoggedColumns, row: int) -> str:
     return digest.hexdigest()
 
 
-def record_set_aside(logged: LoggedColumns, row: int, plan: BuildPlan, reason: str, detail: str) -> CallRecord:
-    """The record of a row that is set aside, with its logged cells."""
+def record_excluded(logged: LoggedColumns, row: int, plan: BuildPlan, reason: str, detail: str) -> CallRecord:
+    """The record of a row that is excluded, with its logged cells."""
     record = new_record(logged, row, plan)
     record.reason, record.detail = reason, detail
     record.request = logged.requests[row] if logged.requests[row] is not None else logged.request_texts[row]

@@ -1,4 +1,4 @@
-"""One logged call → its records: why it is set aside, or the rows that it holds.
+"""One logged call → its records: why it is excluded, or the rows that it holds.
 
 feedback? ─ in the window? ─ status ─ size ─ request ─ response ─ records
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_eval_schema.inference_tables.read.call_record import OVERSIZE, CallRecord, new_record, record_set_aside
+from agent_eval_schema.inference_tables.read.call_record import OVERSIZE, CallRecord, new_record, record_excluded
 from agent_eval_schema.inference_tables.read.columns import LoggedColumns
 from agent_eval_schema.inference_tables.read.feedback import (
     is_feedback,
@@ -32,34 +32,34 @@ def convert_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallR
     try:
         return _convert(logged, row, plan)
     except Exception as error:
-        message = f"broke down: {type(error).__name__}: {error_text(error)}"
-        record = record_set_aside(logged, row, plan, "defect", message)
+        message = f"raised an exception: {type(error).__name__}: {error_text(error)}"
+        record = record_excluded(logged, row, plan, "defect", message)
         record.findings.append(Finding(INTERNAL, message, "request"))
         return [record]
 
 
 def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecord]:
     if row in logged.no_rows:
-        return [record_set_aside(logged, row, plan, "malformed", logged.no_rows[row])]
+        return [record_excluded(logged, row, plan, "malformed", logged.no_rows[row])]
     request, reason = logged.requests[row], _reason_in_facts(logged, row, plan)
-    # A plain chat, as nearly all are, is no feedback: it need not be searched for signs of that.
-    chat = None if request is None or reason is not None or logged.judgements else read_chat(request)
+    # A plain chat, as most are, is not feedback: it need not be searched for signs of that.
+    chat = None if request is None or reason is not None or logged.judgments else read_chat(request)
     if chat is None:
         judged = _feedback_call(logged, row, plan)
         if judged is not None:
             return [judged]
         if reason is not None:
-            return [record_set_aside(logged, row, plan, *reason)]
+            return [record_excluded(logged, row, plan, *reason)]
     asked = chat or _asked(logged, row, plan)
     if isinstance(asked, Broken):
-        return [record_set_aside(logged, row, plan, asked.reason, asked.detail)]
+        return [record_excluded(logged, row, plan, asked.reason, asked.detail)]
     answer = _answer(logged, row, asked.records is not None)
     if isinstance(answer, Broken):
-        return [record_set_aside(logged, row, plan, answer.reason, answer.detail)]
+        return [record_excluded(logged, row, plan, answer.reason, answer.detail)]
     if answer.error is not None and "status" not in plan.kept:
-        return [record_set_aside(logged, row, plan, "status", f"the response is an error: {answer.error}")]
+        return [record_excluded(logged, row, plan, "status", f"the response is an error: {answer.error}")]
     if answer.partial is not None and "partial" not in plan.kept:
-        return [record_set_aside(logged, row, plan, "partial", f"response: {answer.partial}")]
+        return [record_excluded(logged, row, plan, "partial", f"response: {answer.partial}")]
     if asked.records is not None:
         return _batch(logged, row, plan, asked, answer)
     record = new_record(logged, row, plan)
@@ -69,7 +69,7 @@ def _convert(logged: LoggedColumns, row: int, plan: BuildPlan) -> list[CallRecor
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# what is known without reading the payloads
+# facts that are known without reading the payloads
 def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[str, str] | None:
     if (plan.since is not None or plan.until is not None) and "outside_window" not in plan.kept:
         time = logged.times[row]
@@ -98,11 +98,11 @@ def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[
 def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallRecord | None:
     """The record of a feedback call or of a row of an assessment log; None if the row is neither, or it is kept."""
     time = logged.times[row]
-    if logged.judgements:
-        cells = {n: column[row] for n, column in logged.judgements.items()}
+    if logged.judgments:
+        cells = {n: column[row] for n, column in logged.judgments.items()}
         logged_id = logged.ids[row]
         entries, notes = read_assessment_row(cells, logged_id.decode("utf-8", "replace") if logged_id else None, time)
-        detail = "a judgement of another row"
+        detail = "a judgment of another row"
     else:
         request = logged.requests[row]
         if request is None or b"_assessments" not in request or "feedback" in plan.kept:
@@ -112,11 +112,11 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
         if not isinstance(asked, Asked) or not asked.records or not all([is_feedback(r) for r in asked.records]):
             return None
         entries, notes = read_feedback(asked.records, time)
-        detail = "feedback on another row" if len(entries) == 1 else f"{len(entries):,} judgements of other rows"
+        detail = "feedback on another row" if len(entries) == 1 else f"{len(entries):,} judgments of other rows"
     left_out = [f"{note.path}: {note.message}" for note in notes]
     if left_out:
-        detail += f"; left out: {'; '.join(left_out)}"
-    record = record_set_aside(logged, row, plan, "feedback", detail)
+        detail += f"; omitted: {'; '.join(left_out)}"
+    record = record_excluded(logged, row, plan, "feedback", detail)
     record.feedback = entries
     record.findings += notes
     return record
@@ -125,8 +125,8 @@ def _feedback_call(logged: LoggedColumns, row: int, plan: BuildPlan) -> CallReco
 # ---------------------------------------------------------------------------------------------------------------------
 # the payloads
 def _asked(logged: LoggedColumns, row: int, plan: BuildPlan) -> Asked | Broken:
-    """What was asked where it is no plain chat: by the payload, else by the text beside it, else by the trace alone
-    (nothing)."""
+    """The request where it is not a plain chat: from the payload, else from the text column, else from the trace
+    (none)."""
     text = logged.requests[row]
     if text is None or not text.strip():
         text = logged.request_texts[row]
@@ -153,7 +153,8 @@ def _answer(logged: LoggedColumns, row: int, wrapped: bool) -> Answered | Broken
 
 def _fill(record: CallRecord, asked: Asked, answer: Answered) -> None:
     record.request, record.question, record.plain = asked.request, asked.question, asked.plain
-    record.response = answer.text
+    record.inputs = asked.inputs
+    record.response, record.outputs = answer.text, answer.outputs
     record.tokens = answer.tokens
     record.session_id = record.session_id or asked.session_id
     record.tags = asked.tags
@@ -176,7 +177,7 @@ def _batch(logged: LoggedColumns, row: int, plan: BuildPlan, asked: Asked, answe
     given = asked.records or []
     predictions = predictions_of(answer, len(given))
     if isinstance(predictions, Broken):
-        return [record_set_aside(logged, row, plan, predictions.reason, predictions.detail)]
+        return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
     return [
         _one_of_batch(logged, row, plan, i, len(given), record, prediction, asked, answer)
         for i, (record, prediction) in enumerate(zip(given, predictions, strict=True))
@@ -199,7 +200,7 @@ def _one_of_batch(
     if is_feedback(given) and "feedback" not in plan.kept:
         asked = Broken("feedback", "feedback on another row")
     if isinstance(asked, Broken):
-        record = record_set_aside(logged, row, plan, asked.reason, f"record {i}: {asked.detail}")
+        record = record_excluded(logged, row, plan, asked.reason, f"record {i}: {asked.detail}")
         record.request, record.response = jsontext.encode(given), jsontext.encode(prediction)
         record.trace = None
         if asked.reason == "feedback":

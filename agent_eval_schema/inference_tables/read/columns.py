@@ -2,7 +2,7 @@
 
 Facts that only pass through (time, status, who) are read a column at a time; payloads stay the bytes that they are.
 Types differ between tables and between the files of one table: a status is a number or text, metadata a map or text, a
-request text or an object. What a column says is read whatever type it has.
+request text or an object. A column is read whatever its type.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ Bytes = list[bytes | None]
 
 
 class LoggedColumns(Struct):
-    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text.
-    `unreadable` says what is wrong with a payload, `no_rows` with a line of a file that is no row: its text then stands
-    for the request."""
+    """The rows of a batch of logged calls. Texts are UTF-8 bytes; JSON values are their JSON text. `unreadable` has the
+    problem of a payload, `no_rows` that of a line that is not a row: its text then takes the place of the request."""
 
     size: int
     family: Family
@@ -47,7 +46,7 @@ class LoggedColumns(Struct):
     assessments: Bytes
     sessions: Bytes
     errors: Bytes
-    judgements: dict[str, Bytes]
+    judgments: dict[str, Bytes]
     statuses: list[int | None]
     times: list[int | None]
     facts: dict[str, pa.Array]
@@ -86,7 +85,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
         assessments=columns.texts("assessments"),
         sessions=columns.texts("session_id"),
         errors=columns.errors(),
-        judgements={n: columns.texts(n) for n in ("source", "step_id", "text_assessment", "retrieval_assessment")}
+        judgments={n: columns.texts(n) for n in ("source", "step_id", "text_assessment", "retrieval_assessment")}
         if family.name == "assessment_logs"
         else {},
         statuses=status.to_pylist(),
@@ -99,7 +98,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
 
 
 def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tuple[Bytes, dict[int, str]]:
-    """The requests, with the texts of lines that are no rows; and what is wrong with these."""
+    """The requests, with the texts of lines that are not rows; and the problems of these."""
     lines = line_texts(batch)
     if lines is None:
         return requests, {}
@@ -107,17 +106,17 @@ def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tupl
     for row in np.flatnonzero(np.asarray(lines.is_valid())).tolist():
         requests[row] = lines[row].as_py().encode()
         messages = [problem.message for problem in problems.get(row, ())] if plan.values else []
-        unreadable[row] = "; ".join(["the line is no row", *messages])
+        unreadable[row] = "; ".join(["the line is not a row", *messages])
     return requests, unreadable
 
 
 def carried(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column of the table as text: what is not text is its JSON text."""
+    """A column of the table as text: other values as their JSON text."""
     return pa.array(_cells(batch, name, {}), pa.string())
 
 
 class _Columns:
-    """The columns of a batch by what they hold. `unreadable` says which rows are not UTF-8, and why."""
+    """The columns of a batch by their content. `unreadable` has the rows that are not UTF-8, with the reason."""
 
     def __init__(self, batch: pa.RecordBatch, plan: BuildPlan, family: Family) -> None:
         self.batch, self.plan, self.family = batch, plan, family
@@ -167,7 +166,7 @@ class _Columns:
         return texts
 
     def errors(self) -> Bytes:
-        """The logging error codes as JSON text, None where there are none: nearly everywhere."""
+        """The logging error codes as JSON text, None where there are none, which is the rule."""
         array = self.native("logging_error_codes")
         is_list = array is not None and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type))
         if is_list and not pc.any(pc.greater(pc.list_value_length(array), 0)).as_py():
@@ -189,7 +188,7 @@ class _Columns:
 
 
 def _object(**parts: bytes | None) -> bytes:
-    """The JSON text of an object whose values are JSON texts; absent ones are left out."""
+    """The JSON text of an object whose values are JSON texts; absent ones are omitted."""
     given = [jsontext.encode(k) + b":" + v for k, v in parts.items() if v is not None]
     return b"{" + b",".join(given) + b"}"
 
@@ -239,7 +238,7 @@ def _pieces(array: pa.Array) -> Bytes:
 
 
 def _unquoted(text: bytes) -> bytes:
-    """What a JSON string says; other JSON texts, and null, as they are."""
+    """The content of a JSON string; other JSON texts, and null, are returned unchanged."""
     if text[:1] != b'"':
         return text
     value = jsontext.parse_leniently(text.decode("utf-8", "replace"))
@@ -247,7 +246,7 @@ def _unquoted(text: bytes) -> bytes:
 
 
 def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
-    """What stands at a path inside a JSON text: a text as it is, else JSON text; None if there is nothing."""
+    """The value at a path inside a JSON text: a text as it is, else JSON text; None if there is none."""
     value: Any = jsontext.parse_leniently(text.decode("utf-8", "replace"))
     for key in path:
         value = jsontext.structured(value)  # JSON in JSON
@@ -318,7 +317,7 @@ def _float(text: bytes) -> float | None:
 
 
 def _served_entity(columns: _Columns) -> pa.Array:
-    """The served entity; a legacy table says it in its metadata, which is a map or text."""
+    """The served entity; a legacy table has it in its metadata, which is a map or text."""
     served = columns.array("served_entity")
     if columns.place("request_metadata") is None or not served.null_count:
         return served
@@ -346,7 +345,7 @@ def _model_name(text: bytes | None) -> str | None:
 # ---------------------------------------------------------------------------------------------------------------------
 # time
 def _times(columns: _Columns, found: Notes) -> pa.Array:
-    """The times in microseconds UTC; a time without a zone is UTC, a number's unit is told by its size."""
+    """The times in microseconds UTC; a time without a zone is UTC, the unit of a number is determined by its size."""
     array = columns.native("time")
     micros = pa.timestamp("us", "UTC")
     if array is not None and (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):

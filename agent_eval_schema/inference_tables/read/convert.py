@@ -1,9 +1,9 @@
-"""`convert_batch`: rows as they were logged → one row a record, in one schema whatever the table was.
+"""`convert_batch`: rows as they were logged → one row per record, in one schema for every table.
 
     RecordBatch ─columns.py─▶ facts and payload bytes ─calls.py─▶ records ─▶ RecordBatch (CONVERTED)
 
-Pure and picklable: the same function runs in this process, in worker processes and in Spark's `mapInArrow`. Whatever a
-cell holds, it ends in a row or in a reason; nothing is raised.
+Pure and picklable: the same function runs in this process, in worker processes and in Spark's `mapInArrow`. Every cell
+results in a row or in a reason; nothing is raised.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FEEDBACK_TYPE = pa.struct(
         ("comment", pa.string()),
     ]
 )
-"""One judgement: the Arrow form of `feedback.Feedback`."""
+"""One judgment: the Arrow form of `feedback.Feedback`."""
 
 FEEDBACK_LISTS = pa.list_(FEEDBACK_TYPE)
 
@@ -50,7 +50,7 @@ CONVERTED = pa.schema(
         ("record", pa.int32()),  # of a call with a batch of records; null for a plain call
         ("request_id", pa.string()),  # logged_id, or <logged_id>#<record>
         ("label_id", pa.string()),  # what feedback calls name: request_id, but logged_id if the call has one record
-        ("reason", pa.string()),  # why the row is set aside (REASONS), known from the row alone
+        ("reason", pa.string()),  # why the row is excluded (REASONS), known from the row alone
         ("detail", pa.string()),
         ("notes", pa.list_(NOTE)),  # AE7 warnings and infos
         ("time", pa.timestamp("us", "UTC")),
@@ -63,11 +63,16 @@ CONVERTED = pa.schema(
         ("status_code", pa.int32()),
         ("failed", pa.bool_()),  # status >= 400, an error for an answer, or a failed span in the trace
         ("latency_seconds", pa.float64()),
-        ("request", pa.string()),  # as given to validation; of rows that are set aside: the logged cell
-        ("plain_request", pa.bool_()),  # whether the check has nothing to say of the request
+        ("request", pa.string()),  # as given to validation; of rows that are excluded: the logged cell
+        ("plain_request", pa.bool_()),  # whether the request has no issue
+        ("inputs", pa.string()),  # the body of the request, if it has more keys than the request
         ("response", pa.string()),
+        ("outputs", pa.string()),  # the body of the response, if the other columns contain less
         ("trace", pa.string()),
-        ("predicted_trajectory", pa.list_(TOOL_CALL)),  # tool calls of the response, where there is no trace
+        (
+            "predicted_trajectory",
+            pa.list_(pa.struct(list(TOOL_CALL)[:2])),
+        ),  # tool calls of the response, where there is no trace
         ("session_id", pa.string()),
         ("tags", pa.map_(pa.string(), pa.string())),
         ("input_token_count", pa.int64()),
@@ -76,19 +81,20 @@ CONVERTED = pa.schema(
         ("feedback", FEEDBACK_LISTS),  # of feedback calls and of a trace's assessments
     ]
 )
-"""One row a record: a logged call, or one record of a batch call. Columns that the plan carries come after these."""
+"""One row per record: a logged call, or one record of a batch call. The passed-through columns of the plan come after
+these."""
 
 
 def converted_schema(plan: BuildPlan) -> pa.Schema:
-    """CONVERTED and the columns that the plan carries along (text; JSON text of what is not)."""
+    """CONVERTED and the columns that the plan passes through (text; JSON text of other values)."""
     return pa.schema([*CONVERTED, *(pa.field(carried_column(n), pa.string()) for n in plan.carried)])
 
 
 def convert_batch(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     """The records of a batch of logged rows, in their order, in the schema `converted_schema(plan)`.
 
-    Rows of a call with a batch of records come one after the other. A row that is set aside has a `reason` and its
-    logged cells; how rows are cut into batches changes nothing. Never raises for what a cell holds.
+    Rows of a call with a batch of records come one after the other. A row that is excluded has a `reason` and its
+    logged cells; how rows are cut into batches changes nothing. Never raises for the content of a cell.
     """
     with quoting(plan.values), gc_paused():
         return _converted(batch, plan)
@@ -126,7 +132,9 @@ def _columns(
         "failed": [r.failed for r in records],
         "request": [r.request for r in records],
         "plain_request": [r.plain for r in records],
+        "inputs": [r.inputs for r in records],
         "response": [r.response for r in records],
+        "outputs": [r.outputs for r in records],
         "trace": [r.trace for r in records],
         "predicted_trajectory": [r.calls for r in records],
         "session_id": [r.session_id for r in records],
@@ -147,7 +155,7 @@ def _columns(
 def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.Array):
         return values
-    if name in ("request", "response", "trace"):
+    if name in ("request", "inputs", "response", "outputs", "trace"):
         return text_array(values)
     return pa.array(values, kind) if any(v is not None for v in values) else pa.nulls(len(values), kind)
 
@@ -157,7 +165,7 @@ def _without(array: pa.Array, mask: list[bool]) -> pa.Array:
 
 
 def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:
-    """64 bits of each row's logged cells: they only have to tell deliveries of one id apart."""
+    """64 bits of each row's logged cells: they only have to distinguish deliveries of one ID."""
     found = np.zeros(logged.size, np.uint64)
     crc = zlib.crc32
     columns: list[tuple[Bytes, Bytes]] = [

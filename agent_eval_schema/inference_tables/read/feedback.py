@@ -1,4 +1,4 @@
-"""What users said of answers: feedback calls, assessment logs, a trace's assessments → `Feedback`.
+"""The judgments of users on answers: feedback calls, assessment logs, a trace's assessments → `Feedback`.
 
     feedback call     {"dataframe_records": [{request_id, source, text_assessments, retrieval_assessments}]}
     assessment log    a row: request_id, source, timestamp, text_assessment | retrieval_assessment
@@ -29,7 +29,7 @@ FeedbackKind = Literal["text", "retrieval"]
 
 
 class Feedback(Struct, frozen=True):
-    """One judgement of an answer ("text") or of a retrieved document ("retrieval"). `value` is the thumb: True is
+    """One judgment of an answer ("text") or of a retrieved document ("retrieval"). `value` is the thumb: True is
     positive. `position` is the 0-based rank of the document among those of its step. `time` is in us since 1970 UTC."""
 
     request_id: str | None = None
@@ -50,14 +50,14 @@ def is_feedback(record: Any) -> bool:
 
 
 def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedback], list[Finding]]:
-    """The judgements of the records of a feedback call, and what of it could not be read."""
+    """The judgments of the records of a feedback call, and what of it could not be read."""
     found: list[Feedback] = []
     notes: list[Finding] = []
     for i, record in enumerate(records):
         path = f"request.dataframe_records[{i}]"
         request_id = record.get("request_id")
         if not isinstance(request_id, str) or not request_id:
-            message = f"expected the id of the judged call, got {describe(request_id)}"
+            message = f"expected the ID of the rated call, got {describe(request_id)}"
             notes.append(_odd(f"{path}.request_id", message))
         about = Feedback(_text(request_id), _source(record.get("source")), _text(record.get("step_id")), time=time)
         for key, kind in zip(ASSESSMENT_KEYS, ("text", "retrieval"), strict=True):
@@ -71,7 +71,7 @@ def read_feedback(records: Iterable[Any], time: int | None) -> tuple[list[Feedba
 def read_assessment_row(
     cells: Mapping[str, Any], request_id: str | None, time: int | None
 ) -> tuple[list[Feedback], list[Finding]]:
-    """The judgements of a row of an assessment log: `source`, `step_id`, `text_assessment`, `retrieval_assessment`."""
+    """The judgments of a row of an assessment log: `source`, `step_id`, `text_assessment`, `retrieval_assessment`."""
     found: list[Feedback] = []
     notes: list[Finding] = []
     about = Feedback(request_id, _source(cells.get("source")), _text(cells.get("step_id")), time=time)
@@ -83,9 +83,9 @@ def read_assessment_row(
 
 
 def read_trace_feedback(assessments: Any, request_id: str | None, time: int | None) -> list[Feedback]:
-    """The judgements of people among a trace's assessments; those of judges are scores, not labels. Of what a person
-    judged under several names, `answer_correct` is the judgement of the answer. `time` is that of assessments which
-    do not say when they were made."""
+    """The judgments of people among a trace's assessments; those of judges are scores, not labels. If a person judged
+    under several names, `answer_correct` is the judgment of the answer. `time` is that of assessments without a time of
+    their own."""
     items = _value(assessments)
     given = [a for a in items if _is_thumb(a)] if isinstance(items, list) else []
     names: dict[str | None, set[Any]] = {}

@@ -1,4 +1,4 @@
-"""The trace of a logged call, in its response or in a column: what it says beside what validation reads."""
+"""The trace of a logged call, in its response or in a column: its content beyond the fields that validation reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _info = msgspec.json.Decoder(_Info).decode
 
 
 def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answered) -> None:
-    """The trace of a call: in its response, or in a column; what it says of the call beside what validation reads."""
+    """The trace of a call: in its response, or in a column; its content beyond the fields that validation reads."""
     trace = answer.trace if answer.trace is not None else logged.traces[row]
     assessments = logged.assessments[row]
     if trace is None:
@@ -50,10 +50,10 @@ def read_trace(record: CallRecord, logged: LoggedColumns, row: int, answer: Answ
 
 
 def _look_at_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: bytes, named: str | None) -> None:
-    """Whether the trace names another call. Nearly all hold the id of theirs, which a search of the bytes finds."""
+    """Whether the trace is of another call. Most contain the ID of their call, which a search of the bytes finds."""
     own = [i for i in (logged.client_ids[row], logged.ids[row]) if i]
     quoted = [b'"' + i + b'"' for i in own]
-    # A search for what is not there is a long one, and the ids stand near the beginning.
+    # An unsuccessful search is a long one, and the IDs are near the beginning.
     if not own or any([i in trace[:_HEAD] for i in quoted]) or any(i in trace for i in quoted):
         return
     try:
@@ -61,7 +61,7 @@ def _look_at_ids(record: CallRecord, logged: LoggedColumns, row: int, trace: byt
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return
     found = (ids.client_request_id or ids.request_id) if ids else None
-    # tr-… is MLflow's own id of the trace, which no table of calls knows.
+    # tr-… is MLflow's own ID of the trace, which no table of calls has.
     if found and not found.startswith("tr-"):
         message = f"expected {excerpt(record.logged_id)}, got {excerpt(found)}"
         record.findings.append(Finding(rules.OTHER_TRACE, message, "trace", "trace.info"))
@@ -99,7 +99,7 @@ _parts = msgspec.json.Decoder(_Parts).decode
 
 
 def _with_assessments(trace: bytes, assessments: bytes | None) -> bytes:
-    """The trace with the assessments that stand in a column beside it, if it has none of its own."""
+    """The trace with the assessments of a separate column, if it has none of its own."""
     if assessments is None or not assessments.startswith(b"[{") or b'"assessments"' in trace:
         return trace
     try:

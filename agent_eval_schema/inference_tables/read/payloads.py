@@ -1,4 +1,4 @@
-"""What a logged payload is read as: what was asked, what was answered, or why it cannot be read.
+"""The content of a logged payload: the request, the response, or why it cannot be read.
 
     request_payloads.py    {messages} · {input} · {query, history} · "text"  → messages
     wrapped_records.py     {dataframe_records | dataframe_split | inputs | instances}  → one record per row of them
@@ -6,8 +6,8 @@
                            {databricks_output: {trace}}  → the trace's JSON text, unchanged
     streams.py             a stream  → the response in one piece
 
-Two speeds: the commonest bodies are decoded straight into Structs that keep only what is needed; whatever does not fit
-is decoded generically and read by decoding/chat.py.
+Two speeds: the most common bodies are decoded directly into Structs with only the necessary fields; all others are
+decoded generically and read by decoding/chat.py.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ from agent_eval_schema.traces.tokens import Tokens
 
 
 class Broken(Struct, frozen=True):
-    """A payload that cannot be read, or not be split into records: the reason it is set aside for, and why."""
+    """A payload that cannot be read, or not be split into records: the reason it is excluded for, and why."""
 
     reason: str
     detail: str
 
 
 class Asked(Struct, gc=False):
-    """What was asked: the canonical request, and what stands beside it. `question` is the same for the same request
-    in whatever form; `plain` says that the check will have nothing to say of it. `records` are the calls of a batch,
-    which has no request of its own."""
+    """The request: the canonical request, and the values next to it. `question` is the same for the same request in
+    every format; `plain` is true if validation will find no issue in it. `inputs` is the whole body, if it has more
+    keys than the request. `records` are the calls of a batch, which has no request of its own."""
 
     request: bytes | None = None
+    inputs: bytes | None = None
     question: bytes | None = None
     plain: bool = False
     session_id: str | None = None
@@ -45,10 +46,12 @@ class Asked(Struct, gc=False):
 
 
 class Answered(Struct, gc=False):
-    """What was answered. `trace` is the text inside databricks_output; `value` what a wrapped call got;
-    `partial` and `error` say why a stream broke off, and what was answered instead."""
+    """The response. `outputs` is the whole body, if the text and the columns contain less; `trace` is the text inside
+    databricks_output; `value` is the result of a wrapped call; `partial` and `error` are the reason why a stream ended
+    early, and the error that was returned instead."""
 
     text: str | None = None
+    outputs: bytes | None = None
     trace: bytes | None = None
     tokens: Tokens | None = None
     calls: list[tuple[str, dict[str, Any] | None]] | None = None
@@ -60,12 +63,12 @@ class Answered(Struct, gc=False):
 
 
 def parse_payload(text: bytes, column: str) -> tuple[Any, list[Finding], str]:
-    """The value of a payload; what was mended in it; why it cannot be read."""
+    """The value of a payload; the corrections in it; why it cannot be read."""
     value = jsontext.parse(text)
     if not isinstance(value, jsontext.Malformed):
         return value, [], ""
     if value.rule in (NAN_LITERAL, LONE_SURROGATE):
-        mended = jsontext.parse_leniently(text.decode("utf-8", "replace"))
-        if not isinstance(mended, str) or text.lstrip().startswith(b'"'):
-            return mended, [Finding(rules.MENDED_JSON, value.message, column)], ""
+        read = jsontext.parse_leniently(text.decode("utf-8", "replace"))
+        if not isinstance(read, str) or text.lstrip().startswith(b'"'):
+            return read, [Finding(rules.NONSTANDARD_JSON, value.message, column)], ""
     return None, [], value.message

@@ -1,4 +1,4 @@
-"""How an evaluation set is built from a logged table."""
+"""How an evaluation dataset is built from a logged table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class BuildPlan(Struct, frozen=True):
-    """How an evaluation set is built from a logged table: names and options only, so that it can be pickled.
+    """How an evaluation dataset is built from a logged table: names and options only, so that it can be pickled.
 
     family
         The name of the family of the table (`TABLE_FAMILIES`), settled from the columns of the whole table, so
@@ -35,15 +35,15 @@ class BuildPlan(Struct, frozen=True):
     stratum_column
         The column of the converted rows that holds the strata, if they are not computed.
     by_thumbs
-        The strata are what the feedback says: up, down or none.
+        The strata are the feedback: up, down or none.
     by_question
         Keep one row per distinct question.
     sample
         A number of rows, a fraction, or None: all rows.
-    labelled
+    labeled
         Feedback becomes labels.
     trace_feedback
-        So do the judgements of people in the traces of rows, joined ones too; not if an assessment log was given in
+        So do the judgments of people in the traces of rows, joined ones too; not if an assessment log was given in
         their place.
     redact
         "default" or the name of a function ("module:function"), or None: nothing is redacted.
@@ -66,7 +66,7 @@ class BuildPlan(Struct, frozen=True):
     by_thumbs: bool = False
     by_question: bool = False
     sample: int | float | None = None
-    labelled: bool = True
+    labeled: bool = True
     trace_feedback: bool = True
     redact: str | None = None
 
@@ -81,5 +81,5 @@ class BuildPlan(Struct, frozen=True):
 
 
 def carried_column(name: str) -> str:
-    """The name under which a column of the table is carried."""
+    """The name under which a column of the table is passed through."""
     return f"column_{name}"

@@ -1,11 +1,11 @@
-"""Logged requests → what was asked, as the canonical request."""
+"""Logged requests → the canonical request."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.diagnose import is_type
@@ -25,7 +25,7 @@ class _Where(Struct, gc=False):
 
 
 class _Beside(Struct, gc=False, kw_only=True):
-    """What a request says of who asks, and in which conversation."""
+    """The user and the conversation of a request."""
 
     context: _Where | None = None
     databricks_options: _Where | None = None
@@ -43,11 +43,12 @@ class _Body(_Beside, gc=False, kw_only=True):
 
 
 _body = msgspec.json.Decoder(_Body).decode
+_keys = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
 def read_chat(text: bytes) -> Asked | None:
-    """What a logged chat asks, if its messages hold a role and a text and nothing else."""
+    """The request of a logged chat, if its messages have a role and a text and nothing else."""
     try:
         body = _body(text)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -55,13 +56,15 @@ def read_chat(text: bytes) -> Asked | None:
     if not body.messages:
         return None
     request = b'{"messages":' + _encode(body.messages) + b"}"
-    asked = Asked(request, request, has_nothing_odd(body.messages))
+    asked = Asked(request, plain=has_nothing_odd(body.messages), question=request)
+    if len(text) > len(request) and _keys(text).keys() != {"messages"}:
+        asked.inputs = text
     _note_beside(asked, body)
     return asked
 
 
 def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
-    """What a logged request asks that is no such chat."""
+    """The request of any other logged body."""
     if not is_payload and not text.lstrip().startswith((b"{", b"[", b'"')):
         return asked_of(text.decode("utf-8", "replace"))
     value, findings, why = parse_payload(text, "request")
@@ -76,7 +79,7 @@ def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:
 
 
 def read_body(value: Any) -> Asked | Broken:
-    """What a request body asks: a chat, or the records of a wrapper."""
+    """The request of a body: a chat, or the records of a wrapper."""
     wrapper = next((k for k in WRAPPERS if isinstance(value, dict) and value.get(k) is not None), None)
     if wrapper is None or "messages" in value:
         asked = asked_of(value)
@@ -93,29 +96,39 @@ def read_body(value: Any) -> Asked | Broken:
 
 
 def asked_of(value: Any) -> Asked | Broken:
-    """What one record or body asks, as the canonical request."""
+    """The request of one record or body, as the canonical request, and the body itself if it has more keys."""
+    asked = _request_of(value)
+    if isinstance(asked, Asked) and isinstance(value, dict) and not value.keys() <= {"messages", "query", "history"}:
+        asked.inputs = _encode(value)
+    return asked
+
+
+def _request_of(value: Any) -> Asked | Broken:
     messages = chat.read_messages(value)
     if messages:
         request = b'{"messages":' + _encode(messages) + b"}"
-        return Asked(request, _question(messages), is_plain_chat(request))
+        return Asked(request, question=_question(messages), plain=is_plain_chat(request))
     if messages == [] and isinstance(value, dict):
         return Broken("no_request", "expected messages, got an empty list")
     if value is None or value in ({}, []) or messages == []:
         return Broken("no_request", f"expected a request, got {describe(value)}")
     if isinstance(value, dict):
         known = {k: value[k] for k in ("messages", "query", "history") if value.get(k) is not None}
-        if "messages" in known or "query" in known:  # of a form that the check explains
+        if "messages" in known or "query" in known:  # of a format that validation explains
             text = _encode(known)
-            return Asked(text, text) if any(known.values()) else Broken("no_request", "expected messages, got none")
+            if not any(known.values()):
+                return Broken("no_request", "expected messages, got none")
+            return Asked(text, question=text)
     text = _encode(chat.user_message(_encode(value).decode()))
-    asked = Asked(b'{"messages":' + text + b"}", b'{"messages":' + text + b"}")
+    request = b'{"messages":' + text + b"}"
+    asked = Asked(request, question=request)
     message = f"got {describe(value)}; its JSON text is taken"
     asked.findings.append(Finding(rules.ODD_REQUEST, message, "request"))
     return asked
 
 
 def _question(messages: chat.Messages) -> bytes:
-    """The same bytes for the same messages, in whatever order their keys stand."""
+    """The same bytes for the same messages, in whatever order their keys are."""
     return b'{"messages":' + _encode([_ordered(m) for m in messages]) + b"}"
 
 
@@ -125,7 +138,7 @@ def _ordered(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _beside_of(value: dict[str, Any]) -> _Beside:
-    """The same of a body that was decoded generically; what does not fit is left out."""
+    """The same for a body that was decoded generically; parts that do not fit are omitted."""
     kept = {}
     for key in _Beside.__struct_fields__:
         given = value.get(key)

@@ -1,4 +1,4 @@
-"""Logged responses → what was answered: the text, the tool calls, the tokens and the trace in it."""
+"""Logged responses → the response: the text, the tool calls, the tokens and the trace in it."""
 
 from __future__ import annotations
 
@@ -41,14 +41,27 @@ class _Output(Struct, gc=False):
     databricks_request_id: str | None = None
 
 
-class _Reply(Struct, gc=False):
-    """The response body of a chat, agent or Responses endpoint."""
+class _Reply(Struct, gc=False, forbid_unknown_fields=True):
+    """The response body of a chat, agent or Responses endpoint; one with other keys is kept whole."""
 
     choices: list[_Choice] | None = None
     messages: list[_Message] | None = None
     output: list[_Message] | None = None
     usage: Usage | None = None
     databricks_output: _Output | None = None
+    id: Raw = _NONE
+    object: Raw = _NONE
+    created: Raw = _NONE
+    created_at: Raw = _NONE
+    model: Raw = _NONE
+    system_fingerprint: Raw = _NONE
+    service_tier: Raw = _NONE
+    status: Raw = _NONE
+    finish_reason: Raw = _NONE
+
+
+_OF_THE_CALL = frozenset(_Reply.__struct_fields__)
+"""Keys of a response that add nothing to the text, the calls, the tokens and the trace."""
 
 
 class _Sliced(Struct, gc=False):
@@ -60,7 +73,7 @@ _sliced = msgspec.json.Decoder(_Sliced).decode
 
 
 def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False) -> Answered | Broken:
-    """What a logged response answers; the value itself as well where the call is `wrapped`."""
+    """The response of a logged body; the value itself as well where the call is `wrapped`."""
     if wrapped:
         return _other_response(text, is_payload, wrapped)
     try:
@@ -73,7 +86,8 @@ def read_response(text: bytes, *, is_payload: bool = True, wrapped: bool = False
     if answer is None or (trace is None and _has_calls(reply)):
         return _other_response(text, is_payload, wrapped)
     tokens = _storable(counts_of(reply.usage)) if reply.usage else None
-    return Answered(answer, trace, tokens, request_id=output.databricks_request_id if output else None)
+    request_id = output.databricks_request_id if output else None
+    return Answered(answer, trace=trace, tokens=tokens, request_id=request_id)
 
 
 def _answer_in(reply: _Reply) -> str | None:
@@ -127,13 +141,13 @@ def _streamed(stream: streams.Stream, wrapped: bool) -> Answered:
     answer.trace = _trace_text(stream.trace) if stream.trace is not None else None
     if answer.trace is not None:
         answer.calls = None
-    message = f"put together from {stream.events:,} pieces"
+    message = f"reassembled from {stream.events:,} chunks"
     answer.findings.append(Finding(rules.JOINED_STREAM, message, "response"))
     return answer
 
 
 def answer_of(value: Any, wrapped: bool = False) -> Answered:
-    """What a response body, or one prediction, answers."""
+    """The response of a body, or of one prediction."""
     answer = Answered(value=value)
     if isinstance(value, dict):
         answer.error = _error_of(value)
@@ -150,6 +164,10 @@ def answer_of(value: Any, wrapped: bool = False) -> Answered:
         answer.findings.append(Finding(rules.ODD_RESPONSE, message, "response"))
     answer.text = text
     answer.calls = chat.read_tool_calls(inner) or None
+    if isinstance(inner, dict) and not inner.keys() <= _OF_THE_CALL:
+        answer.outputs = jsontext.encode({k: v for k, v in inner.items() if k != "databricks_output"})
+    elif not known and inner not in ({}, []):
+        answer.outputs = jsontext.encode(inner)
     return answer
 
 
@@ -157,7 +175,7 @@ _ANSWERS = ("choices", "messages", "output", "predictions", "content")
 
 
 def _error_of(value: dict[str, Any]) -> str | None:
-    """What went wrong, if the body is an error and no answer: {error_code, message} of a guardrail, {error: …}."""
+    """The error, if the body is an error and no answer: {error_code, message} of a guardrail, {error: …}."""
     if any([value.get(k) is not None for k in _ANSWERS]):
         return None
     code, error = value.get("error_code"), value.get("error")
@@ -179,7 +197,7 @@ def error_in(text: bytes | None) -> str | None:
 
 
 def _note_output(answer: Answered, text: bytes, value: Any) -> None:
-    """The trace in databricks_output: cut out of the text; written anew where the text had to be mended."""
+    """The trace in databricks_output: cut out of the text; rewritten where the text had to be corrected."""
     output = value.get("databricks_output") if isinstance(value, dict) else None
     if not isinstance(output, dict):
         return
@@ -193,11 +211,11 @@ def _note_output(answer: Answered, text: bytes, value: Any) -> None:
             trace = Raw(jsontext.encode(output["trace"]))
         answer.trace = _trace_text(trace)
     if answer.trace is not None:
-        answer.calls = None  # the trace tells the trajectory
+        answer.calls = None  # the trace contains the trajectory
 
 
 def _trace_text(raw: Raw) -> bytes | None:
-    """The text of a trace; None for null, and what a JSON string holds where it was encoded twice."""
+    """The text of a trace; None for null, and the content of a JSON string where it was encoded twice."""
     text = bytes(raw)
     if text[:1] == b'"':
         inner = jsontext.parse_leniently(text.decode("utf-8", "replace"))

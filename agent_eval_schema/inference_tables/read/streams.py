@@ -53,7 +53,7 @@ def is_stream(text: bytes) -> bool:
 
 
 def read_stream(text: bytes) -> Stream | None:
-    """The stream that a text holds, joined; None if it is none. Never raises."""
+    """The stream in a text, joined; None if it is not a stream. Never raises."""
     if is_stream(text):
         return _join(*_events_of_sse(text))
     start = text.lstrip()[:1]
@@ -128,7 +128,7 @@ def _is_piece(value: Any) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 # joining
 class _Joined:
-    """What the pieces that were read so far make up."""
+    """The result of the pieces that were read so far."""
 
     def __init__(self) -> None:
         self.texts: dict[str, dict[str, Any]] = {}  # chat agents: messages by id
@@ -173,7 +173,7 @@ def _join(lines: list[bytes], done: bool) -> Stream:
 
 
 def _trace_in(line: bytes, event: dict[str, Any]) -> Raw | None:
-    """The text of the trace in a piece; written anew if the rest of the piece is odd."""
+    """The text of the trace in a piece; rewritten if the rest of the piece is unusual."""
     try:
         found = _event(line)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Times in whatever form they are logged → microseconds since 1970 UTC, or None for what is no time."""
+"""Times in any logged format → microseconds since 1970 UTC, or None for values that are not times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LAST = 253_402_300_800_000_000
 
 
 def micros_of_number(number: int | float) -> int | None:
-    """A number since 1970, whose unit is told by its size."""
+    """A number since 1970, whose unit is determined by its size."""
     if number != number or abs(number) > 10**20:
         return None
     scale = next((scale for limit, scale in _UNITS if abs(number) < limit), None)

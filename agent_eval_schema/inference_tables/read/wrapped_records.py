@@ -13,7 +13,7 @@ WRAPPERS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 
 
 def records_of(wrapper: str, value: Any) -> list[Any] | Broken:
-    """The records of a wrapper, each what a plain request would be."""
+    """The records of a wrapper, each a plain request."""
     if wrapper == "dataframe_split":
         return _split_records(value)
     if isinstance(value, list):
@@ -40,7 +40,8 @@ def _split_records(value: Any) -> list[Any] | Broken:
 
 
 def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
-    """`{column: [cell, ...]}`: a record a cell; an object that is a request, or whose values are no lists, is one."""
+    """`{column: [cell, ...]}`: one record per cell; an object that is a request, or whose values are not lists, is one
+    record."""
     lists = [v for v in value.values() if isinstance(v, list)]
     if chat.read_messages(value) or not lists or len(lists) < len(value):
         return [value]
@@ -52,7 +53,7 @@ def _column_records(wrapper: str, value: dict[str, Any]) -> list[Any] | Broken:
 
 
 def predictions_of(answer: Answered, count: int) -> list[Any] | Broken:
-    """The answer of each of `count` records. A count that differs is told; nothing is guessed."""
+    """The answer of each of `count` records. A different count is reported; nothing is assumed."""
     given = answer.value
     if isinstance(given, dict) and "predictions" in given:
         given = given["predictions"]

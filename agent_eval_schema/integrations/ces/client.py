@@ -4,17 +4,15 @@
                   └──▶ PATCH /v1beta/{name}?updateMask=…         ──▶ HTTP status    │       │ the Evaluation
 
 The protocol of MCP is the SDK's (extra `ces`); the sending is transport.py's, so that the SDK never holds the token and
-repeats nothing. All failures are one EvalSetError of one line: what failed, what the server said, what to do.
+repeats nothing. All failures are one EvalSetError of one line: the failure, the message of the server, and advice.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -22,6 +20,7 @@ from urllib.parse import urlencode
 from agent_eval_schema.formats.ces.update import TOOL, arguments_of, rest_request
 from agent_eval_schema.integrations.ces.transport import Courier, advice, check_endpoint, find_token, http, words_of
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.event_loop import LoopThread
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text import jsontext
@@ -40,7 +39,7 @@ REST_ENDPOINT = "https://ces.googleapis.com"
 GOODBYE = 2.0
 """Seconds for the end of a session."""
 
-MEND = "mend what the server names"
+FIX_FIELDS = "correct the fields that the server names"
 
 Send = Callable[[Mapping[str, Any], str, Courier, Any], Awaitable[dict[str, Any]]]
 
@@ -53,56 +52,69 @@ def update_evaluation(
     rest: bool = False,
     timeout: float = 60.0,
 ) -> dict[str, Any]:
-    """Send what `update_request` made; returns the Evaluation as it is stored now.
+    """Send a request of `update_request` and return the stored evaluation.
+
+    It requires the extra `ces`. It can be called from a running event loop, for example in a notebook.
 
     Parameters
     ----------
-    request
-        The JSON-RPC body of `update_request`.
-    endpoint
-        The MCP endpoint (`https://ces.googleapis.com/mcp`; of a region: `https://ces.REGION.rep.googleapis.com/mcp`),
-        or with `rest` the address before `/v1beta` (`https://ces.googleapis.com`). https, unless it is this machine.
-    token
-        An OAuth access token (`gcloud auth print-access-token`); without it that of the environment,
-        `CES_ACCESS_TOKEN`. It is sent to the endpoint, and shown nowhere.
-    rest
-        Send `PATCH /v1beta/{name}?updateMask=…` in place of the MCP call.
-    timeout
-        Seconds for all of it, one repetition included. Repeated, once, is what was not processed: a 503 without a
-        body. An update that may have been made is never sent again.
+    request : mapping
+        The result of `update_request`.
+    endpoint : str or None, default None
+        The MCP endpoint, or with `rest=True` the address before `/v1beta`; https, except for this machine. A regional
+        endpoint is `https://ces.REGION.rep.googleapis.com/mcp`. None is `https://ces.googleapis.com/mcp`, with
+        `rest=True` `https://ces.googleapis.com`.
+    token : str or None, default None
+        An OAuth access token, as printed by `gcloud auth print-access-token`. It is sent to the endpoint only. None
+        reads the environment variable CES_ACCESS_TOKEN.
+    rest : bool, default False
+        If True, send `PATCH /v1beta/{name}?updateMask=...` in place of the MCP call.
+    timeout : float, default 60.0
+        The maximum duration, in seconds, including one repetition. A request is repeated once, only if a proxy rejected
+        it (503 with an empty body).
+
+    Returns
+    -------
+    dict
+        The evaluation as it is stored after the update.
 
     Raises
     ------
+    MissingExtraError
+        The extra `ces` is not installed.
     EvalSetError
-        It was refused, or its outcome is not known; the message says which, and what to do. Also without the extra
-        `ces`, for a request that is no update, an endpoint that is not encrypted, and without a token.
+        The update was rejected, its outcome is unknown, `request` is not an update, the endpoint is not encrypted, or
+        there is no token.
 
-    Source: seed 001. It may be called where an event loop runs, as in a notebook.
+    See Also
+    --------
+    update_request : Return the request.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import ces
+    >>> name = "projects/p/locations/us/apps/a/evaluations/e"
+    >>> request = ces.update_request({"name": name, "displayName": "Refunds"}, mask="displayName")
+    >>> stored = ces.update_evaluation(request)  # doctest: +SKIP
     """
     arguments_of(request)
     where = check_endpoint(endpoint or (REST_ENDPOINT if rest else MCP_ENDPOINT))
     secret = find_token(token)
-    outcome = _run(_deliver, _over_rest if rest else _over_mcp, request, where, secret, timeout)
-    if isinstance(outcome, str):  # raised here, where no exception that holds the request stands behind it
+    loop = LoopThread("ces update")
+    try:
+        outcome = loop.submit(_deliver(_over_rest if rest else _over_mcp, request, where, secret, timeout)).result()
+    finally:
+        loop.stop(GOODBYE)
+    if isinstance(outcome, str):  # raised here, so that no exception that contains the request is its context
         raise EvalSetError(outcome)
     stored: dict[str, Any] = outcome
     return stored
 
 
-def _run(function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
-    """Run it to its end: here, or beside an event loop that runs here already."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return anyio.run(function, *arguments)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(anyio.run, function, *arguments).result()
-
-
 async def _deliver(
     send: Send, request: Mapping[str, Any], endpoint: str, token: str, timeout: float
 ) -> dict[str, Any] | str:
-    """What came back, or the message of the failure."""
+    """The result, or the message of the failure."""
 
     def sign(message: Any) -> Any:
         message.headers["authorization"] = f"Bearer {token}"
@@ -136,7 +148,7 @@ def _evaluation(text: str, courier: Courier) -> dict[str, Any]:
     if not isinstance(stored, dict):
         raise EvalSetError(
             f"the update was accepted, but the answer holds no evaluation ({courier.quoted(text)}): read the "
-            "evaluation before you go on"
+            "evaluation before continuing"
         )
     return stored
 
@@ -153,7 +165,7 @@ async def _over_mcp(request: Mapping[str, Any], endpoint: str, courier: Courier,
     text = "\n".join(part["text"] for part in answered.get("content") or () if part.get("type") == "text")
     if answered.get("isError"):
         words = words_of(text)
-        raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {advice(words, MEND)}")
+        raise EvalSetError(f"{TOOL} failed: {courier.quoted(words)}: {advice(words, FIX_FIELDS)}")
     structured = answered.get("structuredContent")
     return structured if isinstance(structured, dict) else _evaluation(text, courier)
 
@@ -161,10 +173,10 @@ async def _over_mcp(request: Mapping[str, Any], endpoint: str, courier: Courier,
 async def _call(
     arguments: dict[str, Any], endpoint: str, courier: Courier, handed: _Handed, scope: Any
 ) -> dict[str, Any] | str:
-    """The tool's result, or the message of a failure that the protocol tells.
+    """The tool's result, or the message of a failure that the protocol reports.
 
-    `call_tool` of the SDK is not used: after the call it asks the server for the tool's schema, and takes an answer
-    that does not fit it for a failure, when the update has been made.
+    `call_tool` of the SDK is not used: after the call it requests the tool's schema from the server, and treats an
+    answer that does not fit it as a failure, although the update has been made.
     """
     answered: dict[str, Any] | str = ""
     call: Any = types.CallToolRequest(
@@ -180,14 +192,14 @@ async def _call(
             await session.initialize()
             answer = await session.send_request(call, types.CallToolResult)
             answered = answer.model_dump(by_alias=True, mode="json")
-        except Exception as error:  # what the SDK raises for an error of JSON-RPC has other names in each release
+        except Exception as error:  # the exception of the SDK for an error of JSON-RPC has another name in each release
             answered = _protocol_error(error, courier)
-        scope.deadline = math.inf  # the outcome is known: saying goodbye must not take it back
+        scope.deadline = math.inf  # the outcome is known: an error on closing must not change it
     return answered
 
 
 _NOT_PROCESSED = (-32700, -32600, -32601, -32602)
-"""JSON-RPC: no JSON, no request, no such method or tool, wrong arguments."""
+"""JSON-RPC: not JSON, an invalid request, an unknown method or tool, wrong arguments."""
 
 
 def _protocol_error(error: Exception, courier: Courier) -> str:
@@ -196,12 +208,12 @@ def _protocol_error(error: Exception, courier: Courier) -> str:
     if data is None:
         return f"the answer is not one of {TOOL} ({courier.quoted(error)}): {courier.outcome}"
     words = f"{data.message} {json.dumps(data.data, default=str) if data.data else ''}".strip()
-    what_now = advice(words, MEND if data.code in _NOT_PROCESSED else courier.outcome)
+    what_now = advice(words, FIX_FIELDS if data.code in _NOT_PROCESSED else courier.outcome)
     return f"{TOOL} failed ({data.code}): {courier.quoted(words)}: {what_now}"
 
 
 class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP library
-    """What the SDK sends, handed to the courier. A failure stops the SDK, which would log it, wait or try again."""
+    """The requests of the SDK, delivered by the courier. A failure stops the SDK, which would log it, wait or retry."""
 
     def __init__(self, courier: Courier, stop: Callable[[], None]) -> None:
         self._courier, self._stop = courier, stop
@@ -218,7 +230,7 @@ class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP 
         try:
             answer = await self._send(request, body, writes=message.get("method") == "tools/call")
             if "id" in message and not _answers(answer):
-                words = f"an answer that is no message of MCP ({self._courier.quoted(answer.text)})"
+                words = f"a response that is not an MCP message ({self._courier.quoted(answer.text)})"
                 raise EvalSetError(f"{request.url} sent {words}: {self._courier.outcome}")
             return answer
         except EvalSetError as error:
@@ -227,7 +239,7 @@ class _Handed(http.AsyncBaseTransport):  # type: ignore[misc]  # of either HTTP 
         return await anyio.sleep_forever()
 
     async def _say_goodbye(self, request: Any) -> Any:
-        """End the session, if the server cares to know."""
+        """End the session, if the server has one."""
         with anyio.move_on_after(GOODBYE), suppress(EvalSetError):
             return await self._send(request, b"", writes=False)
         return http.Response(405)
@@ -241,7 +253,7 @@ _OF_MCP = ("accept", "content-type", "mcp-", "last-event-id")
 
 
 def _answers(answer: Any) -> bool:
-    """Whether the answer holds what a request waits for: a result or an error, as JSON or as an event of SSE."""
+    """Whether the answer contains the response to a request: a result or an error, as JSON or as an event of SSE."""
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
         return _is_reply(answer.text)

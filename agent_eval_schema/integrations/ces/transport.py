@@ -1,16 +1,16 @@
-"""One write over HTTP: sent once, or told apart from one that may have been made.
+"""One write over HTTP: sent at most once, or reported as possibly made.
 
-    not sent       no connection                              → nothing was changed
-    turned away    503 with an empty body: a proxy had no     → nothing was changed; sent once more, after a pause
+    not sent       no connection                              → no change was made
+    turned away    503 with an empty body: a proxy had no     → no change was made; sent once more, after a pause
                    server to hand it to
-    refused        any other answer from 300 on               → the server's words, and what to do
-    unsure         the connection ended or the time was up    → it may have been made: never sent again
+    rejected       any other answer from 300 on               → the server's words, and what to do
+    unsure         the connection ended or timed out           → it may have been made: never sent again
                    after sending, or a 5xx with a body
 
 What is no write (the handshake of MCP) is also sent once more after any 503. The token goes to the endpoint only, over
-https unless that is this machine: redirects are not followed, and it is cut out of whatever a server says. Both ways to
-update an evaluation (client.py) send through here. The HTTP library is the one that the installed `mcp` speaks: httpx2
-with mcp 2, httpx with mcp 1.
+https unless that is this machine: redirects are not followed, and it is removed from every message of a server. Both
+ways to update an evaluation (client.py) send through here. The HTTP library is the one that the installed `mcp` uses:
+httpx2 with mcp 2, httpx with mcp 1.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ http: Any = getattr(streamable_http, "httpx2", None) or vars(streamable_http)["h
 TOKEN_VARIABLE = "CES_ACCESS_TOKEN"
 
 BACKOFF = 1.0
-"""Seconds before what was turned away is sent again, unless the server says how many (`Retry-After`)."""
+"""Seconds before a rejected request is sent again, unless the server specifies a number (`Retry-After`)."""
 
 LONGEST_BACKOFF = 10.0
 
 LARGEST_ANSWER = 64 * 2**20
 """Bytes of an answer that are read. An evaluation with images has some megabytes."""
 
-NOTHING_CHANGED = "nothing was changed"
+NOTHING_CHANGED = "no change was made"
 UNSURE = "the update may have been made or not: read the evaluation before you try again"
 
 STATUS_NAMES = {
@@ -57,16 +57,16 @@ STATUS_NAMES = {
     412: "FAILED_PRECONDITION",
     429: "RESOURCE_EXHAUSTED",
 }
-"""Google's name for an HTTP status; in what a tool says it stands as text."""
+"""Google's name for an HTTP status, which occurs as text in the answer of a tool."""
 
 ADVICE = {
-    "INVALID_ARGUMENT": "mend what the server names",
+    "INVALID_ARGUMENT": "correct the fields that the server names",
     "UNAUTHENTICATED": f"set {TOKEN_VARIABLE} to a fresh token: gcloud auth print-access-token",
     "PERMISSION_DENIED": "the account of the token may not update evaluations of this app",
     "NOT_FOUND": "check the evaluation's name, and the endpoint",
-    "ALREADY_EXISTS": "another evaluation of the app has that displayName",
+    "ALREADY_EXISTS": "another evaluation of the app has this displayName",
     "ABORTED": "the evaluation has changed since it was read (etag): read it again, and make the update from that",
-    "FAILED_PRECONDITION": "mend what the server names",
+    "FAILED_PRECONDITION": "correct the fields that the server names",
     "RESOURCE_EXHAUSTED": "wait, and try again",
     "INTERNAL": UNSURE,
     "UNAVAILABLE": UNSURE,
@@ -83,11 +83,13 @@ def check_endpoint(endpoint: str) -> str:
         parts = urlsplit(endpoint)
         host, _ = parts.hostname, parts.port
     except ValueError:  # such as [REGION], which no host is
-        raise EvalSetError(f"{excerpt(endpoint)} is no address: expected one as https://ces.googleapis.com") from None
+        raise EvalSetError(
+            f"{excerpt(endpoint)} is not an address: expected one such as https://ces.googleapis.com"
+        ) from None
     if parts.username is not None or parts.query or parts.fragment:
         raise EvalSetError("expected an endpoint without user, query and fragment")
     if not host or parts.scheme not in ("https", "http"):
-        raise EvalSetError(f"{excerpt(endpoint)} is no endpoint: expected one as https://ces.googleapis.com")
+        raise EvalSetError(f"{excerpt(endpoint)} is not an endpoint: expected one such as https://ces.googleapis.com")
     if parts.scheme == "http" and not _is_this_machine(host):
         raise EvalSetError(f"{visible(endpoint)} is not encrypted, so the token must not go there: use https")
     return endpoint.rstrip("/")
@@ -101,10 +103,10 @@ def _is_this_machine(host: str) -> bool:
 
 
 def find_token(token: str | None) -> str:
-    """The token that was given, or that of the environment. Raises EvalSetError if there is none that can be sent."""
+    """The given token, or that of the environment. Raises EvalSetError if there is none that can be sent."""
     found = (token or os.environ.get(TOKEN_VARIABLE, "")).strip()
     if not found:
-        raise EvalSetError(f"there is no token: {ADVICE['UNAUTHENTICATED']}")
+        raise EvalSetError(f"no access token: {ADVICE['UNAUTHENTICATED']}")
     if not found.isascii() or not found.isprintable() or " " in found:
         raise EvalSetError("the token holds characters that no token has; it is not shown here")
     return found
@@ -113,9 +115,9 @@ def find_token(token: str | None) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 # sending
 class Courier:
-    """Delivers requests to one endpoint, at most one of them twice, and knows whether a write may have been made.
+    """Delivers requests to one endpoint, at most one of them twice, and records whether a write may have been made.
 
-    `client` does the sending and `sign` puts the token on a request; `hide` takes it out of a text.
+    `client` sends requests, `sign` adds the token to a request, and `hide` removes it from a text.
     """
 
     def __init__(self, client: Any, sign: Callable[[Any], Any], hide: Callable[[str], str]) -> None:
@@ -148,7 +150,7 @@ class Courier:
         return answer
 
     async def _exchange(self, request: Any) -> Any:
-        """The answer, or in words why there is none. An exception of the HTTP library holds the request, with its
+        """The answer, or in words why there is none. An exception of the HTTP library contains the request, with its
         token: none leaves this method."""
         where = _place(request.url)
         try:
@@ -167,11 +169,11 @@ class Courier:
 
     @property
     def outcome(self) -> str:
-        """What can be said of the update when its answer is not known."""
+        """The state of the update when its answer is not known."""
         return UNSURE if self._may_have_written else NOTHING_CHANGED
 
     def _refusal(self, answer: Any, where: str) -> str:
-        """One line for an answer that is no success."""
+        """One line for an answer that is not a success."""
         if answer.status_code < 400:
             target = self.quoted(answer.headers.get("location", "an address that it does not name"))
             return f"{where} points to {target}, where the token must not go: {NOTHING_CHANGED}"
@@ -181,12 +183,12 @@ class Courier:
         return f"{where} answered {answer.status_code}{reason}: {advice(named, self.outcome)}"
 
     def quoted(self, words: object) -> str:
-        """What a server or a library says, without the token, on one line and safe to show."""
+        """The message of a server or a library, without the token, on one line and safe to show."""
         return excerpt(self._hide(str(words)), 300)
 
 
 def advice(words: str, otherwise: str) -> str:
-    """What to do about a failure that says these words."""
+    """The advice for a failure with this message."""
     return next((text for name, text in ADVICE.items() if name in words), otherwise)
 
 
@@ -214,7 +216,7 @@ def _pause(asked: str | None) -> float:
 
 
 def words_of(body: str) -> str:
-    """What an error says: the message of Google's or of JSON-RPC's error object with its status, else the text."""
+    """The message of an error: that of Google's or of JSON-RPC's error object with its status, else the text."""
     try:
         error = json.loads(body)["error"]
         return f"{error['message']} {error.get('status') or ''}".strip()

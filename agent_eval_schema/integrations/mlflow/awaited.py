@@ -1,11 +1,11 @@
-"""An app that is to be awaited → a plain function, for every mlflow.
+"""An async agent → a plain function, for every release of MLflow.
 
     worker threads of mlflow ──call──▶ app(**inputs) ──a coroutine──▶ one event loop, in a thread of its own
                              ◀──────────────────────────the answer──┘
 
 mlflow 3.3 to 3.5 do not await an async app (they score the coroutine, or lose the row); 3.17 awaits each call on a loop
-of its own, which clients that the calls share do not survive ("Event loop is closed"). On one loop for all rows an app
-runs as it does in a server, and its spans stand below those of the thread that called it.
+of its own, which clients that the calls share do not survive ("Event loop is closed"). On one loop for all rows an
+agent runs as it does in a server, and its spans are below those of the thread that called it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ TIME_LIMIT = "MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT"
 """mlflow's setting for how many seconds an async app may take for a row; 300, as there."""
 
 SECONDS_TO_END = 1.0
-"""So many seconds an app's own background work has to end, when the evaluation is over."""
+"""The time that background work of an agent has to end after the evaluation, in seconds."""
 
 App = Callable[..., Any]
 
 
 @contextmanager
 def awaited(app: App | None) -> Iterator[App | None]:
-    """A block in which the app is a plain function. Whatever it returns that can be awaited is."""
+    """A block in which the agent is a plain function. An awaitable return value is awaited."""
     if app is None:
         yield None
         return
@@ -43,7 +43,7 @@ def awaited(app: App | None) -> Iterator[App | None]:
 
 
 def _plain(app: App, loop: LoopThread) -> App:
-    """A function of the same name and signature, which mlflow asks for; callable objects have no name."""
+    """A function of the same name and signature, which MLflow reads; callable objects have no name."""
 
     @functools.wraps(app)
     def called(*arguments: Any, **inputs: Any) -> Any:

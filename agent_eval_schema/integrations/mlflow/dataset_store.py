@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -12,7 +13,7 @@ from agent_eval_schema.integrations.mlflow.store import Store
 from agent_eval_schema.issues import EvalSetError
 
 OLDEST_WITH_DATASETS = "3.5"
-"""The oldest mlflow whose datasets keep outputs; up to 3.3 there are none outside of Databricks."""
+"""The oldest MLflow whose datasets keep outputs; up to 3.3 there are none outside of Databricks."""
 
 _ID = re.compile(r"d-[0-9a-f]{32}")
 
@@ -27,7 +28,7 @@ class DatasetStore(Store):
             raise EvalSetError(f"{message}: use a database (sqlite:///mlflow.db) or a server")
 
     def find(self, name: str) -> Any:
-        """The dataset of that name or id, or None if there is none of that name."""
+        """The dataset of that name or ID, or None if there is none of that name."""
         with self.asked():
             if _ID.fullmatch(name):
                 return self.client.get_dataset(name)
@@ -57,7 +58,10 @@ class DatasetStore(Store):
 
     def merge(self, records: list[DatasetRecord], found: Any, name: str, experiment_ids: list[str] | None) -> Any:
         """The dataset, with the records merged into it: the one that was found, or a new one."""
-        with self.asked(), self.active():
+        # MLflow (3.17) infers the schema of outputs from the records in their order, and fails at an object that comes
+        # after a string: objects go first. The order of the rows is in a tag.
+        records = sorted(records, key=lambda record: not isinstance(record.get("outputs"), dict))
+        with self.asked(), _explained(), self.active():
             datasets = import_module("mlflow.genai.datasets")
             if found is not None:
                 dataset = datasets.get_dataset(dataset_id=found.dataset_id)
@@ -68,6 +72,19 @@ class DatasetStore(Store):
             except Exception:
                 datasets.delete_dataset(dataset_id=dataset.dataset_id)  # nothing was written, so nothing is left
                 raise
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Explain the error of MLflow for an object among outputs of which its schema has only seen strings."""
+    try:
+        yield
+    except Exception as error:
+        if "item assignment" not in str(error):
+            raise
+        raise EvalSetError(
+            "MLflow cannot add outputs that are objects to a dataset whose outputs were strings: use a new dataset"
+        ) from error
 
 
 def _record(record: Any) -> DatasetRecord:

@@ -1,8 +1,8 @@
-"""An evaluation set ⇄ a dataset in an MLflow tracking store (`mlflow.genai.datasets`).
+"""An evaluation dataset ⇄ a dataset in an MLflow tracking store (`mlflow.genai.datasets`).
 
     data ──validate──▶ valid rows ──equal_requests──▶ a row per request ──records──▶ one merge into the dataset
                        │                              │
-                       set aside                      collapsed
+                       excluded                      collapsed
 
 All rows are written in one transaction, or none.
 """
@@ -16,8 +16,8 @@ from typing import Any, get_args
 import pandas as pd
 from msgspec import Struct
 
-from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import require_rows
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat, require_rows
 from agent_eval_schema.integrations.mlflow.dataset_store import DatasetStore
 from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, OnDuplicate, Updated, choose_rows
 from agent_eval_schema.integrations.mlflow.records import (
@@ -33,17 +33,29 @@ from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.decode import Trace, decode_trace
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
 
-class UnreadableRecord(UserWarning):
-    """Some records could not be read whole; their rows hold what could be."""
+class UnreadableRecordWarning(UserWarning):
+    """A part of a record of an MLflow dataset cannot be read.
+
+    See Also
+    --------
+    from_mlflow_dataset : The function that emits the warning.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import UnreadableRecordWarning
+    >>> warnings.filterwarnings("error", category=UnreadableRecordWarning)
+    """
 
 
-class SetAside(Struct, frozen=True):
+class Excluded(Struct, frozen=True):
     """A row that was not written, and why."""
 
     row: int
@@ -51,11 +63,40 @@ class SetAside(Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-class WrittenDataset(Struct, frozen=True):
-    """What became of the rows: rows in = written + collapsed + set aside.
+class WrittenDataset(Struct, frozen=True):  # numpydoc ignore=PR01
+    """The result of writing an MLflow dataset.
 
-    `dataset` is mlflow's; `updated` says which of the written rows went into records that were there; `not_kept`
-    counts, for each column that a dataset has no place for, the written rows that have it (of a `trace` it has the id).
+    `rows_in` is the sum of `written` and the lengths of `collapsed` and `excluded`.
+
+    Attributes
+    ----------
+    dataset : mlflow.genai.datasets.EvaluationDataset
+        The dataset of MLflow.
+    rows_in : int
+        The number of rows of the data.
+    written : int
+        The number of rows that were written.
+    collapsed : tuple of Collapsed
+        The rows that share a record with another row.
+    updated : tuple of Updated
+        The written rows whose record existed before.
+    excluded : tuple of Excluded
+        The excluded rows, with the attributes `row`, `request_id` and `reasons`.
+    not_kept : dict of str to int
+        By column that a dataset does not support: the number of written rows with a value. Of a `trace` the dataset has
+        the ID.
+
+    See Also
+    --------
+    to_mlflow_dataset : The function that returns the result.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import to_mlflow_dataset
+    >>> data = [{"request": "What is Delta Lake?", "expected_response": "A table format.", "team": "docs"}]
+    >>> written = to_mlflow_dataset(data, "docs.WrittenDataset")
+    >>> written.rows_in, written.written, written.not_kept
+    (1, 1, {'team': 1})
     """
 
     dataset: Any
@@ -63,69 +104,99 @@ class WrittenDataset(Struct, frozen=True):
     written: int
     collapsed: tuple[Collapsed, ...]
     updated: tuple[Updated, ...]
-    set_aside: tuple[SetAside, ...]
+    excluded: tuple[Excluded, ...]
     not_kept: dict[str, int]
 
     def __repr__(self) -> str:
         return (
             f"<WrittenDataset {self.dataset.name!r}: {self.rows_in:,} rows in, {self.written:,} written "
             f"({len(self.updated):,} into records that were there), {len(self.collapsed):,} collapsed, "
-            f"{len(self.set_aside):,} set aside>"
+            f"{len(self.excluded):,} excluded>"
         )
+
+    def _repr_html_(self) -> str:
+        from agent_eval_schema.render.panel import Panel, panel_inline, table
+
+        excluded = [(f"{row.row:,}", row.request_id or "", "; ".join(row.reasons)) for row in self.excluded]
+        counts = {"Updated records": self.updated, "Rows that share a record": self.collapsed, "Excluded": excluded}
+        facts = [("Dataset", str(self.dataset.name)), *((term, f"{len(rows):,}") for term, rows in counts.items())]
+        lost = [(name, f"{rows:,}") for name, rows in self.not_kept.items()]
+        tables = [
+            table("excluded", "Excluded rows", ["#Row", "request_id", "Why"], excluded),
+            table("lost", "Columns that the dataset does not support", ["Column", "#rows with a value"], lost),
+        ]
+        return panel_inline(Panel(f"{self.written:,} of {self.rows_in:,} rows written", "", facts, tables))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the public verbs
 def to_mlflow_dataset(
-    data: Any,
+    data: EvalSetLike,
     name: str,
     *,
     experiment: str | list[str] | None = None,
     on_duplicate: OnDuplicate = "raise",
-    format: str = "auto",
+    format: InputFormat = "auto",
     tracking_uri: str | None = None,
 ) -> WrittenDataset:
-    """Write the valid rows of an evaluation set into an MLflow dataset, which is created if it does not exist.
+    """Write the valid rows of an evaluation dataset to an MLflow dataset.
+
+    A dataset that does not exist is created. All rows are written, or none.
 
     Parameters
     ----------
-    data
-        Anything that `validate_eval_set` takes. A column `source` may hold mlflow's
-        `{"source_type": "HUMAN", "source_data": {...}}`; a row with a trace has that trace as its source.
-    name
-        The name or the id (`d-…`) of the dataset.
-    experiment
-        The name or id of the experiments that a new dataset belongs to; the active one if none is given.
-    on_duplicate
-        What to do about rows with the same request, for which a dataset has one record. `"raise"`: write nothing and
-        name them, if there are two such rows, or if a record that is there says something else. `"first"`: the first
-        one stays, before all a record that is there. `"last"`: the last one is written. `"merge"`: the last one, and
-        what it does not say is taken from those before it. mlflow adds to a record that is there and replaces cells of
-        it, but removes none.
-    format
-        As in `validate_eval_set`.
-    tracking_uri
-        The store, the one that mlflow is set to if not given.
+    data : EvalSetLike
+        Any input of `validate_eval_set`. A column `source` can contain `{"source_type": "HUMAN", "source_data":
+        {...}}`; a row with a trace has that trace as its source.
+    name : str
+        The name or the ID (`"d-…"`) of the dataset.
+    experiment : str, list of str or None, default None
+        The name or ID of the experiments that a new dataset belongs to. None is the active experiment.
+    on_duplicate : {"raise", "first", "last", "merge"}, default "raise"
+        What to do with rows that have the same request, for which a dataset stores one record. `"raise"` writes nothing
+        and names them. `"first"` keeps the first row, and an existing record before any row. `"last"` writes the last
+        row. `"merge"` writes the last row and fills its missing values from the rows before it.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    tracking_uri : str or None, default None
+        The URI of the tracking store. None is the store that MLflow is configured with.
 
     Returns
     -------
     WrittenDataset
-        The dataset, and what became of every row. All rows are written in one transaction, or none.
+        The dataset, and what was done with each row.
 
     Raises
     ------
+    MissingExtraError
+        MLflow 3.5 or newer is not installed.
     EvalSetError
-        Rows would collapse, no row is valid, the data is a file of CES (convert it first), mlflow is missing or older
-        than 3.5, or the store refuses.
+        Rows have the same request and `on_duplicate="raise"`, no row is valid, the data is a file of Google Customer
+        Engagement Suite, or the store rejects the operation.
+
+    See Also
+    --------
+    from_mlflow_dataset : Read the rows of a dataset.
+
+    Notes
+    -----
+    MLflow adds values to an existing record and replaces values of it, but it removes none.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import to_mlflow_dataset
+    >>> data = [{"request": "What is Delta Lake?", "expected_response": "A table format."}]
+    >>> written = to_mlflow_dataset(data, "docs.to_mlflow_dataset")
+    >>> written.written, written.excluded
+    (1, ())
     """
-    if on_duplicate not in get_args(OnDuplicate):
-        raise EvalSetError(f"on_duplicate must be {', '.join(get_args(OnDuplicate))}, got {on_duplicate!r}")
+    require_choice("on_duplicate", on_duplicate, get_args(OnDuplicate))
     store = DatasetStore(tracking_uri)
-    report = check_source(open_source(data), format=format, outputs="generated", screen=notebook())
+    report = check_source(open_source(data), format=format, outputs="generated", complete=True, screen=notebook())
     require_rows(report.format)
-    rows, set_aside = _sorted_out(report)
+    rows, excluded = _sorted_out(report)
     if not rows:
-        raise EvalSetError(f"there is no row to write: {len(set_aside):,} of {report.row_count:,} are set aside")
+        raise EvalSetError(f"no row to write: {len(excluded):,} of {report.row_count:,} are excluded")
     ids = store.experiment_ids(experiment) if experiment is not None else None
     found = store.find(name)
     chosen = choose_rows(rows, [] if found is None else store.records_of(found), on_duplicate)
@@ -135,32 +206,51 @@ def to_mlflow_dataset(
         written=len(chosen.rows),
         collapsed=tuple(sorted(chosen.collapsed, key=lambda c: c.row)),
         updated=tuple(chosen.updated),
-        set_aside=tuple(set_aside),
+        excluded=tuple(excluded),
         not_kept=_not_kept(chosen.rows),
     )
 
 
 def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.DataFrame:
-    """The canonical rows of an MLflow dataset, in the order in which they were written.
+    """Return the canonical rows of an MLflow dataset.
 
     Parameters
     ----------
-    dataset
-        The name or the id (`d-…`) of a dataset, or the dataset itself.
-    tracking_uri
-        The store, the one that mlflow is set to if not given.
+    dataset : str or mlflow.genai.datasets.EvaluationDataset
+        The name or the ID (`"d-…"`) of the dataset, or the dataset.
+    tracking_uri : str or None, default None
+        The URI of the tracking store. None is the store that MLflow is configured with.
 
     Returns
     -------
     pandas.DataFrame
-        One line a record: the canonical columns, then `source` (`{"source_type": …, "source_data": …}`). What
-        `to_mlflow_dataset` wrote comes back as it was, but for traces. A record that cannot be read whole gives a row
-        of what could be read, and an UnreadableRecord warning.
+        One row per record, in the order in which they were written, with a RangeIndex: the canonical columns with the
+        dtypes that `normalize_eval_set` returns, then `source` (object; a dict with the keys `source_type` and
+        `source_data`). Rows of `to_mlflow_dataset` come back unchanged, except that `trace` is None.
 
     Raises
     ------
+    MissingExtraError
+        MLflow 3.5 or newer is not installed.
     EvalSetError
-        There is no such dataset, mlflow is missing or older than 3.5, or the store refuses.
+        There is no such dataset, or the store rejects the operation.
+
+    Warns
+    -----
+    UnreadableRecordWarning
+        A part of a record cannot be read. Its row contains the other parts.
+
+    See Also
+    --------
+    to_mlflow_dataset : Write the rows of an evaluation dataset.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import from_mlflow_dataset, to_mlflow_dataset
+    >>> data = [{"request": "What is Delta Lake?", "expected_response": "A table format."}]
+    >>> written = to_mlflow_dataset(data, "docs.from_mlflow_dataset")
+    >>> from_mlflow_dataset("docs.from_mlflow_dataset")["expected_response"].tolist()
+    ['A table format.']
     """
     store = DatasetStore(tracking_uri)
     store.require_there()
@@ -176,26 +266,26 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
     if failed:
         record, issue = failed[0]
         message = f"{len(failed)} of {len(read)} records could not be read whole; {record['id']}: {issue.message}"
-        warnings.warn(message, UnreadableRecord, stacklevel=2)
+        warnings.warn(message, UnreadableRecordWarning, stacklevel=2)
     rows = [row for row, _ in read]
     return canonical_frame(rows) if rows else canonical_frame([dict.fromkeys([*COLUMNS, SOURCE])]).head(0)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows
-def _sorted_out(report: Report) -> tuple[list[RowWithSource], list[SetAside]]:
+def _sorted_out(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
     """The rows that can be written, each with its position, and the others, each with the reasons."""
     reasons: dict[int, list[str]] = {}
     for issue in report.iter_issues():
         if issue.row is not None and issue.severity is Severity.ERROR:
             reasons.setdefault(issue.row, []).append(f"{issue.code} {issue.message}")
-    rows, set_aside = [], []
+    rows, excluded = [], []
     for position, row in enumerate(report.iter_rows()):
         if position in reasons:
-            set_aside.append(SetAside(position, row["request_id"], tuple(reasons[position])))
+            excluded.append(Excluded(position, row["request_id"], tuple(reasons[position])))
         else:
             rows.append(_with_source(row, position))
-    return rows, set_aside
+    return rows, excluded
 
 
 def _with_source(row: RowWithSource, position: int) -> RowWithSource:

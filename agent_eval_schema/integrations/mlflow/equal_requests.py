@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from agent_eval_schema.formats.mlflow import whole
 from agent_eval_schema.integrations.mlflow.records import (
     RECORDED,
     SOURCE,
@@ -30,8 +31,8 @@ OnDuplicate = Literal["raise", "first", "last", "merge"]
 
 
 class Collapsed(Struct, frozen=True):
-    """A row for which there is no record of its own: `into` is the position of the row with the same request that was
-    written, or the id of the record that was there. `lost` names the columns that say something else there."""
+    """A row without a record of its own: `into` is the position of the row with the same request that was written, or
+    the ID of the existing record. `lost` names the columns with other values there."""
 
     row: int
     request_id: str | None
@@ -49,7 +50,7 @@ class Updated(Struct, frozen=True):
 
 
 class Chosen(Struct):
-    """The rows to write, and what becomes of the others and of what is there."""
+    """The rows to write, and the treatment of the others and of the existing records."""
 
     rows: list[RowWithSource] = []
     collapsed: list[Collapsed] = []
@@ -60,7 +61,7 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
     """Choose a row for each request. Raise EvalSetError for `"raise"` if a row would get no record of its own."""
     groups: dict[str, list[RowWithSource]] = {}
     for row in rows:
-        groups.setdefault(key_of(row["request"]), []).append(row)
+        groups.setdefault(key_of(whole(row, "inputs")), []).append(row)
     there = {key_of(r["inputs"]): r for r in stored}
     met = [there[key] for key in groups if key in there]
     known = {r["id"]: row for r, (row, _) in zip(met, read_records(met), strict=True)}
@@ -90,8 +91,8 @@ def _last(group: list[RowWithSource]) -> RowWithSource:
 
 
 def _merged(group: list[RowWithSource]) -> RowWithSource:
-    """The last row, and what it does not say from those before it; the later one of expected_response and
-    expected_facts, of which a row has one."""
+    """The last row, completed with values of those before it; the later one of expected_response and expected_facts, of
+    which a row has one."""
     merged = dict(group[0])
     for row in group[1:]:
         given = {n: v for n, v in row.items() if v is not None}
@@ -118,7 +119,7 @@ def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Coll
 
 
 def _replaced(row: RowWithSource, stored: RowWithSource) -> tuple[str, ...]:
-    """The columns in which the row says something else than the stored one."""
+    """The columns in which the row differs from the stored one."""
     both = [n for n in (*RECORDED, SOURCE) if n != "request" and row[n] is not None and stored[n] is not None]
     return tuple(n for n in both if not _keeps(_over(stored[n], row[n], n), stored[n], n))
 
@@ -142,8 +143,9 @@ def _raise_for(chosen: Chosen) -> None:
     if lost:
         shown = "; ".join(lost[:5]) + (f"; and {len(lost) - 5:,} more" if len(lost) > 5 else "")
         raise EvalSetError(
-            f"a dataset has one record for equal requests, and {len(lost):,} rows ask what is asked already: {shown}. "
-            'Nothing was written; on_duplicate="first", "last" or "merge" says which one is to stay'
+            f"{len(lost):,} rows would be merged, because an MLflow dataset stores one record per distinct request: "
+            f"{shown}. "
+            'Nothing was written; on_duplicate="first", "last" or "merge" selects the row that is kept'
         )
 
 

@@ -2,21 +2,25 @@
 
     data ──prepare──▶ frame ──mlflow.genai.evaluate──▶ assessments ──by position──▶ row × scorer: a score or a reason
 
-Nothing is lost on the way: a row that is invalid, that lacks what a scorer reads, or on which a scorer or the app broke
-down has a line all the same, which says so.
+No row is lost: a row that is invalid, that lacks an input of a scorer, or on which a scorer or the agent raised an
+exception is in the result, with the reason.
 """
 
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any, Literal
 
 import pandas as pd
-from msgspec import Struct
 
+from agent_eval_schema.formats.opening import EvalSetLike
+from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.integrations.mlflow.awaited import awaited
+from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult
+from agent_eval_schema.integrations.mlflow.frames import Inputs
 from agent_eval_schema.integrations.mlflow.precautions import (
     OLD,
     as_the_store_knows,
@@ -25,9 +29,11 @@ from agent_eval_schema.integrations.mlflow.precautions import (
     traced,
     untried,
 )
-from agent_eval_schema.integrations.mlflow.prepare import Inputs, prepare
-from agent_eval_schema.integrations.mlflow.records import ROW_TAG
-from agent_eval_schema.integrations.mlflow.scores_by_row import result_lines, scorer_name, scores_by_row
+from agent_eval_schema.integrations.mlflow.prepare import Prepared, prepare
+from agent_eval_schema.integrations.mlflow.records import ID_TAG, ROW_TAG
+from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
+from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID, result_lines, scorer_name, scores_by_row
+from agent_eval_schema.integrations.mlflow.trace_ids import TraceIds
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text.describe import describe
@@ -36,81 +42,86 @@ from agent_eval_schema.validation.plan import Outputs
 from agent_eval_schema.validation.report import Report
 
 
-class Evaluation(Struct, frozen=True):
-    """What an evaluation through mlflow gave.
-
-    `scores` has a line a row of the input, in order, and a column a scorer; a score that there is not is None. What a
-    scorer says of a row several times (a judge, of each document) is a list. `reasons`, of the same shape, says why
-    there is no score; of a score it has the rationale that its scorer gave, or None. `metrics` are mlflow's aggregates,
-    `run_id` its run, `result` its own result; `report` is the report on the data.
-    """
-
-    scores: pd.DataFrame
-    reasons: pd.DataFrame
-    metrics: dict[str, float]
-    run_id: str
-    report: Report
-    result: Any
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """Scores and reasons side by side in one frame: `<scorer>/value` and `<scorer>/reason`."""
-        columns = {}
-        for name in self.scores.columns:
-            columns[f"{name}/value"] = self.scores[name]
-            columns[f"{name}/reason"] = self.reasons[name]
-        return pd.DataFrame(columns, index=self.scores.index)
-
-    def to_text(self, width: int | None = None) -> str:
-        """A table with a score or a reason for each row and scorer."""
-        from agent_eval_schema.render.scores import scores_text
-
-        return scores_text(self.scores, self.reasons, width)
-
-    def __str__(self) -> str:
-        return self.to_text()
-
-    def __repr__(self) -> str:
-        scored = int(self.scores.notna().to_numpy().sum())
-        return f"<Evaluation: {len(self.scores):,} rows, {len(self.scores.columns)} scorers, {scored:,} scores>"
-
-
 def evaluate_eval_set(
-    data: Any,
+    data: EvalSetLike,
     scorers: Literal["supported"] | Iterable[Any] = "supported",
     predict_fn: Callable[..., Any] | None = None,
     *,
     model: str | None = None,
     inputs: Inputs = "auto",
-    format: str = "auto",
-) -> Evaluation:
-    """Evaluate an evaluation set in any form with `mlflow.genai.evaluate`.
+    format: InputFormat = "auto",
+) -> EvaluationResult:
+    """Evaluate an evaluation dataset with `mlflow.genai.evaluate`.
+
+    Invalid rows are excluded and reported; a row that lacks the inputs of a scorer is skipped for that scorer.
 
     Parameters
     ----------
-    data
-        Anything that `validate_eval_set` takes.
-    scorers
-        mlflow scorers, built in or your own; `"supported"`: those of `supported_scorers(data, model=model)`.
-    predict_fn
-        The app, called with the keys of `inputs`; without it the outputs and traces of the data are scored. It may be
-        async: all rows are awaited on one event loop, each for at most MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT seconds (300).
-    model
-        The judge model for mlflow's own scorers, such as `"openai:/gpt-4o"`; without one no judge is asked.
-    inputs, format
-        As in `prepare_for_evaluate`.
+    data : EvalSetLike
+        Any input of `validate_eval_set`.
+    scorers : "supported" or iterable of mlflow.genai.scorers.Scorer, default "supported"
+        The scorers: of MLflow, of `agent_eval_schema.scorers` or your own. `"supported"` uses
+        `supported_scorers(data, model=model)`.
+    predict_fn : callable or None, default None
+        The agent, called with the keys of `inputs` as keyword arguments. It can be async; then each call has at most
+        MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT seconds (default 300). None scores the outputs and traces of the data.
+    model : str or None, default None
+        The judge model for MLflow's scorers, such as `"openai:/gpt-4o"`. None skips scorers that need a judge.
+    inputs : {"auto", "messages", "query", "question"}, default "auto"
+        The form of `inputs`, as in `prepare_for_evaluate`.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
 
     Returns
     -------
-    Evaluation
-        A score or a reason for each row and scorer. The active mlflow run (a new one if there is none) holds what
-        mlflow logs, the report on the data as `eval_set/report.html` and `.json`, and its counts as metrics.
+    EvaluationResult
+        A score, or the reason why it is missing, for each row and scorer.
 
     Raises
     ------
+    MissingExtraError
+        MLflow 3.3 or newer is not installed.
     EvalSetError
-        mlflow 3.3 or newer is not installed, the tracking store cannot be reached, there is no valid row, no scorer or
-        something that is none, or `predict_fn` cannot be called with the inputs of any row.
+        The tracking store cannot be reached, no row is valid or no scorer, `scorers` contains something else, or
+        `predict_fn` does not accept the inputs of any row.
+
+    Warns
+    -----
+    ReducedInputsWarning
+        The form of `inputs` omits a part of some requests.
+
+    See Also
+    --------
+    supported_scorers : Return the scorers that the rows support.
+    EvalTask : Run an agent and score it without MLflow.
+
+    Notes
+    -----
+    The active MLflow run (a new one if there is none) contains the metrics and traces of MLflow, the validation report
+    as `eval_set/report.html` and `eval_set/report.json`, and its counts as metrics. The trace of a row has the row's
+    `request_id` as `client_request_id` and as the tag `agent_eval_schema.request_id`.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import evaluate_eval_set, scorers
+    >>> data = [
+    ...     {
+    ...         "request_id": "q1",
+    ...         "request": "What is Delta Lake?",
+    ...         "response": "A table format.",
+    ...         "retrieved_context": [{"doc_uri": "delta.md", "content": "Delta Lake is a table format."}],
+    ...         "expected_retrieved_context": [{"doc_uri": "delta.md"}, {"doc_uri": "lake.md"}],
+    ...     },
+    ...     {"request_id": "q2", "request": "Who made it?", "response": "Databricks."},
+    ... ]
+    >>> result = evaluate_eval_set(data, [scorers.DocumentRecall()])
+    <BLANKLINE>
+    ✨ Evaluation completed.
+    ...
+    >>> result.scores["document_recall"].tolist()
+    [0.5, None]
+    >>> result.reasons["document_recall"][1] is not None
+    True
     """
     try:
         import mlflow
@@ -118,27 +129,38 @@ def evaluate_eval_set(
         from mlflow.genai import evaluate
     except ImportError as error:
         raise missing("mlflow", "mlflow 3.3", error) from None
-    from agent_eval_schema.integrations.mlflow.supported import supported_scorers
+    from agent_eval_schema.integrations.mlflow.supported import SupportedScorers, supported_scorers
 
     named = None if scorers == "supported" else _listed(mlflow, scorers)
     if predict_fn is not None and not callable(predict_fn):
         raise EvalSetError(f"predict_fn must be a function, got {describe(predict_fn)}")
     outputs: Outputs = "generated" if predict_fn is not None else "provided"
     prepared = prepare(data, inputs=inputs, format=format, outputs=outputs)
-    chosen = list(supported_scorers(prepared.report, model=model)) if named is None else named
+    if prepared.reduced:
+        warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
+    supported = SupportedScorers((), ()) if named is not None else supported_scorers(prepared.report, model=model)
+    chosen = named or list(supported)
     if not chosen:
-        raise EvalSetError("no scorer can score any row: supported_scorers(data).table says what each one lacks")
+        why = f"; {', '.join(supported.without_judge)} need model=" if supported.without_judge else ""
+        raise EvalSetError(f"no scorer can score any row: supported_scorers(data).table lists the missing fields{why}")
     _require_names(mlflow, chosen)
     if predict_fn is not None:
         _require_callable(predict_fn, prepared.frame["inputs"])
     is_old = mlflow.__version__.startswith(OLD)
-    frame = _with_positions(prepared.frame, tell_by_id=is_old)
+    frame = _with_positions(prepared, tell_by_id=is_old)
+    traces = TraceIds(frame, prepared.request_ids, prepared.positions)
     try:
-        with open_run(mlflow) as run, no_row_lost(mlflow, "trace" in frame), awaited(predict_fn) as app:
+        with (
+            open_run(mlflow) as run,
+            no_row_lost(mlflow, "trace" in frame),
+            awaited(predict_fn) as app,
+            traces.written(),
+        ):
             _log_report(mlflow, prepared.report)
             if "trace" in frame:
-                frame["trace"] = as_the_store_knows(mlflow, frame["trace"].tolist(), run.info.experiment_id)
-            runs = None if app is None else untried(mlflow, traced(mlflow, app))
+                texts, tags = frame["trace"].tolist(), frame["tags"].tolist()
+                frame["trace"] = as_the_store_knows(mlflow, texts, tags, run.info.experiment_id)
+            runs = None if app is None else untried(mlflow, traces.called(traced(mlflow, app)))
             result = evaluate(data=frame, scorers=chosen, predict_fn=runs)
     except MlflowException as error:
         raise EvalSetError(f"mlflow could not evaluate: {visible(str(error).splitlines()[0])}") from error
@@ -149,11 +171,23 @@ def evaluate_eval_set(
     otherwise = "the scorer gave no score"
     if is_old and predict_fn is None and "trace" in frame:
         otherwise += f": mlflow {mlflow.__version__} hands it no trace of the data; update mlflow, or give predict_fn"
-    scores, reasons = scores_by_row(
-        result.run_id, lines, chosen, prepared.report, ran=predict_fn is not None, otherwise=otherwise
+    scores, reasons, failed = scores_by_row(
+        result.run_id,
+        lines,
+        chosen,
+        prepared.report,
+        prepared.request_ids,
+        ran=predict_fn is not None,
+        otherwise=otherwise,
     )
     metrics = {name: float(value) for name, value in result.metrics.items()}
-    return Evaluation(scores, reasons, metrics, run.info.run_id, prepared.report, result)
+    made = EvaluationResult(
+        scores, reasons, metrics, run.info.run_id, prepared.report, result, supported.without_judge, tuple(failed)
+    )
+    client = mlflow.MlflowClient()
+    for name, count in made.scored.items():
+        client.log_metric(run.info.run_id, f"{name}/scored", count)
+    return made
 
 
 def _listed(mlflow: Any, scorers: Any) -> list[Any]:
@@ -168,7 +202,7 @@ def _listed(mlflow: Any, scorers: Any) -> list[Any]:
     for scorer in listed:
         if not isinstance(scorer, kind):
             made = "an instance of it" if isinstance(scorer, type) else "what mlflow's decorator @scorer makes of it"
-            raise EvalSetError(f"'{visible(scorer_name(scorer))}' is no scorer of mlflow: give {made}")
+            raise EvalSetError(f"'{visible(scorer_name(scorer))}' is not an MLflow scorer: expected {made}")
     return listed
 
 
@@ -177,8 +211,10 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
     rows are scored, and keep none of the scores. Of two scorers of one name only one would be in the result."""
     seen: set[str] = set()
     for name in map(scorer_name, scorers):
+        if name == REQUEST_ID:
+            raise EvalSetError(f"a scorer is called '{name}', which is the column of the ids: give it another name")
         if name in seen:
-            raise EvalSetError(f"two scorers are called '{visible(name)}': give one of them another name")
+            raise EvalSetError(f"two scorers are named '{visible(name)}': rename one of them")
         seen.add(name)
         try:
             mlflow.utils.validation._validate_metric_name(f"{name}/mean")
@@ -187,14 +223,19 @@ def _require_names(mlflow: Any, scorers: Iterable[Any]) -> None:
             raise EvalSetError(f"the scorer '{visible(name)}' needs another name, for its metrics: {why}") from error
 
 
-def _with_positions(frame: pd.DataFrame, *, tell_by_id: bool) -> pd.DataFrame:
-    """The frame with the position of each row in a tag, and for old releases as its request_id, too."""
+def _with_positions(prepared: Prepared, *, tell_by_id: bool) -> pd.DataFrame:
+    """The frame with position and request_id of each row in tags, and as its request_id for mlflow (for old releases
+    the position)."""
+    frame, positions = prepared.frame, prepared.positions
+    ids = [prepared.request_ids[row] for row in positions]
     given: list[dict[str, str]] = frame["tags"].tolist() if "tags" in frame else [{}] * len(frame)
-    tags = [{**own, ROW_TAG: str(row)} for own, row in zip(given, frame.index, strict=True)]
-    columns = {"tags": pd.Series(tags, index=frame.index, dtype="object")}
-    if tell_by_id:
-        columns["request_id"] = pd.Series([str(row) for row in frame.index], index=frame.index, dtype="object")
-    return frame.assign(**columns).reset_index(drop=True)
+    tags = [
+        {**own, ROW_TAG: str(row), **({ID_TAG: id} if id else {})}
+        for own, row, id in zip(given, positions, ids, strict=True)
+    ]
+    columns = {"tags": tags, REQUEST_ID: list(map(str, positions)) if tell_by_id else ids}
+    made = {name: pd.Series(values, dtype="object") for name, values in columns.items()}
+    return frame.reset_index(drop=True).assign(**made)
 
 
 def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]]) -> None:
@@ -207,8 +248,8 @@ def _require_callable(app: Callable[..., Any], inputs: Iterable[dict[str, Any]])
     if not any(_takes(signature, keys) for keys in dict.fromkeys(given)):
         taken, there = ", ".join(signature.parameters) or "nothing", ", ".join(map(visible, given[0]))
         raise EvalSetError(
-            f"predict_fn takes {taken}, but is called with what the rows have as inputs: {there}. Name its parameters "
-            'so, or say inputs="messages", "query" or "question"'
+            f"predict_fn accepts {taken}, but the inputs of the rows are {there}: rename its parameters, or set "
+            'inputs="messages", "query" or "question"'
         )
 
 

@@ -1,4 +1,4 @@
-"""The guard that keeps mlflow's own scorers from rows that they cannot score, which they make errors of."""
+"""The guard for MLflow's own scorers: they raise an error on rows that they cannot score."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from agent_eval_schema.metrics.catalog import Metric
 
 
 class Guarded(Scorer):
-    """A scorer of mlflow that is only asked about rows that can feed it; of the others it says what they lack.
+    """A scorer of MLflow that is only called for rows with all of its inputs; for the others it reports the missing
+    fields.
 
-    It is serialised and registered as the scorer within, so mlflow can load it without this package.
+    It is serialized and registered as the scorer within, so mlflow can load it without this package.
     """
 
     _within: Scorer = PrivateAttr()

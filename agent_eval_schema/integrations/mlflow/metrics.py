@@ -1,13 +1,13 @@
-"""Our metrics for `mlflow.evaluate`, which knows no scorers but metrics over the columns of a frame.
+"""Our metrics for `mlflow.evaluate`, which has no scorers but metrics over the columns of a DataFrame.
 
-    frame = prepare_for_evaluate(data, target="mlflow.evaluate")
+    frame = prepare_for_evaluate(data, evaluator="mlflow.evaluate")
     mlflow.models.evaluate(data=frame, predictions="predictions", targets="targets", model_type="question-answering",
                            extra_metrics=mlflow_metrics(frame), evaluators="default")
 
 `question-answering` adds mlflow's own (measured, 3.17): exact match, if the frame has targets; a token count, without
 whose package tiktoken and the vocabulary that this downloads mlflow gives up; readability (package textstat) and
-toxicity (evaluate, torch and a model to download), which mlflow leaves out with a warning if it cannot have them. With
-`model_type=None` only the given metrics are measured, and nothing is needed beside mlflow.
+toxicity (evaluate, torch and a model to download), which MLflow omits with a warning if they are not available. With
+`model_type=None` only the given metrics are measured, and only MLflow is required.
 """
 
 from __future__ import annotations
@@ -40,26 +40,39 @@ LESS_IS_BETTER = ("input_token_count", "output_token_count", "total_token_count"
 
 
 def mlflow_metrics(frame: pd.DataFrame, scorers: Iterable[RowScorer] | None = None) -> list[EvaluationMetric]:
-    """Our metrics for `mlflow.models.evaluate(extra_metrics=...)`.
+    """Return the metrics of this package for `mlflow.models.evaluate`.
 
     Parameters
     ----------
-    frame
-        What `prepare_for_evaluate(data, target="mlflow.evaluate")` gives.
-    scorers
-        Scorers of ours (`agent_eval_schema.integrations.scorers`) with the options that you want; by default those
-        that need none. Those whose columns the frame does not have are left out: mlflow would end the evaluation.
+    frame : pandas.DataFrame
+        The result of `prepare_for_evaluate(data, evaluator="mlflow.evaluate")`.
+    scorers : iterable of RowScorer or None, default None
+        Instances of classes in `agent_eval_schema.scorers`. None uses all that require no argument. Scorers whose
+        columns are not in `frame` are skipped.
 
     Returns
     -------
-    list of EvaluationMetric
-        Each with a score a row, NaN where there is none and then the reason as its justification, and mean, min, max
-        and p90 over the rows that have a score.
+    list of mlflow.models.EvaluationMetric
+        Each metric gives one score per row (NaN, with the reason as justification, if it is missing) and the mean,
+        minimum, maximum and 90th percentile of the scores.
 
     Raises
     ------
-    EvalSetError
-        mlflow 3.3 or newer is not installed.
+    MissingExtraError
+        MLflow 3.3 or newer is not installed.
+
+    See Also
+    --------
+    prepare_for_evaluate : Return the DataFrame.
+    evaluate_eval_set : Evaluate with `mlflow.genai.evaluate`.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import mlflow_metrics, prepare_for_evaluate
+    >>> data = [{"request": "Hi", "response": "Hello!", "input_token_count": 3}]
+    >>> frame = prepare_for_evaluate(data, evaluator="mlflow.evaluate")
+    >>> [metric.name for metric in mlflow_metrics(frame)]
+    ['input_token_count']
     """
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS, TrajectorySingleToolUse
 
@@ -84,7 +97,7 @@ def _metric(scorer: RowScorer) -> EvaluationMetric:
         aggregates = {name: float(of(defined)) for name, of in _AGGREGATES.items()} if defined else {}
         return MetricValue(scores=scores, justifications=[why for _, why in found], aggregate_results=aggregates)
 
-    # mlflow reads from the signature which columns a metric wants, unless it has two parameters without this name.
+    # MLflow reads the columns of a metric from its signature, unless that has two parameters without this name.
     names = ("predictions", *scorer.reads)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     measure.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
-"""What mlflow's evaluate must be given and set to, so that no row of an evaluation is lost.
+"""The inputs and settings of MLflow's evaluate with which no row of an evaluation is lost.
 
 mlflow loses rows where a store has few connections, where a trace is not in the store that it names, and where a trial
-of the app fails. Each function here prevents one of these losses.
+call of the agent fails. Each function here prevents one of these losses.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 from agent_eval_schema.traces.encode import place_of, placed_nowhere
 
 OLD = ("3.3.", "3.4.", "3.5.")
-"""Releases that name a row in their result by its request_id only. They also make a trace of their own for each row,
-and hand no other to the scorers, unless they run the app (measured: 3.3.2, 3.5.1). Scorers that read traces, as ours
-do, then have nothing to score."""
+"""Releases whose result identifies a row by its request_id only. They also make a trace of their own for each row, and
+pass no other to the scorers, unless they run the agent (measured: 3.3.2, 3.5.1). Scorers that read traces, such as
+ours, then have no input."""
 
 FEW_WORKERS = {"MLFLOW_GENAI_EVAL_MAX_WORKERS": "4"}
 """With mlflow's default of threads 100 rows exhaust the connections of a sqlite store, and most are lost (measured)."""
@@ -27,8 +27,8 @@ WRITTEN_AT_ONCE = {"MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false"}
 seconds a trace, one after the other (12 rows: 23 s, against 3 s)."""
 
 NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
-"""mlflow tries the app on the first row to see whether it makes traces: a call more, and if it fails no row is scored.
-mlflow 3.3 does not know this setting."""
+"""MLflow calls the agent on the first row to see whether it makes traces: one call more, and if it fails no row is
+scored. MLflow 3.3 does not have this setting."""
 
 
 @contextmanager
@@ -44,7 +44,7 @@ def open_run(mlflow: Any) -> Iterator[Any]:
 
 @contextmanager
 def no_row_lost(mlflow: Any, copies_traces: bool) -> Iterator[None]:
-    """mlflow's settings that no row is lost with; what the user set is left alone."""
+    """MLflow's settings with which no row is lost; settings of the user are not changed."""
     on_sqlite = mlflow.get_tracking_uri().startswith("sqlite")
     wanted = NO_TRIAL | (FEW_WORKERS if on_sqlite else {}) | (WRITTEN_AT_ONCE if copies_traces else {})
     added = {name: value for name, value in wanted.items() if name not in os.environ}
@@ -70,7 +70,7 @@ def _trace_anew(mlflow: Any) -> None:
 
 
 def traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The app so that each call leaves a trace, which is what scores are logged on, even of a call that raises."""
+    """The agent so that each call leaves a trace, to which scores are logged, even a call that raises an exception."""
     if getattr(predict_fn, "__mlflow_traced__", False):
         return predict_fn
     app: Callable[..., Any] = mlflow.trace(predict_fn)
@@ -78,8 +78,8 @@ def traced(mlflow: Any, predict_fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
-    """The app so that an mlflow which cannot leave out its trial only believes that it tries it: it does so with
-    tracing switched off, and looks whether a span would have been made."""
+    """The agent for a release of MLflow that cannot skip its trial call: the trial runs with tracing disabled, and the
+    function reports whether a span would have been made."""
     if all(hasattr(mlflow.environment_variables, name) for name in NO_TRIAL):
         return app
     from mlflow.tracing.provider import is_tracing_enabled
@@ -93,9 +93,10 @@ def untried(mlflow: Any, app: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[str]:
-    """A trace that says it is in this experiment, but comes from another store, is not there: mlflow would lose its
-    row without a word. Of rows that share a trace the first is scored on it, the others on copies."""
+def as_the_store_knows(mlflow: Any, texts: list[str], tags: list[dict[str, str]], experiment: str) -> list[str]:
+    """A trace that names this experiment, but comes from another store, is not there: MLflow would lose its row without
+    an error. Of rows that share a trace the first is scored on it, the others on copies. A trace that will be copied
+    has the tags of its row, which identify the copy (trace_ids.py)."""
     client = mlflow.MlflowClient()
     seen: set[str] = set()
 
@@ -106,9 +107,9 @@ def as_the_store_knows(mlflow: Any, texts: list[str], experiment: str) -> list[s
             return False
 
     found = []
-    for text in texts:
+    for text, own in zip(texts, tags, strict=True):
         trace_id, place = place_of(text)
-        known = trace_id not in seen and is_there(trace_id) if place == experiment else True
-        found.append(text if known else placed_nowhere(text))
+        known = place == experiment and trace_id not in seen and is_there(trace_id)
+        found.append(text if known or place is None else placed_nowhere(text, own))
         seen.add(trace_id)
     return found

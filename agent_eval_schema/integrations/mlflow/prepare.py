@@ -1,21 +1,13 @@
-"""An evaluation set in any form → exactly the frame that an evaluator takes.
-
-    mlflow.genai       inputs (what predict_fn takes), outputs, expectations, trace, tags        mlflow.genai.evaluate
-    databricks-agent   the canonical columns that have a value                                   mlflow.evaluate
-    mlflow.evaluate    inputs, predictions, targets as texts; what our metrics read              mlflow.models.evaluate
-    vertex             prompt, reference, response, reference_trajectory, predicted_trajectory   EvalTask
-
-Nothing that kills an evaluator is left: every cell is plain Python (no numpy, no NaN), every object is an object,
-expectations hold only the keys that are there, traces are what mlflow reads. Needs no mlflow. Pitfalls: mlflow.md.
-"""
+"""An evaluation dataset in any format → exactly the DataFrame that an evaluator reads (frames.py), of the rows that are
+valid."""
 
 from __future__ import annotations
 
 import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -23,157 +15,233 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
-from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import find_format, require_rows
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat, find_format, require_rows
+from agent_eval_schema.integrations.mlflow.frames import (
+    EVALUATORS,
+    FRAMES,
+    INPUTS,
+    TRACE_STATE,
+    Columns,
+    Evaluator,
+    Inputs,
+    cells_of,
+    messages_of,
+)
+from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning, reduction
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.encode import made_of, rewritten
-from agent_eval_schema.validation.checked_batch import FIELDS, rows_of, verdict
+from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.fill_from_traces import trace_texts
 from agent_eval_schema.validation.kernel import check_stream
-from agent_eval_schema.validation.plan import Outputs, make_plan
-from agent_eval_schema.validation.report import InvalidEvalSet, Report
+from agent_eval_schema.validation.normalized_columns import FIELDS
+from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
+from agent_eval_schema.validation.report import InvalidEvalSetError, Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
 
-Target = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
-Inputs = Literal["auto", "messages", "query", "question"]
 
-EVALUATORS: tuple[Target, ...] = ("mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex")
+class InvalidRowsWarning(UserWarning):
+    """A prepared DataFrame excludes invalid rows, or keeps them with missing cells.
 
+    See Also
+    --------
+    prepare_for_evaluate : The function that emits the warning.
 
-class RowsSetAside(UserWarning):
-    """Invalid rows were left out of a prepared frame; the report on the data says why."""
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import InvalidRowsWarning, prepare_for_evaluate
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", InvalidRowsWarning)
+    ...     frame = prepare_for_evaluate([{"request": "Hi", "response": "Hello!"}, {"request": " ", "response": "?"}])
+    >>> len(frame)
+    1
+    """
 
 
 class Prepared(Struct, frozen=True):
-    """A frame for an evaluator, whose index holds the 0-based positions of the rows in the input; the report on all of
-    the input; and the positions of the rows that are not in the frame."""
+    """A frame for an evaluator; the report on all of the input; the request_id of each row of the input; and the
+    0-based positions in the input of the rows that are in the frame; and what its inputs lack of the requests."""
 
     frame: pd.DataFrame
     report: Report
-    set_aside: list[int]
+    request_ids: list[str | None]
+    positions: list[int]
+    reduced: str
 
 
 def prepare_for_evaluate(
-    data: Any,
+    data: EvalSetLike,
     *,
-    target: Target = "mlflow.genai",
+    evaluator: Evaluator = "mlflow.genai",
     inputs: Inputs = "auto",
-    on_invalid: Literal["set_aside", "raise"] = "set_aside",
-    format: str = "auto",
+    on_invalid: OnInvalid = "drop",
+    format: InputFormat = "auto",
     outputs: Outputs = "auto",
 ) -> pd.DataFrame:
-    """The rows of an evaluation set as the frame that an evaluator takes.
+    """Return the rows of an evaluation dataset as the DataFrame that an evaluator reads.
 
     Parameters
     ----------
-    data
-        Anything that `validate_eval_set` takes, but files of CES, whose rows are no evaluation rows (their turns are:
-        `convert_eval_set(data, target="databricks").data`). It is not changed.
-    target
-        `"mlflow.genai"` for mlflow.genai.evaluate, `"databricks-agent"` for
-        `mlflow.evaluate(model_type="databricks-agent")`, `"mlflow.evaluate"` for `mlflow.models.evaluate` with a model
-        type of texts and `mlflow_metrics`, `"vertex"` for the trajectory metrics.
-    inputs
-        What `inputs` of mlflow.genai hold, which is how predict_fn is called: `"messages"` for
-        `{"messages": [...]}`, `"query"` for `{"query": ..., "history": [...]}`, `"question"` for
-        `{"question": ...}`. `"auto"` keeps the objects of a frame that has `inputs`, else messages.
-    on_invalid
-        Invalid rows are left out, which a RowsSetAside warning says (`"set_aside"`), or InvalidEvalSet is raised.
-    format, outputs
-        As in `validate_eval_set`. With outputs `"generated"` the frame has neither outputs nor traces.
+    data : EvalSetLike
+        Any input of `validate_eval_set`, except files of Google Customer Engagement Suite (use
+        `convert_eval_set(data, "databricks").data`). The data is not changed.
+    evaluator : {"mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"}, default "mlflow.genai"
+        The reader of the DataFrame: `mlflow.genai.evaluate`; `mlflow.evaluate(model_type="databricks-agent")`;
+        `mlflow.models.evaluate` with `mlflow_metrics`; or `EvalTask` and the Vertex AI trajectory metrics.
+    inputs : {"auto", "messages", "query", "question"}, default "auto"
+        The form of the column `inputs` for `"mlflow.genai"`, and therefore the arguments of `predict_fn`. `"messages"`:
+        `{"messages": [...]}`. `"query"`: `{"query": ..., "history": [...]}`. `"question"`: `{"question": ...}`.
+        `"auto"` preserves the objects of data that has `inputs`, and requests with other keys such as `temperature`;
+        all other requests become messages.
+    on_invalid : {"drop", "keep", "raise"}, default "drop"
+        What to do with invalid rows. `"drop"` excludes them. `"keep"` keeps them; cells that cannot be read are None.
+        `"raise"` raises InvalidEvalSetError.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data, as in `validate_eval_set`. With `"generated"` the DataFrame has
+        neither outputs nor traces.
 
     Returns
     -------
     pandas.DataFrame
-        One line a valid row, in order; the index holds the positions of the rows in the input. To keep it in a file
-        use `write_eval_set`: objects of many shapes in one column are nothing for `DataFrame.to_parquet`.
+        One row per row that is not excluded, in order. The index is that of the data if it is a DataFrame, otherwise
+        the 0-based positions. For `"mlflow.genai"` the columns are `inputs`, and as far as the data has them `outputs`,
+        `expectations`, `trace`, `tags` and `request_id`; their dtype is object, and their cells are plain Python
+        values.
 
     Raises
     ------
+    InvalidEvalSetError
+        There are invalid rows and `on_invalid="raise"`.
     EvalSetError
-        An unknown target or option, a file of CES, or no valid row at all.
-    InvalidEvalSet
-        There are invalid rows, and `on_invalid="raise"`.
+        An option is not one of the allowed values, the data cannot be read, or there is no row to evaluate.
+
+    Warns
+    -----
+    InvalidRowsWarning
+        Invalid rows were excluded, or kept with `on_invalid="keep"`.
+    ReducedInputsWarning
+        The form of `inputs` omits a part of some requests.
+
+    See Also
+    --------
+    evaluate_eval_set : Prepare, evaluate, and join the scores to the rows.
+    write_eval_set : Write the DataFrame to a file, with lists and objects as JSON text.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import prepare_for_evaluate
+    >>> data = [{"request": "What is Delta Lake?", "response": "A table format.", "expected_facts": ["It is a format"]}]
+    >>> frame = prepare_for_evaluate(data, inputs="question")
+    >>> frame.columns.tolist()
+    ['inputs', 'outputs', 'expectations']
+    >>> frame["inputs"][0], frame["expectations"][0]
+    ({'question': 'What is Delta Lake?'}, {'expected_facts': ['It is a format']})
     """
-    if on_invalid not in ("set_aside", "raise"):
-        raise EvalSetError(f"on_invalid must be set_aside or raise, got {on_invalid!r}")
+    require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     source = open_source(data)
-    prepared = _prepare(source, target, inputs, format, outputs)
+    figures = evaluator not in _HAND_ON_TRACES
+    prepared = _prepare(source, evaluator, inputs, format, outputs, keep=on_invalid == "keep", figures=figures)
     if on_invalid == "raise" and not prepared.report.ok:
-        raise InvalidEvalSet(check_source(source, format=format, outputs=outputs))
-    if prepared.set_aside:
+        raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
+    if not prepared.report.ok:
+        invalid = np.flatnonzero(~prepared.report.valid_mask)
+        what = "kept as far as they could be read" if on_invalid == "keep" else "excluded"
         message = (
-            f"{len(prepared.set_aside):,} of {prepared.report.row_count:,} rows are invalid and left out, the first at "
-            f"position {prepared.set_aside[0]}: {_says_why(format, outputs)}"
+            f"{len(invalid):,} of {prepared.report.row_count:,} rows are invalid and {what}, the first at "
+            f"position {invalid[0]}: {_says_why(format, outputs)}"
         )
-        warnings.warn(message, RowsSetAside, stacklevel=2)
+        warnings.warn(message, InvalidRowsWarning, stacklevel=2)
+    if prepared.reduced:
+        warnings.warn(prepared.reduced, ReducedInputsWarning, stacklevel=2)
     return prepared.frame
 
 
 def prepare(
     data: Any,
     *,
-    target: Target = "mlflow.genai",
+    evaluator: Evaluator = "mlflow.genai",
     inputs: Inputs = "auto",
     format: str = "auto",
     outputs: Outputs = "auto",
 ) -> Prepared:
-    """As `prepare_for_evaluate`, with the report and the positions of the rows that were left out."""
-    source = open_source(data)
-    prepared = _prepare(source, target, inputs, format, outputs)
-    if target in _HAND_ON_TRACES and any(line.field == "trace" for line in prepared.report.presence):
-        return replace(prepared, report=check_source(source, format=format, outputs=outputs))
-    return prepared
+    """As `prepare_for_evaluate`, with the report and the positions of the excluded rows."""
+    return _prepare(open_source(data), evaluator, inputs, format, outputs)
 
 
 _HAND_ON_TRACES = ("mlflow.genai",)
 """The targets for which a trace is read by the evaluator, not here."""
 
 
-def _prepare(source: Source, target: Target, inputs: Inputs, format: str, outputs: Outputs) -> Prepared:
-    """As `prepare`; the report lacks the figures of traces that are handed on."""
-    if target not in EVALUATORS:
-        raise EvalSetError(f"no target {target!r}: use one of {', '.join(EVALUATORS)}")
-    if inputs not in _INPUTS:
-        raise EvalSetError(f"inputs must be one of {', '.join(_INPUTS)}, got {inputs!r}")
-    plan = make_plan(source, format, outputs)
+def _prepare(
+    source: Source,
+    evaluator: Evaluator,
+    inputs: Inputs,
+    format: str,
+    outputs: Outputs,
+    *,
+    keep: bool = False,
+    figures: bool = True,
+) -> Prepared:
+    """As `prepare`; without `figures` the report lacks those of traces."""
+    start = time.perf_counter()
+    require_choice("evaluator", evaluator, EVALUATORS)
+    require_choice("inputs", inputs, INPUTS)
+    plan = make_plan(source, format, outputs, complete=True)
     require_rows(plan.format)
     form = find_format(plan.format)
-    builder = ReportBuilder(plan.codes, plan.outputs, source, origins=form.origins)
-    beside = target in _HAND_ON_TRACES
+    builder = ReportBuilder(plan.codes, plan.outputs, source, origins=plan.origins)
+    beside = evaluator in _HAND_ON_TRACES
+    with_columns = replace(plan, columns=True, beside_traces=beside, figures=figures)
     kept = []
     with gc_paused():
-        for checked in check_stream(source.batches(), replace(plan, columns=True, beside_traces=beside)):
+        for checked in check_stream(source.batches(), with_columns):
             builder.add(checked)
             kept.append(_kept(checked))
-        report = Report(source, plan, builder)
-        valid = report.valid_mask
+        report = Report(source, plan, builder, time.perf_counter() - start)
+        valid = np.ones_like(report.valid_mask) if keep else report.valid_mask
         if not valid.any():
-            raise EvalSetError(f"there is no row to evaluate: {_why_none(report, format, outputs)}")
+            raise EvalSetError(f"no row to evaluate: {_why_none(report, format, outputs)}")
         columns = _columns(kept, valid)
     if beside and any(state is not None for state in columns[TRACE_STATE]):
         plain = all(columns[TRACE_STATE])
         columns["trace"] = _trace_cells(source, form.read, valid, plain)
-    given = _given_inputs(source, valid) if inputs == "auto" and report.format == "mlflow" else None
-    frame = _DRAW[target](columns, plan.outputs, inputs, given)
-    frame.index = pd.Index(np.flatnonzero(valid), name="row")
-    return Prepared(frame, report, np.flatnonzero(~valid).tolist())
+    frame = FRAMES[evaluator](columns, plan.outputs, inputs)
+    frame.index = report.index[valid]
+    ids = [id for batch in kept for id in batch.column("request_id").to_pylist()]
+    positions = np.flatnonzero(valid).tolist()
+    return Prepared(frame, report, ids, positions, _reduced(columns, positions, evaluator, inputs))
+
+
+def _reduced(columns: Columns, rows: list[int], evaluator: Evaluator, inputs: Inputs) -> str:
+    """The parts of the requests that the inputs of the frame omit; the input columns of databricks-agent have all of
+    them."""
+    if evaluator == "databricks-agent":
+        return ""
+    is_genai = evaluator == "mlflow.genai"
+    asked = zip(cells_of(columns, "request"), cells_of(columns, "inputs"), rows, strict=True)
+    return reduction(
+        [a for a in asked if messages_of(a[0])],
+        len(rows),
+        form=f'inputs="{inputs}"' if is_genai else f'evaluator="{evaluator}"',
+        one_question=not is_genai or inputs == "question",
+        keeps_arguments=is_genai and inputs == "auto",
+        instead=('inputs="messages"', 'inputs="auto"') if is_genai else ('evaluator="mlflow.genai"',) * 2,
+    )
 
 
 def _says_why(format: str, outputs: str) -> str:
     options = {"format": format, "outputs": outputs}
     given = "".join(f', {name}="{option}"' for name, option in options.items() if option != "auto")
-    return f"validate_eval_set(data{given}) says why"
+    return f"see validate_eval_set(data{given})"
 
 
 def _why_none(report: Report, format: str, outputs: str) -> str:
@@ -185,12 +253,7 @@ def _why_none(report: Report, format: str, outputs: str) -> str:
     return f"{count} (most often {code} {RULES[code].name}): {_says_why(format, outputs)}"
 
 
-_Columns = dict[str, Any]
-"""A list of values a column; but a series where a column of the input is handed on."""
 _Flags = np.ndarray[Any, Any]
-
-TRACE_STATE = "__trace__"
-"""The column that says of each row's trace whether mlflow reads it as it is (None: there is no trace)."""
 
 
 def _kept(checked: pa.RecordBatch) -> pa.RecordBatch:
@@ -199,7 +262,7 @@ def _kept(checked: pa.RecordBatch) -> pa.RecordBatch:
     return canonical.append_column(TRACE_STATE, verdict(checked, "mlflow_reads"))
 
 
-def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> _Columns:
+def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> Columns:
     """The columns of the valid rows as Python values; a canonical column without any value is not there."""
     rows = pa.Table.from_batches(kept)
     rows = rows if valid.all() else rows.filter(pa.array(valid))
@@ -208,7 +271,7 @@ def _columns(kept: list[pa.RecordBatch], valid: _Flags) -> _Columns:
 
 
 def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The values of a normalised column; NaN is absent, too."""
+    """The values of a normalized column; NaN is absent, too."""
     values = canonical_values(column, field)
     return [None if v != v else v for v in values] if pa.types.is_floating(field.type) else values
 
@@ -218,10 +281,10 @@ def _valid(values: list[Any], valid: _Flags) -> list[Any]:
 
 
 def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: _Flags, plain: bool) -> Any:
-    """The JSON texts of the traces; the very texts of a frame, which are not copied.
+    """The JSON texts of the traces; those of a DataFrame are not copied.
 
-    Of a text column of which all cells are `plain` traces of today's mlflow no Python text is made: what was read from
-    Parquet stays in Arrow.
+    A text column of `plain` traces of the current MLflow is not converted into Python texts: data from Parquet stays in
+    Arrow.
     """
     given = source.original("trace") if source.original is not None and source.kind == "pandas" else None
     if plain and given is not None and isinstance(given.dtype, pd.StringDtype):
@@ -230,147 +293,3 @@ def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch
     if set(map(type, texts)) != {str}:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
     return _valid(texts, valid)
-
-
-def _given_inputs(source: Source, valid: _Flags) -> list[Any]:
-    """The objects in a column `inputs`, as they came; None where it holds something else."""
-    found: list[Any] = []
-    for batch in source.batches():
-        cells = read_cells(batch, "inputs")
-        texts = cells.texts if cells is not None else [None] * batch.num_rows
-        found.extend(None if t is None else _object(t) for t in texts)
-    return _valid(found, valid)
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    value = jsontext.parse_leniently(text)
-    value = jsontext.parse_leniently(value) if isinstance(value, str) else value
-    return value if isinstance(value, dict) and value else None
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# mlflow.genai
-def _for_genai(columns: _Columns, outputs: str, inputs: Inputs, given: list[Any] | None) -> pd.DataFrame:
-    requests = columns["request"]
-    shape = _INPUTS[inputs]
-    made = [shape(r) for r in requests]
-    frame: _Columns = {"inputs": made if given is None else [g or m for g, m in zip(given, made, strict=True)]}
-    if outputs == "provided":
-        frame["outputs"] = columns.get("response", [None] * len(requests))
-    expectations = list(_expectations(columns, len(requests)))
-    if any(expectations):
-        frame["expectations"] = expectations
-    if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
-        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns, len(requests)))
-    if "tags" in columns:
-        frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
-    if "request_id" in columns and None not in columns["request_id"]:
-        frame["request_id"] = columns["request_id"]
-    return _frame(frame)
-
-
-def _messages(request: dict[str, Any]) -> dict[str, Any]:
-    return request
-
-
-def _query(request: dict[str, Any]) -> dict[str, Any]:
-    """The last message, of whatever role, since an app is called with what it is to answer."""
-    *history, last = request["messages"]
-    return {"query": chat.join_text(last.get("content")), "history": history}
-
-
-def _question(request: dict[str, Any]) -> dict[str, Any]:
-    """The newest question alone; a chat that led to it has no place here."""
-    return {"question": _query(request)["query"]}
-
-
-_INPUTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
-    "auto": _messages,
-    "messages": _messages,
-    "query": _query,
-    "question": _question,
-}
-
-_NEED_TRACE = ("trace", "retrieved_context", "predicted_trajectory", "session_id")
-"""Columns that the scorers of mlflow look for in a trace only."""
-
-
-def _expectations(columns: _Columns, size: int) -> Iterator[dict[str, Any]]:
-    names = [n for n in ("custom_expected", *EXPECTED_COLUMNS) if n in columns]
-    for row in range(size if names else 0):
-        yield expectations_of({n: columns[n][row] for n in names})
-
-
-def _traces(columns: _Columns, size: int) -> Iterator[str]:
-    """A trace for every row, as mlflow reads it: all have one, or evaluate dies."""
-    start = time.time_ns()
-    given = columns.get("trace", [None] * size)
-    for row, (text, plain) in enumerate(zip(given, columns[TRACE_STATE], strict=True)):
-        if text is not None and plain:
-            yield text
-            continue
-        found = rewritten(text) if text is not None else None
-        yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# the others
-_AGENT_COLUMNS = (
-    *("request_id", "request", "response", "expected_response", "expected_facts", "guidelines"),
-    *("expected_retrieved_context", "retrieved_context", "trace", "custom_expected"),
-)
-_OUTPUTS = ("response", "retrieved_context", "trace")
-
-
-def _for_databricks_agent(columns: _Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
-    """The documented input columns, those that have a value; what the app will make is left out."""
-    names = [n for n in _AGENT_COLUMNS if n in columns and not (outputs == "generated" and n in _OUTPUTS)]
-    return _frame({n: columns[n] for n in names})
-
-
-_MEASURED = (
-    *("retrieved_context", "expected_retrieved_context", "predicted_trajectory", "reference_trajectory"),
-    *("input_token_count", "output_token_count", "total_token_count", "latency_seconds", "failure"),
-)
-"""The columns that our metrics read (metrics.py)."""
-
-
-def _for_mlflow_evaluate(columns: _Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
-    """Texts for mlflow's own metrics; targets only if every row has one, as these compare all rows."""
-    frame: _Columns = {"inputs": [_query(r)["query"] for r in columns["request"]]}
-    if outputs == "provided":
-        frame["predictions"] = ["" if v is None else v for v in columns.get("response", [None] * len(frame["inputs"]))]
-    if None not in columns.get("expected_response", [None]):
-        frame["targets"] = columns["expected_response"]
-    frame.update({n: columns[n] for n in _MEASURED if n in columns})
-    return _frame(frame)
-
-
-def _for_vertex(columns: _Columns, outputs: str, _: Inputs, __: list[Any] | None) -> pd.DataFrame:
-    renamed = {"response": "response", "expected_response": "reference"}
-    frame: _Columns = {"prompt": [_query(r)["query"] for r in columns["request"]]}
-    frame.update({name: columns[column] for column, name in renamed.items() if column in columns})
-    for name in ("reference_trajectory", "predicted_trajectory"):
-        if name in columns:
-            frame[name] = columns[name]
-    made = ("response", "predicted_trajectory") if outputs == "generated" else ()
-    return _frame({n: v for n, v in frame.items() if n not in made})
-
-
-_DRAW: dict[str, Callable[[_Columns, str, Inputs, list[Any] | None], pd.DataFrame]] = {
-    "mlflow.genai": _for_genai,
-    "databricks-agent": _for_databricks_agent,
-    "mlflow.evaluate": _for_mlflow_evaluate,
-    "vertex": _for_vertex,
-}
-
-
-def _frame(columns: _Columns) -> pd.DataFrame:
-    """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
-    series = {n: v if isinstance(v, pd.Series) else _objects(v) for n, v in columns.items()}
-    return pd.DataFrame(series)
-
-
-def _objects(values: list[Any]) -> pd.Series[Any]:
-    # numpy looks into each object of a list, but not of an iterator
-    return pd.Series(np.fromiter(values, object, len(values)), dtype="object")

@@ -1,17 +1,17 @@
 """A canonical row ⇄ a record of an mlflow dataset, without loss.
 
     row                                        record
-    request                                    inputs                {"messages": [...]}
-    response                                   outputs
-    expected_*, guidelines, custom_expected    expectations
+    inputs, else request                       inputs                {"messages": [...]}
+    outputs, else response                     outputs
+    expectations, expected_*, guidelines, …    expectations
     reference_trajectory                       expectations          expected_tool_calls [{name, arguments}]
     tags                                       tags
     source                                     source                {source_type, source_data}
     all others                                 tags                  agent_eval_schema.<column>, JSON text
 
-A record is first written the way that mlflow's scorers want it. Then it is read back; a column that does not come out
-as it went in (named guidelines, an empty object) is kept beside it in a tag as well. Such a tag counts as long as the
-record still says what it said then: what is edited in mlflow takes precedence. Needs no mlflow.
+A record is first written as MLflow's scorers read it. Then it is read back; a column that does not come out as it went
+in (named guidelines, an empty object) is kept in a tag as well. Such a tag is used as long as the record has not
+changed: what is edited in mlflow takes precedence. Needs no mlflow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of, whole
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.schema import COLUMNS
@@ -37,23 +37,26 @@ TAG_PREFIX = "agent_eval_schema."
 ROW_TAG = f"{TAG_PREFIX}row"
 """The tag of a record, or of an evaluated trace, that holds the position of its row: mlflow does not keep the order."""
 
+ID_TAG = f"{TAG_PREFIX}request_id"
+"""The tag of an evaluated trace that holds the request_id of its row."""
+
 MLFLOW_USER = "mlflow.user"
 """The tag that mlflow gives to every record that it stores."""
 
 SOURCE = "source"
-"""The column, beside the canonical ones, that says where a row comes from."""
+"""The column, in addition to the canonical ones, with the source of a row."""
 
 SOURCE_TYPES = ("UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE")
 
 RECORDED = tuple(c for c in COLUMNS if c != "trace")
-"""What a record keeps of a row; of its trace, the id (as the source)."""
+"""The parts of a row that a record keeps; of its trace, the ID (as the source)."""
 
-NATURAL = ("request", "response", "custom_expected", "tags", *EXPECTED_COLUMNS)
+NATURAL = ("request", "response", "custom_expected", "tags", *EXPECTED_COLUMNS, "inputs", "outputs", "expectations")
 """The columns for which a record has a place."""
 
 
 def key_of(inputs: Any) -> str:
-    """What mlflow tells records apart by: the SHA-256 of the inputs as JSON with sorted keys."""
+    """MLflow's identity of a record: the SHA-256 of the inputs as JSON with sorted keys."""
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
 
 
@@ -76,9 +79,10 @@ def _natural(row: RowWithSource) -> DatasetRecord:
     tags = {k: v for k, v in (row["tags"] or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
     custom = {k: v for k, v in (row["custom_expected"] or {}).items() if k not in EXPECTATIONS}
     expectations = expectations_of({**row, "custom_expected": custom})
-    record = {"inputs": row["request"], "expectations": expectations, "tags": tags}
-    if row["response"] is not None:
-        record["outputs"] = row["response"]
+    inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
+    record = {"inputs": inputs, "expectations": expectations, "tags": tags}
+    if outputs is not None:
+        record["outputs"] = outputs
     if row.get(SOURCE) is not None:
         record["source"] = row[SOURCE]
     return record
@@ -96,7 +100,7 @@ def _digest(value: Any) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 # records → rows
 def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issue | None]]:
-    """The row of each record, and why a part of it could not be read, if so. Any record of mlflow will do."""
+    """The row of each record, and why a part of it could not be read, if so. Any record of MLflow is accepted."""
     report = check_source(open_source([_cells(r) for r in records]), format="mlflow", outputs="generated")
     errors = {i.row: i for i in reversed(list(report.iter_issues())) if i.severity is Severity.ERROR}
     rows = [{**{c: row[c] for c in COLUMNS}, SOURCE: None} for row in report.iter_rows()]
@@ -106,11 +110,12 @@ def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issu
 
 
 def _cells(record: DatasetRecord) -> dict[str, Any]:
-    """What the reader of mlflow's form is to read: not an answer that is text, which is the answer whatever it says."""
+    """The columns for the reader of the MLflow format: not an answer that is text, which is not parsed, and not the
+    empty object that MLflow stores where there are no outputs."""
     outputs = record.get("outputs")
     return {
         "inputs": record["inputs"],
-        "outputs": None if isinstance(outputs, str) else outputs,
+        "outputs": None if isinstance(outputs, str) or outputs == {} else outputs,
         "expectations": record.get("expectations") or None,
         "tags": _own_tags(record) or None,
     }
@@ -122,12 +127,12 @@ def _own_tags(record: DatasetRecord) -> dict[str, Any]:
 
 
 def _complete(row: RowWithSource, record: DatasetRecord) -> None:
-    """Add what only the record knows."""
+    """Add the fields that only the record has."""
     if isinstance(record.get("outputs"), str):
         row["response"] = record["outputs"]
     for name, column in EXPECTATIONS.items():
         value = (record.get("expectations") or {}).get(name)
-        if value is not None and row[column] is None:  # not what a metric could read
+        if value is not None and row[column] is None:  # not a value that a metric could read
             row["custom_expected"] = {**(row["custom_expected"] or {}), name: value}
     source = record.get("source")
     if isinstance(source, dict):

@@ -4,11 +4,11 @@
     expectations   {"expected_retrieved_context": [...], "expected_tool_calls": [{name, arguments}], ...}
     trace          everything else, by our own derivation (traces/derive.py)
 
-They are asked in this order, as what a column holds wins over what a trace says. Values are read as cells are (JSON
-text, lists, numpy arrays), so a scorer and a report agree on what a row holds.
+They are searched in this order, as column values take precedence over those of a trace. Values are read as cells are
+(JSON text, lists, numpy arrays), so a scorer and a report agree on the content of a row.
 
-mlflow 3.3 hands over no recorded trace, only one of a run that it made itself (`predict_fn`), or one that it made of
-inputs and outputs to have a trace at all. That one says nothing (`made_by_evaluate`).
+MLflow 3.3 passes no recorded trace, only one of a run that it made itself (`predict_fn`), or one that it made of
+inputs and outputs to have a trace at all. That one is ignored (`made_by_evaluate`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import IssueLog, Notes
-from agent_eval_schema.decoding.columns import decode_column
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.columns import SHAPES, decode_column
+from agent_eval_schema.decoding.texts import decode_text
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats.mlflow import as_trajectory
 from agent_eval_schema.io.records import encode_cells, is_absent
@@ -29,29 +31,32 @@ from agent_eval_schema.metrics.catalog import Need
 from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.decode import Trace, decode_trace
-from agent_eval_schema.traces.derive import Derived, derive
-from agent_eval_schema.traces.encode import MADE
+from agent_eval_schema.traces.derive import MADE, Derived, derive
+from agent_eval_schema.traces.encode import TRACED_COLUMNS
 
 
 class ScoredRow:
-    """One row that mlflow has asked to be scored. `read` gives a column, `lacks` what a metric misses."""
+    """One row that MLflow passes to a scorer. `read` returns a column, `lacks` the missing fields of a metric."""
 
     def __init__(self, inputs: Any, outputs: Any, expectations: Any, trace: Any) -> None:
         self.inputs, self.outputs, self._trace = inputs, outputs, trace
+        self.given_expectations = expectations
         self._expectations = expectations if isinstance(expectations, Mapping) else {}
         self.unread: dict[str, str] = {}
 
     def read(self, column: str) -> Any:
-        """The value of a column in its type of schema.py. None: the row does not hold it, or (`unread` says why) not in
-        a form that can be read."""
+        """The value of a column in its type of schema.py. None: the row does not contain it, or it cannot be read
+        (`unread` has the reason)."""
+        if (whole := _WHOLE.get(column)) is not None:
+            return whole(self)
         for home in (self.outputs, self._expectations):
             value = self._decoded(column, home)
-            if value is not None:  # what cannot be read may be an app's own key, so the search goes on
+            if value is not None:  # an unreadable value may be an agent's own key, so the search continues
                 return value
         if self.derived is None:
             return None
         derive_it = _DERIVED.get(column)
-        if derive_it and not _tells(self._trace, column):
+        if column in TRACED_COLUMNS and not _contains(self._trace, column):
             return None
         return derive_it(self.derived) if derive_it else self._decoded(column, self.derived.expectations)
 
@@ -66,15 +71,20 @@ class ScoredRow:
 
     @cached_property
     def derived(self) -> Derived | None:
-        """What the trace says; None if there is no trace of a run."""
-        if is_absent(self._trace) or made_by_evaluate(self._trace):
-            return None
-        text = self._trace if isinstance(self._trace, str) else _trace_text(self._trace)
-        trace = decode_trace(text)
+        """The fields of the trace; None if there is no trace of a run."""
+        text = self.trace_text
+        trace = None if text is None else decode_trace(text)
         return derive(trace) if isinstance(trace, Trace) else None
 
+    @property
+    def trace_text(self) -> str | bytes | None:
+        """The JSON text of the trace; None if there is no trace of a run."""
+        if is_absent(self._trace) or made_by_evaluate(self._trace):
+            return None
+        return self._trace if isinstance(self._trace, str) else _trace_text(self._trace)
+
     def expects(self, name: str) -> bool:
-        """Whether there is a ground truth of that name that says anything."""
+        """Whether there is a ground truth of that name with content."""
         homes = (self._expectations, self.derived.expectations if self.derived else None)
         return any(_says_something(_given(home, name)) for home in homes)
 
@@ -87,8 +97,34 @@ _DERIVED: dict[str, Callable[[Derived], Any]] = {
     "predicted_trajectory": lambda d: d.predicted_trajectory or [],  # a run that was traced and shows no call made none
     **{name: attrgetter(name) for name in ("input_token_count", "output_token_count", "total_token_count")},
     **{name: attrgetter(name) for name in ("retrieved_context", "latency_seconds", "failure")},
+    **{name: attrgetter(name) for name in ("error", "session_id", "request_id")},
 }
-"""The columns that a trace of a run fills; its expectations fill the others."""
+"""The columns that the trace of a run fills; its expectations fill the others."""
+
+
+def _request(row: ScoredRow) -> Any:
+    messages = row.derived.request if row.derived and is_absent(row.inputs) else chat.read_messages(row.inputs)
+    if messages is None and not is_absent(row.inputs):
+        messages = chat.user_message(jsontext.encode(row.inputs).decode())
+    return messages and {"messages": messages}
+
+
+def _response(row: ScoredRow) -> Any:
+    if is_absent(row.outputs):
+        return row.derived and row.derived.response
+    text, is_known = chat.read_answer(row.outputs)
+    return text if is_known else jsontext.encode(row.outputs).decode()
+
+
+_WHOLE: dict[str, Callable[[ScoredRow], Any]] = {
+    "request": _request,
+    "response": _response,
+    "inputs": lambda row: row.inputs,
+    "outputs": lambda row: row.outputs,
+    "expectations": lambda row: row.given_expectations,
+    "trace": lambda row: row.trace_text,
+}
+"""The columns that are a whole argument of a scorer, or are read from one."""
 
 HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
     "request": lambda row: _says_something(row.inputs) or bool(row.derived and row.derived.request),
@@ -99,11 +135,11 @@ HOLDS: dict[str, Callable[[ScoredRow], bool]] = {
     "trace": lambda row: row.derived is not None,
     "retriever_span": lambda row: row.derived is not None and row.derived.has_retriever,
 }
-"""The fields of the catalogue that mlflow's own scorers need, and when a row holds one."""
+"""The fields of the catalog that mlflow's own scorers need, and when a row holds one."""
 
 
 def _given(home: Any, column: str) -> Any:
-    """What an object holds for a column; the reference may stand there as mlflow calls it."""
+    """The value of an object for a column; the reference may have the name that MLflow uses."""
     if not isinstance(home, Mapping):
         return None
     given = home.get(column)
@@ -114,7 +150,7 @@ def _given(home: Any, column: str) -> Any:
 
 
 def _as_trajectory(calls: Any) -> Any:
-    """mlflow's [{name, arguments}] as [{tool_name, tool_input}]; what is no such list stays as it is."""
+    """MLflow's [{name, arguments}] as [{tool_name, tool_input}]; any other value is returned unchanged."""
     calls = jsontext.parse_leniently(calls) if isinstance(calls, str) else calls
     if not isinstance(calls, Iterable) or isinstance(calls, str | Mapping):
         return calls
@@ -130,12 +166,13 @@ def _says_something(value: Any) -> bool:
 
 
 def read_value(column: str, given: Any) -> tuple[Any, str]:
-    """A value as a cell of a column of SHAPES would be read: the typed value, or None and why it cannot be read."""
+    """A value as a cell of a column would be read: the typed value, or None and why it cannot be read."""
     problems = Notes()
     cells = read_cells(make_batch({column: encode_cells([given], column, problems)}, {}, 1), column)
     assert cells is not None
     log = IssueLog(1)
-    value = FAILED if problems else decode_column(column, cells, log)[0]
+    decode = decode_column if column in SHAPES else decode_text
+    value = FAILED if problems else decode(column, cells, log)[0]
     if value is not FAILED:
         return value, ""
     return None, problems[0][0].message if problems else "; ".join(note[3] for note in log.notes)
@@ -143,15 +180,15 @@ def read_value(column: str, given: Any) -> tuple[Any, str]:
 
 def made_by_evaluate(trace: Any) -> bool:
     """Whether `mlflow.genai.evaluate` made this trace of a row that had none, to log its scores on: one span that
-    repeats inputs and outputs. Nothing was run, so its latency and state say nothing. (mlflow 3.3 to 3.17)"""
+    repeats inputs and outputs. Nothing was run, so its latency and state have no meaning. (MLflow 3.3 to 3.17)"""
     info, data = getattr(trace, "info", None), getattr(trace, "data", None)
     spans = getattr(data, "spans", None) or []
     tagged = "mlflow.eval.requestId" in (getattr(info, "tags", None) or {})
     return tagged and len(spans) == 1 and spans[0].name == "root_span"
 
 
-def _tells(trace: Any, column: str) -> bool:
-    """Whether a trace is of a run; of one that prepare_for_evaluate made of columns, whether it had this one."""
+def _contains(trace: Any, column: str) -> bool:
+    """Whether a trace contains a column: that of a run does; one that was made of a row contains what the row had."""
     tags = getattr(getattr(trace, "info", None), "tags", None) or {}
     made = str(tags.get(MADE, ""))
     return not made.startswith("of a row") or column in made

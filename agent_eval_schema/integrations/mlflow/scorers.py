@@ -2,17 +2,17 @@
 
     mlflow.genai.evaluate(data, scorers=[DocumentRecall(), TrajectoryRecall(duplicates="one_to_one")])
 
-A scorer is an entry of `SCORERS`: a class with the name and the options of a metric, whose definition says which
-columns it reads (scored_row.py says where they are found), what a row must hold, and how it is measured. A row that it
-cannot score gets a Feedback without a value whose rationale says what is lacking: mlflow 3.17 keeps the rationale,
-counts no error and leaves the row out of the aggregates. mlflow 3.3 has no such thing: there the row gets no Feedback.
-A NaN would not do: mlflow then fails to write its table of results.
+A scorer is an entry of `SCORERS`: a class with the name and the options of a metric, whose definition has the columns
+that it reads (scored_row.py has their places), the requirements on a row, and the function. A row that it cannot score
+gets a Feedback without a value whose rationale names the missing fields: mlflow 3.17 keeps the rationale, counts no
+error and leaves the row out of the aggregates. MLflow 3.3 has no Feedback without a value: there the row gets no
+Feedback. A NaN would not do: mlflow then fails to write its table of results.
 
-What mlflow allows for scorers that it does not know (measured, 3.3 to 3.17): a class is neither serialised nor
-registered, a decorated function is, as its source. So ours serialise as a function of two lines that calls the class,
-which runs wherever this package is installed. Loading it back needs a Databricks workspace or, from the release that
-has the switch, MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS=true; so does registering, which on a store of one's own mlflow 3.3
-does not have at all. Options are part of what is written, `pass_if` is not.
+What MLflow allows for custom scorers (measured, 3.3 to 3.17): a class is neither serialized nor registered, a decorated
+function is, as its source. So ours serialize as a function of two lines that calls the class, which runs wherever this
+package is installed. Loading it back needs a Databricks workspace or, from the release that has the switch,
+MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS=true; so does registering, which MLflow 3.3 does not support on other stores at all.
+Options are serialized, `pass_if` is not.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.choices import require_choice
 
 try:
     from mlflow.entities import AssessmentSource, AssessmentSourceType, Feedback
@@ -37,16 +39,47 @@ except ImportError as error:
     raise missing("mlflow", "mlflow 3.3", error) from None
 
 PUBLIC_PATH = "agent_eval_schema.integrations.scorers"
-"""Where a serialised scorer finds its class, whatever file defines it."""
+"""The module from which a serialized scorer imports its class, whatever file defines it."""
 
 AGGREGATIONS = ("mean", "min", "max", "p90")
 
 
-class RowScorer(Scorer):
-    """A scorer that measures columns of a row.
+class RowScorer(Scorer):  # numpydoc ignore=PR01
+    """Compute a metric from the columns of a row.
 
-    `reads` names the columns, whose values `measure` gets in that order; `needs` are the same in the terms of the
-    metric catalogue. `undefined` says why a row that holds all of them may still have no score (NaN).
+    It is the base class of the scorers of this package. A row without a required field gets no score, and a rationale
+    that names the field. A subclass sets `reads` and `needs` and defines `measure`.
+
+    Parameters
+    ----------
+    name : str
+        The name of the scorer.
+
+    Attributes
+    ----------
+    reads : tuple of str
+        The canonical columns whose values are the arguments of `measure`. `response` is the text of the outputs,
+        `request` an object with the messages of the inputs.
+    needs : tuple
+        The fields that a row must have.
+    undefined : str
+        The reason for a score of NaN.
+
+    See Also
+    --------
+    SCORERS : The classes of all scorers of this package.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> class Calls(scorers.RowScorer):
+    ...     name: str = "calls"
+    ...     reads = ("predicted_trajectory",)
+    ...     needs = ("predicted_trajectory",)
+    ...     def measure(self, calls):
+    ...         return len(calls)
+    >>> Calls()(outputs={"predicted_trajectory": [{"tool_name": "search", "tool_input": {}}]}).value
+    1.0
     """
 
     reads: ClassVar[tuple[str, ...]]
@@ -55,12 +88,17 @@ class RowScorer(Scorer):
 
     aggregations: list[Any] | None = Field(default_factory=lambda: list(AGGREGATIONS))
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        for column in cls.__dict__.get("reads", ()):
+            require_choice("reads", column, COLUMNS)
+
     def measure(self, *values: Any) -> float:
         """The score, or NaN."""
         raise NotImplementedError
 
     def score(self, row: ScoredRow) -> tuple[float, str]:
-        """The score of a row and "", or NaN and why there is none."""
+        """The score of a row and "", or NaN and the reason why there is none."""
         values = [row.read(column) for column in self.reads]
         absent = [c for c, value in zip(self.reads, values, strict=True) if value is None]
         score = math.nan if absent else float(self.measure(*values))
@@ -78,7 +116,7 @@ class RowScorer(Scorer):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of this scorer beyond those of every scorer; they stand in the metadata of each score."""
+        """The options of this scorer beyond those of every scorer, which are in the metadata of each score."""
         return {n: getattr(self, n) for n in type(self).model_fields if n not in RowScorer.model_fields}
 
     @property
@@ -87,7 +125,7 @@ class RowScorer(Scorer):
         return ScorerKind.DECORATOR
 
     def model_dump(self, **_: Any) -> dict[str, Any]:
-        """The serialised form that `Scorer.model_validate` reads: the source of a function that calls this class."""
+        """The serialized form that `Scorer.model_validate` reads: the source of a function that calls this class."""
         given = {"name": self.name, **self.options}
         arguments = ", ".join(f"{name}={value!r}" for name, value in given.items())
         handed = ", ".join(f"{name}={name}" for name in _HANDED)
@@ -104,7 +142,7 @@ class RowScorer(Scorer):
 
 
 def skipped(scorer: Scorer, rationale: str) -> Feedback | None:
-    """What to answer for a row that cannot be scored: a Feedback without a value, which mlflow 3.3 refuses to make."""
+    """The result for a row that cannot be scored: a Feedback without a value, which MLflow 3.3 rejects."""
     try:
         return Feedback(name=scorer.name, value=None, rationale=rationale, source=_by_code(scorer))
     except MlflowException:
@@ -132,7 +170,8 @@ class _Defined(RowScorer):
     definition: ClassVar[Definition]
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
         found = DEFINITIONS.get(cls.model_fields["name"].default)
         if found is not None:  # a class of a user's own may have another name
             cls.definition, cls.reads, cls.needs, cls.undefined = found, found.reads, found.needs, found.undefined
@@ -141,77 +180,302 @@ class _Defined(RowScorer):
         return self.definition.measure(*values, **self.options)
 
 
-class DocumentRecall(_Defined):
-    """The share of the expected documents that were retrieved."""
+class DocumentRecall(_Defined):  # numpydoc ignore=PR01
+    """Compute the fraction of the expected documents that were retrieved.
+
+    Parameters
+    ----------
+    name : str, default "document_recall"
+        The name of the scorer.
+
+    See Also
+    --------
+    DocumentPrecision : The fraction of the retrieved documents that were expected.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.DocumentRecall()
+    >>> outputs = {"retrieved_context": [{"doc_uri": "a.md"}, {"doc_uri": "b.md"}]}
+    >>> scorer(outputs=outputs, expectations={"expected_retrieved_context": [{"doc_uri": "a.md"}]}).value
+    1.0
+    """
 
     name: str = "document_recall"
 
 
-class DocumentPrecision(_Defined):
-    """The share of the retrieved documents that were expected."""
+class DocumentPrecision(_Defined):  # numpydoc ignore=PR01
+    """Compute the fraction of the retrieved documents that were expected.
+
+    Parameters
+    ----------
+    name : str, default "document_precision"
+        The name of the scorer.
+
+    See Also
+    --------
+    DocumentRecall : The fraction of the expected documents that were retrieved.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.DocumentPrecision()
+    >>> outputs = {"retrieved_context": [{"doc_uri": "a.md"}, {"doc_uri": "b.md"}]}
+    >>> scorer(outputs=outputs, expectations={"expected_retrieved_context": [{"doc_uri": "a.md"}]}).value
+    0.5
+    """
 
     name: str = "document_precision"
 
 
-class TrajectoryExactMatch(_Defined):
-    """1 if the agent made the reference calls in their order and no others, else 0."""
+class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
+    """Return 1 if the agent made the reference calls in their order and no others, else 0.
+
+    Parameters
+    ----------
+    name : str, default "trajectory_exact_match"
+        The name of the scorer.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+
+    See Also
+    --------
+    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.TrajectoryExactMatch()
+    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
+    0.0
+    """
 
     name: str = "trajectory_exact_match"
     empty: Empty = "nan"
 
 
-class TrajectoryInOrderMatch(_Defined):
-    """1 if the agent made the reference calls in their order, others between them allowed, else 0."""
+class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
+    """Return 1 if the agent made the reference calls in their order, else 0.
+
+    Other calls between them are allowed.
+
+    Parameters
+    ----------
+    name : str, default "trajectory_in_order_match"
+        The name of the scorer.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+
+    See Also
+    --------
+    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.TrajectoryInOrderMatch()
+    >>> scorer(outputs={"predicted_trajectory": [search, read]}, expectations={"reference_trajectory": [search]}).value
+    1.0
+    """
 
     name: str = "trajectory_in_order_match"
     empty: Empty = "nan"
 
 
-class TrajectoryAnyOrderMatch(_Defined):
-    """1 if the agent made all reference calls, others allowed, else 0."""
+class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
+    """Return 1 if the agent made all reference calls in any order, else 0.
+
+    Other calls are allowed.
+
+    Parameters
+    ----------
+    name : str, default "trajectory_any_order_match"
+        The name of the scorer.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+
+    See Also
+    --------
+    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.TrajectoryAnyOrderMatch()
+    >>> made = {"predicted_trajectory": [read, search]}
+    >>> scorer(outputs=made, expectations={"reference_trajectory": [search, read]}).value
+    1.0
+    """
 
     name: str = "trajectory_any_order_match"
     empty: Empty = "nan"
 
 
-class TrajectoryPrecision(_Defined):
-    """The share of the agent's calls that the reference holds too."""
+class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
+    """Compute the fraction of the agent's calls that are in the reference.
+
+    Parameters
+    ----------
+    name : str, default "trajectory_precision"
+        The name of the scorer.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    duplicates : {"membership", "one_to_one"}, default "membership"
+        How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
+        each call at most as often as it occurs there.
+
+    See Also
+    --------
+    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.TrajectoryPrecision()
+    >>> scorer(outputs={"predicted_trajectory": [search, read]}, expectations={"reference_trajectory": [search]}).value
+    0.5
+    """
 
     name: str = "trajectory_precision"
     empty: Empty = "nan"
     duplicates: Duplicates = "membership"
 
 
-class TrajectoryRecall(_Defined):
-    """The share of the reference calls that the agent made."""
+class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
+    """Compute the fraction of the reference calls that the agent made.
+
+    Parameters
+    ----------
+    name : str, default "trajectory_recall"
+        The name of the scorer.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    duplicates : {"membership", "one_to_one"}, default "membership"
+        How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
+        each call at most as often as it occurs there.
+
+    See Also
+    --------
+    agent_eval_schema.score_trajectories : Compute trajectory metrics without MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.TrajectoryRecall()
+    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
+    0.5
+    """
 
     name: str = "trajectory_recall"
     empty: Empty = "nan"
     duplicates: Duplicates = "membership"
 
 
-class TrajectorySingleToolUse(_Defined):
-    """1 if the agent called the tool `tool_name` at all, else 0."""
+class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01
+    """Return 1 if the agent called a tool, else 0.
+
+    Parameters
+    ----------
+    name : str, default "trajectory_single_tool_use"
+        The name of the scorer.
+    tool_name : str
+        The name of the tool.
+    empty : {"nan", "define"}, default "nan"
+        The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+
+    See Also
+    --------
+    agent_eval_schema.TrajectorySingleToolUse : The same metric for EvalTask.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.TrajectorySingleToolUse(tool_name="search")
+    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
+    1.0
+    """
 
     name: str = "trajectory_single_tool_use"
     tool_name: str
     empty: Empty = "nan"
 
 
-class ToolInvocation(_Defined):
-    """The share of the expected tools that were called."""
+class ToolInvocation(_Defined):  # numpydoc ignore=PR01
+    """Compute the fraction of the expected tools that were called.
+
+    Parameters
+    ----------
+    name : str, default "tool_invocation"
+        The name of the scorer.
+
+    See Also
+    --------
+    ToolCallsPass : Combine the tool metrics with thresholds.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.ToolInvocation()
+    >>> scorer(outputs={"predicted_trajectory": [search]}, expectations={"reference_trajectory": [search, read]}).value
+    0.5
+    """
 
     name: str = "tool_invocation"
 
 
-class ToolOrderedInvocation(_Defined):
-    """The share of the expected tools that were called in the expected order."""
+class ToolOrderedInvocation(_Defined):  # numpydoc ignore=PR01
+    """Compute the fraction of the expected tools that were called in order.
+
+    Parameters
+    ----------
+    name : str, default "tool_ordered_invocation"
+        The name of the scorer.
+
+    See Also
+    --------
+    ToolCallsPass : Combine the tool metrics with thresholds.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.ToolOrderedInvocation()
+    >>> made = {"predicted_trajectory": [read, search]}
+    >>> scorer(outputs=made, expectations={"reference_trajectory": [search, read]}).value
+    0.5
+    """
 
     name: str = "tool_ordered_invocation"
 
 
-class ParameterCorrectness(_Defined):
-    """The share of an expected call's parameters that the actual call has with equal values, on average."""
+class ParameterCorrectness(_Defined):  # numpydoc ignore=PR01
+    """Compute the mean fraction of the expected parameters that have equal values.
+
+    Parameters
+    ----------
+    name : str, default "parameter_correctness"
+        The name of the scorer.
+
+    See Also
+    --------
+    ToolCallsPass : Combine the tool metrics with thresholds.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.ParameterCorrectness()
+    >>> made = [{"tool_name": "search", "tool_input": {"q": "Delta", "n": 5}}]
+    >>> expected = [{"tool_name": "search", "tool_input": {"q": "Delta", "n": 3}}]
+    >>> scorer(outputs={"predicted_trajectory": made}, expectations={"reference_trajectory": expected}).value
+    0.5
+    """
 
     name: str = "parameter_correctness"
 
@@ -219,8 +483,32 @@ class ParameterCorrectness(_Defined):
 _SHARE = Field(default=1.0, ge=0, le=1)
 
 
-class ToolCallsPass(_Defined):
-    """1 if the expected calls were made with the expected parameters, and no others, else 0."""
+class ToolCallsPass(_Defined):  # numpydoc ignore=PR01
+    """Return 1 if the expected calls were made with the expected parameters, else 0.
+
+    Parameters
+    ----------
+    name : str, default "tool_calls_pass"
+        The name of the scorer.
+    invocation_threshold : float, default 1.0
+        The lowest accepted fraction of the expected tools that were called, from 0 to 1.
+    parameter_threshold : float, default 1.0
+        The lowest accepted fraction of the expected parameters with equal values, from 0 to 1.
+    extra_calls : {"FAIL", "ALLOW"}, default "FAIL"
+        Whether calls that are not expected give 0.
+
+    See Also
+    --------
+    ToolInvocation : The fraction of the expected tools that were called.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> search, read = {"tool_name": "search", "tool_input": {}}, {"tool_name": "read", "tool_input": {}}
+    >>> scorer = scorers.ToolCallsPass(extra_calls="ALLOW")
+    >>> scorer(outputs={"predicted_trajectory": [search, read]}, expectations={"reference_trajectory": [search]}).value
+    1.0
+    """
 
     name: str = "tool_calls_pass"
     invocation_threshold: float = _SHARE
@@ -228,32 +516,117 @@ class ToolCallsPass(_Defined):
     extra_calls: ExtraCalls = "FAIL"
 
 
-class InputTokenCount(_Defined):
-    """The tokens that the models of a run were given."""
+class InputTokenCount(_Defined):  # numpydoc ignore=PR01
+    """Return the number of input tokens of a run.
+
+    Parameters
+    ----------
+    name : str, default "input_token_count"
+        The name of the scorer.
+
+    See Also
+    --------
+    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.InputTokenCount()
+    >>> scorer(outputs={"input_token_count": 12}).value
+    12.0
+    """
 
     name: str = "input_token_count"
 
 
-class OutputTokenCount(_Defined):
-    """The tokens that the models of a run made."""
+class OutputTokenCount(_Defined):  # numpydoc ignore=PR01
+    """Return the number of output tokens of a run.
+
+    Parameters
+    ----------
+    name : str, default "output_token_count"
+        The name of the scorer.
+
+    See Also
+    --------
+    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.OutputTokenCount()
+    >>> scorer(outputs={"output_token_count": 12}).value
+    12.0
+    """
 
     name: str = "output_token_count"
 
 
-class TotalTokenCount(_Defined):
-    """The tokens that the models of a run were given and made."""
+class TotalTokenCount(_Defined):  # numpydoc ignore=PR01
+    """Return the number of input and output tokens of a run.
+
+    Parameters
+    ----------
+    name : str, default "total_token_count"
+        The name of the scorer.
+
+    See Also
+    --------
+    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.TotalTokenCount()
+    >>> scorer(outputs={"total_token_count": 12}).value
+    12.0
+    """
 
     name: str = "total_token_count"
 
 
-class LatencySeconds(_Defined):
-    """The seconds that a run took."""
+class LatencySeconds(_Defined):  # numpydoc ignore=PR01
+    """Return the duration of a run, in seconds.
+
+    Parameters
+    ----------
+    name : str, default "latency_seconds"
+        The name of the scorer.
+
+    See Also
+    --------
+    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.LatencySeconds()
+    >>> scorer(outputs={"latency_seconds": 0.8}).value
+    0.8
+    """
 
     name: str = "latency_seconds"
 
 
-class RunFailure(_Defined):
-    """1 if the run failed, else 0."""
+class RunFailure(_Defined):  # numpydoc ignore=PR01
+    """Return 1 if a run failed, else 0.
+
+    Parameters
+    ----------
+    name : str, default "failure"
+        The name of the scorer.
+
+    See Also
+    --------
+    agent_eval_schema.evaluate_eval_set : Evaluate with MLflow.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers
+    >>> scorer = scorers.RunFailure()
+    >>> scorer(outputs={"failure": False}).value
+    0.0
+    """
 
     name: str = "failure"
 
@@ -277,4 +650,4 @@ SCORERS: tuple[type[RowScorer], ...] = (
     LatencySeconds,
     RunFailure,
 )
-"""Every scorer of ours, in the order in which a table names them."""
+"""The classes of all scorers of this package, in the order of the table of `supported_scorers`."""

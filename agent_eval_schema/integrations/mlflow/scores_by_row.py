@@ -1,8 +1,8 @@
-"""What mlflow found → scores and reasons, a line for each row of the input and a column for each scorer.
+"""MLflow's results → scores and reasons, one line per row of the input and one column per scorer.
 
     mlflow's result, or the store's traces ──lines──▶ by the position in a tag ──▶ a score or a reason
 
-mlflow does not keep the order of the rows, and leaves out those that it lost. So every row has a line here, filled by
+MLflow does not keep the order of the rows, and omits those that it lost. So every row has a line here, filled by
 position; where there is no score, a reason is given.
 """
 
@@ -31,6 +31,9 @@ def scorer_name(scorer: Any) -> str:
     return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", scorer))
 
 
+REQUEST_ID = "request_id"
+"""The column of scores and reasons that is not that of a scorer."""
+
 _Columns = dict[str, list[Any]]
 
 
@@ -45,12 +48,13 @@ class _ScoresAndReasons:
             self.add(name)
 
     def add(self, name: str) -> None:
-        """Room for a scorer's results, if there is none yet."""
+        """Add the columns of a scorer's results, if there are none yet."""
         self.scores.setdefault(name, [None] * self.size)
         self.reasons.setdefault(name, [None] * self.size)
 
     def take(self, row: int, assessments: Iterable[dict[str, Any]]) -> None:
-        """The scores of a row, or why there is none. A scorer may give several, under its own name or others."""
+        """The scores of a row, or the reason why there is none. A scorer may return several, under its own name or
+        others."""
         values: dict[str, list[Any]] = {}
         rationales: dict[str, list[str]] = {}
         for assessment in assessments:
@@ -60,7 +64,7 @@ class _ScoresAndReasons:
             self.add(name)
             value, error, why = feedback.get("value"), feedback.get("error"), assessment.get("rationale")
             if error:
-                why = f"the scorer broke down: {error.get('error_message') or error.get('error_code')}"
+                why = f"the scorer raised an exception: {error.get('error_message') or error.get('error_code')}"
             elif not _absent(value):
                 values.setdefault(name, []).append(value)
             if why:
@@ -71,16 +75,17 @@ class _ScoresAndReasons:
             self.reasons[name][row] = " | ".join(dict.fromkeys(texts))
 
     def explain(self, row: int, reason: str, *, only: Iterable[str] | None = None, anew: bool = False) -> None:
-        """Fill in the reason of a row without a score where there is none; `anew`: in the place of the one there is."""
+        """Fill in the reason of a row without a score where there is none; `anew`: replace an existing one."""
         for name in self.scores if only is None else only:
             if self.scores[name][row] is None and (anew or self.reasons[name][row] is None):
                 self.reasons[name][row] = reason
 
-    def frames(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        index = pd.RangeIndex(self.size, name="row")
-        given = (self.scores, self.reasons)
+    def frames(self, index: pd.Index, ids: list[str | None]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Both with this index, and the ids of the rows in front, if there are any."""
+        known = {REQUEST_ID: ids} if any(id is not None for id in ids) else {}
         scores, reasons = (
-            pd.DataFrame({n: pd.Series(c[n], dtype="object", index=index) for n in self.scores}) for c in given
+            pd.DataFrame({n: pd.Series(c, dtype="object", index=index) for n, c in {**known, **given}.items()})
+            for given in (self.scores, self.reasons)
         )
         return scores, reasons
 
@@ -89,8 +94,8 @@ ResultLine = dict[str, Any]
 
 
 def result_lines(mlflow: Any, result: Any, experiment: str) -> list[ResultLine]:
-    """mlflow's result, a line a row. It makes none at all if a single score is NaN or infinite; what it logged on the
-    traces is in the store all the same."""
+    """MLflow's result, one line per row. It has none at all if a single score is NaN or infinite; the scores that it
+    logged on the traces are in the store all the same."""
     if result.result_df is not None:
         found: list[ResultLine] = result.result_df.to_dict("records")
         return found
@@ -109,7 +114,7 @@ def _without_assessments(trace: Any) -> Any:
 
 
 def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
-    """Feedback as mlflow writes it, but for the values, which its own way of writing does not stand."""
+    """Feedback as MLflow writes it, except the values, which its own writer does not support."""
     return [
         {
             "assessment_name": a.name,
@@ -123,10 +128,17 @@ def _feedback(assessments: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def scores_by_row(
-    run_id: str, lines: Iterable[ResultLine], scorers: list[Any], report: Report, *, ran: bool, otherwise: str
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What mlflow found of each row, at the row's place; of what it did not find, the reason: `otherwise` if nothing
-    else is known."""
+    run_id: str,
+    lines: Iterable[ResultLine],
+    scorers: list[Any],
+    report: Report,
+    ids: list[str | None],
+    *,
+    ran: bool,
+    otherwise: str,
+) -> tuple[pd.DataFrame, pd.DataFrame, list[int]]:
+    """The results of MLflow, at the place of each row; where there is none, the reason: `otherwise` if nothing else is
+    known. The rows have the index of the data, and their request_id. Then the rows on which the agent failed."""
     joined = _ScoresAndReasons(map(scorer_name, scorers), report.row_count)
     of_sessions = [scorer_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
     codes = _codes_of_invalid_rows(report)
@@ -141,6 +153,7 @@ def scores_by_row(
         joined.take(row, sorted(ours, key=_place_of_document))
         if ran and (broken := _broke_down(line.get("trace"))):
             reasons[row] = broken
+    failed = sorted(reasons)
     for row, valid in enumerate(report.valid_mask.tolist()):
         if not valid:
             reasons[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
@@ -151,7 +164,7 @@ def scores_by_row(
         else:
             joined.explain(row, "a session has one score, on its first row", only=of_sessions)
             joined.explain(row, otherwise)
-    return joined.frames()
+    return *joined.frames(report.index, ids), failed
 
 
 def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
@@ -168,15 +181,19 @@ def _of_a_line(line: dict[str, Any]) -> tuple[int | None, list[dict[str, Any]]]:
 
 
 def _broke_down(trace: Any) -> str | None:
-    """What the trace of a run of the app says went wrong."""
+    """The error in the trace of a call of the agent."""
     derived = ScoredRow(None, None, None, trace).derived
     if derived is None or not derived.failure:
         return None
-    return f"the app broke down: {visible(derived.error)}" if derived.error else "the app broke down"
+    return (
+        f"predict_fn raised an exception: {visible(derived.error)}"
+        if derived.error
+        else "predict_fn raised an exception"
+    )
 
 
 def _place_of_document(assessment: dict[str, Any]) -> int:
-    """mlflow's judge of documents says which one it means; the store keeps no order."""
+    """MLflow's judge of documents names the document; the store keeps no order."""
     place = str((assessment.get("metadata") or {}).get("chunk_index"))
     return int(place) if place.isdecimal() else 0
 

@@ -1,7 +1,8 @@
-"""mlflow and the tracking store behind it: imported where it is used, missed or refused in one line.
+"""MLflow and the tracking store behind it: imported where it is used; a missing package or a failing store is reported
+in one line.
 
-A `Store` is where traces and datasets live. Whatever goes wrong there (no server, no experiment, a filter that it does
-not take) is an EvalSetError that names the store.
+A `Store` contains traces and datasets. Each of its failures (no server, no experiment, an invalid filter) is an
+EvalSetError that names the store.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text.visible import visible
 
@@ -33,7 +34,7 @@ def require_mlflow(minimum: str = OLDEST_MLFLOW) -> ModuleType:
     found = str(getattr(mlflow, "__version__", "none"))  # a folder of that name can be imported too
     if _numbers(found) < _numbers(minimum):
         message = f"this needs mlflow {minimum} or newer, got {found}: pip install -U 'mlflow>={minimum}'"
-        raise EvalSetError(message)
+        raise MissingExtraError(message)
     return mlflow
 
 
@@ -59,7 +60,7 @@ class Store:
         the folders on the way."""
         file = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", self.uri)
         if file is not None and not os.path.exists(file.group(1)):
-            raise EvalSetError(f"there is no tracking store {self.uri}: no such file")
+            raise EvalSetNotFoundError(f"tracking store {self.uri} not found: no such file")
 
     @property
     def is_files(self) -> bool:
@@ -67,7 +68,7 @@ class Store:
         return "://" not in self.uri or self.uri.startswith("file:")
 
     def active(self) -> AbstractContextManager[Any]:
-        """A block in which mlflow is set to this store: datasets know no other."""
+        """A block in which MLflow is set to this store: datasets use no other."""
         if self.uri == self.mlflow.get_tracking_uri():
             return nullcontext()
         utils = import_module("mlflow.tracking._tracking_service.utils")
@@ -76,9 +77,9 @@ class Store:
 
     @contextmanager
     def asked(self) -> Iterator[None]:
-        """A block that asks the store for something: what it raises becomes one line of ours.
+        """A block that calls the store: its exceptions become one line.
 
-        mlflow lets through what its parts raise: those of SQLAlchemy, of requests, of the operating system.
+        MLflow does not catch the exceptions of its parts: those of SQLAlchemy, of requests, of the operating system.
         """
         try:
             yield
@@ -91,13 +92,13 @@ class Store:
         causes = [c for c in _chain(error) if isinstance(c, OSError)]  # as all errors of a connection are
         if causes:
             return f"the tracking store {self.uri} cannot be reached: {_one_line(causes[-1])}"
-        return f"the tracking store {self.uri} refused: {_one_line(error)}"
+        return f"the tracking store {self.uri} rejected the operation: {_one_line(error)}"
 
     # experiments
 
     def experiment_ids(self, experiment: str | Sequence[str] | None) -> list[str]:
         """The ids of experiments that are given by name or id; of the active one if none is given. Raises EvalSetError
-        if there is no such experiment."""
+        if there is no experiment of that name."""
         if experiment is None:
             with self.asked(), self.active():
                 return [str(import_module("mlflow.tracking.fluent")._get_experiment_id())]

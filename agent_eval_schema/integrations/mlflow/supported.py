@@ -1,7 +1,8 @@
-"""`supported_scorers`: the scorers that the rows of an evaluation set can feed, and why the others are left out.
+"""`supported_scorers`: the scorers that the rows of an evaluation dataset support, and why the others are excluded.
 
-Which scorer needs what is the catalogue's knowledge (metrics/catalog.py) and, for ours, the scorers' own; how many rows
-have it is the report's. Here stands only what mlflow asks for beside the rows: arguments, a judge model, a run.
+The requirements of a scorer are in the catalog (metrics/catalog.py) and, for ours, in the scorers; the number of
+supported rows is in the report. This module only has the requirements of MLflow beyond the rows: arguments, a judge
+model, a run.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from agent_eval_schema.metrics.support import Support, metrics_of
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.ces_turns import report_on_rows
-from agent_eval_schema.validation.report import Report
+from agent_eval_schema.validation.report import Report, coverage_of
 from agent_eval_schema.validation.validate import check_source
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ ARGUMENTS = {
 
 
 class ScorerLine(NamedTuple):
-    """What `supported_scorers` says of one scorer. `rows` counts the valid rows that hold all that it reads (an empty
-    list does not count); `why_left_out` is "" if it is included."""
+    """The line of `supported_scorers` on one scorer. `rows` counts the valid rows that contain all of its inputs (an
+    empty list does not count); `why_left_out` is "" if it is included."""
 
     scorer: str
     system: str
@@ -48,8 +49,21 @@ class ScorerLine(NamedTuple):
     why_left_out: str
 
 
-class SupportedScorers(list["Scorer"]):
-    """A list for `mlflow.genai.evaluate(scorers=...)`; `table` has a line for every scorer, left out or not."""
+class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
+    """A list of the MLflow scorers that the rows support.
+
+    See Also
+    --------
+    supported_scorers : The function that returns the list.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import scorers, supported_scorers
+    >>> found = supported_scorers("sample_data/good.jsonl")
+    >>> chosen = [*found, scorers.TrajectorySingleToolUse(tool_name="search")]
+    >>> chosen[-1].name
+    'trajectory_single_tool_use'
+    """
 
     def __init__(self, scorers: Iterable[Scorer], lines: Iterable[ScorerLine]) -> None:
         super().__init__(scorers)
@@ -57,35 +71,94 @@ class SupportedScorers(list["Scorer"]):
 
     @property
     def table(self) -> pd.DataFrame:
-        """scorer, system (mlflow, or ours), rows that can feed it, total, included, why_left_out."""
+        """The support of every scorer, included or not.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per scorer, with a RangeIndex and the columns `scorer` and `system` (str; `"mlflow"` or
+            `"agent_eval_schema"`), `rows` (int64; valid rows with all fields that the scorer reads), `total` (int64),
+            `included` (bool) and `why_left_out` (str; empty if it is included).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import supported_scorers
+        >>> found = supported_scorers("sample_data/good.jsonl")
+        >>> table = found.table.set_index("scorer")
+        >>> bool(table.loc["DocumentRecall", "included"]), table.loc["DocumentRecall", "why_left_out"]
+        (True, '')
+        """
         return pd.DataFrame(self._lines, columns=list(ScorerLine._fields))
+
+    @property
+    def without_judge(self) -> dict[str, int]:
+        """The scorers that are excluded only because no judge model is given.
+
+        Returns
+        -------
+        dict of str to int
+            By the name of the scorer: the number of rows that it could score.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import supported_scorers
+        >>> found = supported_scorers([{"request": "Hi", "response": "Hello!"}])
+        >>> found.without_judge["Safety"]
+        1
+        """
+        return {line.scorer: line.rows for line in self._lines if line.why_left_out == NEEDS_JUDGE}
+
+    def _repr_html_(self) -> str:
+        from agent_eval_schema.render.panel import Panel, panel_inline, table
+
+        rows = [(x.scorer, x.system, f"{x.rows:,} / {x.total:,}", x.why_left_out or "included") for x in self._lines]
+        lines = table("scorers", "Scorers", ["Scorer", "System", "#rows", "Included, or why not"], rows)
+        return panel_inline(Panel(f"{len(self):,} of {len(self._lines):,} scorers are supported", tables=[lines]))
+
+
+NEEDS_JUDGE = "needs a judge: name one with model="
 
 
 def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorers:
-    """The scorers of mlflow, and ours, that at least one row can feed, ready for `mlflow.genai.evaluate`.
+    """Return the MLflow scorers that at least one row supports.
 
     Parameters
     ----------
-    data
-        What `validate_eval_set` takes, or its Report; of files of CES, their turns.
-    model
-        The judge model that mlflow's judges ask, as mlflow names it (`"openai:/gpt-4o"`). Without one they are left
-        out. mlflow 3.17 asks OpenAI, and servers that speak like it, with no package beside itself (OPENAI_API_KEY,
-        and OPENAI_BASE_URL for another address); 3.3 to 3.5 need the package openai. For providers that mlflow does
-        not know, install litellm. mlflow 3.17 also fetches a list of models' prices from the network, unless
-        MLFLOW_MODEL_CATALOG_URI is set to nothing, and asks a server that fails eleven times, over three minutes.
+    data : EvalSetLike or Report
+        Any input of `validate_eval_set`, or its result.
+    model : str or None, default None
+        The judge model, such as `"openai:/gpt-4o"`. None excludes scorers that need a judge.
 
     Returns
     -------
     SupportedScorers
-        A list of mlflow scorers. A row that cannot feed one of them is skipped: it gets no score and no error, and
-        a rationale that says what it lacks. `table` says of each scorer how many rows can feed it, or why it was left
-        out. To add scorers of your own: `[*supported_scorers(data), mine]`.
+        A list of scorers of MLflow and of `agent_eval_schema.scorers`, for `mlflow.genai.evaluate(scorers=...)`. A row
+        that does not support one of them gets no score and no error, but a rationale that names the missing field.
 
     Raises
     ------
+    MissingExtraError
+        MLflow 3.3 or newer is not installed.
     EvalSetError
-        mlflow 3.3 or newer is not installed, or the data cannot be read as a table.
+        The data cannot be read as a table.
+
+    See Also
+    --------
+    evaluate_eval_set : Evaluate with these scorers.
+
+    Notes
+    -----
+    MLflow 3.17 calls OpenAI and compatible servers without another package (OPENAI_API_KEY, OPENAI_BASE_URL); MLflow
+    3.3 to 3.5 require the package `openai`, and providers that MLflow does not support require `litellm`. MLflow 3.17
+    also downloads a list of model prices unless MLFLOW_MODEL_CATALOG_URI is empty, and retries a failing server up to
+    eleven times, for three minutes.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import supported_scorers
+    >>> found = supported_scorers("sample_data/good.jsonl")
+    >>> "document_recall" in [scorer.name for scorer in found]
+    True
     """
     from agent_eval_schema.integrations.mlflow.scorers import SCORERS
 
@@ -106,7 +179,7 @@ def _choose(
     metric: Metric, kind: type[Scorer] | None, report: Report, model: str | None
 ) -> tuple[Scorer | None, ScorerLine]:
     """The scorer, or None, and its line of the table."""
-    support = report.support_of(metric)
+    support = coverage_of(report, metric)
     scorer, why = None, _reason(metric, kind, support, model)
     if kind is not None and not why:
         scorer, why = _make(metric, kind, report, model)
@@ -115,7 +188,7 @@ def _choose(
 
 
 def _reason(metric: Metric, kind: type[Scorer] | None, support: Support, model: str | None) -> str:
-    """Why a scorer is left out before it is made, or ""."""
+    """Why a scorer is excluded before it is made, or ""."""
     if kind is None:
         import mlflow
 
@@ -123,8 +196,8 @@ def _reason(metric: Metric, kind: type[Scorer] | None, support: Support, model: 
     if metric.name in ARGUMENTS:
         return f"needs {ARGUMENTS[metric.name]}: make it yourself"
     if not support.supported:
-        return f"no row can feed it; most lack {support.unlock}" if support.unlock else "there is no valid row"
-    return "needs a judge: name one with model=" if metric.judged and model is None else ""
+        return f"no row has all of its inputs; most lack {support.unlock}" if support.unlock else "no row is valid"
+    return NEEDS_JUDGE if metric.judged and model is None else ""
 
 
 def _make(metric: Metric, kind: type[Scorer], report: Report, model: str | None) -> tuple[Scorer | None, str]:
@@ -139,7 +212,7 @@ def _make(metric: Metric, kind: type[Scorer], report: Report, model: str | None)
     if isinstance(scorer, RowScorer):
         return scorer, ""
     if getattr(scorer, "is_session_level_scorer", False):
-        # It is handed sessions, not rows, and mlflow groups only the rows that have one.
+        # It is called with sessions, not rows, and MLflow groups only the rows that have one.
         allowed = report.outputs == "provided"
         return (scorer, "") if allowed else (None, "scores sessions that were recorded, and these are yet to be run")
     return Guarded(scorer, metric), ""

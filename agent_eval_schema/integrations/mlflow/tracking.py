@@ -1,9 +1,9 @@
 """Traces in a tracking store → a source of rows, in bounded memory.
 
-    store ──a page of traces at a time──▶ a temporary Parquet file ──▶ batches, as often as they are asked for
+    store ──a page of traces at a time──▶ a temporary Parquet file ──▶ batches, as often as they are read
 
-A check reads its data more than once, while a store is slow and goes on growing: so each trace is fetched once, and
-what was found then is what every later reading sees. The file is deleted with the source.
+Validation reads its data more than once, while a store is slow and may grow: so each trace is fetched once, and every
+later reading sees the same traces. The file is deleted with the source.
 """
 
 from __future__ import annotations
@@ -37,33 +37,52 @@ def traces_from_store(
     tracking_uri: str | None = None,
     page_size: int = 100,
 ) -> Source:
-    """Fetch the traces of experiments from an MLflow tracking store, for `eval_set_from_traces`, `validate_eval_set`
-    and all that take data.
+    """Return the traces of an MLflow tracking store.
 
     Parameters
     ----------
-    experiment
-        The name or id of an experiment, or several; the active experiment if none is given.
-    filter_string, order_by
-        As in `mlflow.search_traces`; the newest trace comes first unless `order_by` says otherwise.
-    max_results
-        How many traces at most; all of them if not given.
-    tracking_uri
-        The store; the one that mlflow is set to if not given.
-    page_size
-        How many traces are in memory at once.
+    experiment : str, sequence of str or None, default None
+        The name or ID of an experiment, or several. None is the active experiment.
+    filter_string : str or None, default None
+        A filter as in `mlflow.search_traces`, such as `"trace.status = 'OK'"`. None selects all traces.
+    max_results : int or None, default None
+        The maximum number of traces. None returns all traces.
+    order_by : list of str or None, default None
+        The order as in `mlflow.search_traces`. None returns the newest trace first.
+    tracking_uri : str or None, default None
+        The URI of the tracking store. None is the store that MLflow is configured with.
+    page_size : int, default 100
+        The number of traces that are in memory at the same time.
 
     Returns
     -------
     Source
-        One row a trace, with the column `trace`. Traces that are logged later are not in it. A trace whose spans the
-        store has lost is a row too, of its info alone.
+        An input of `eval_set_from_traces`, `validate_eval_set` and the other functions that take data: one row per
+        trace, with the column `trace`. Traces that are logged later are not in it. A trace without spans in the store
+        is a row without spans.
 
     Raises
     ------
+    MissingExtraError
+        MLflow 3.3 or newer is not installed.
     EvalSetError
-        mlflow is missing or older than 3.3, the store cannot be reached, there is no such experiment, or the store
-        does not take the filter or the order.
+        The store cannot be reached, there is no such experiment, or the store rejects the filter or the order.
+
+    See Also
+    --------
+    eval_set_from_traces : Return the canonical rows of traces.
+
+    Examples
+    --------
+    >>> import mlflow
+    >>> from agent_eval_schema import eval_set_from_traces, traces_from_store
+    >>> experiment = mlflow.set_experiment("docs.traces_from_store")
+    >>> @mlflow.trace
+    ... def agent(question):
+    ...     return "A table format."
+    >>> answer = agent("What is Delta Lake?")
+    >>> eval_set_from_traces(traces_from_store("docs.traces_from_store"))["response"].tolist()
+    ['A table format.']
     """
     if page_size < 1 or (max_results is not None and max_results < 0):
         raise EvalSetError(f"page_size must be 1 or more, max_results 0 or more: got {page_size}, {max_results}")
@@ -78,7 +97,7 @@ def traces_from_store(
 
 
 class _Search(Struct, frozen=True):
-    """What is asked of a store, page after page."""
+    """A query to a store, page after page."""
 
     store: Store
     experiment_ids: list[str]
@@ -103,9 +122,9 @@ class _Search(Struct, frozen=True):
 def _pages(search: _Search, limit: int | None, page_size: int) -> Iterator[list[str]]:
     """The JSON texts of the traces, a page at a time, each trace once.
 
-    A page is asked for without spans, and then with them: mlflow leaves out a trace whose spans it cannot load, and
-    only the first answer tells. A store pages by position, so traces that are logged meanwhile move the others: one
-    that comes again is skipped.
+    A page is requested without spans, and then with them: MLflow omits a trace whose spans it cannot load, and only the
+    first answer shows that. A store pages by position, so traces that are logged meanwhile move the others: one that
+    comes again is skipped.
     """
     seen: set[str] = set()
     token: str | None = None

@@ -23,6 +23,7 @@ from agent_eval_schema.decoding.columns import decode_column
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers, decode_input, or_none
 from agent_eval_schema.rules.reading import NOT_UTF8
+from agent_eval_schema.schema import OTHER_KEYS
 from agent_eval_schema.text import jsontext
 
 
@@ -51,7 +52,7 @@ class CallBatch(Struct):
 
 
 class Tools(dict[str, int]):
-    """A number for each name that is asked for, its place among them; -1 for a blank one, which is no name."""
+    """A number for each requested name, its place among them; -1 for a blank one, which is not a name."""
 
     def __missing__(self, name: str) -> int:
         self[name] = len(self) if name.strip() else -1
@@ -105,7 +106,7 @@ def _is_unreadable(texts: pa.Array) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 # texts
 def looked_at_again(rows: Numbers, name: str, cells: Texts, tools: Tools, log: IssueLog) -> CallBatch:
-    """The trajectories of cells that failed: the rules say what is wrong; what only earns a warning has its calls."""
+    """The trajectories of cells that failed: the rules report the problem; a cell with only warnings has its calls."""
     apart = IssueLog(len(rows))
     values = decode_column(name, Cells(cells.json, cells.texts.take(pa.array(rows)).to_pylist()), apart)
     for i, note in zip(apart.rows, apart.notes, strict=True):
@@ -137,12 +138,13 @@ def _calls(texts: pa.Array, tools: Numbers, lengths: Numbers, states: Numbers) -
 # ---------------------------------------------------------------------------------------------------------------------
 # calls in Arrow
 def _is_of_calls(kind: pa.DataType) -> bool:
-    """list<struct<tool_name, tool_input>> with text in both, as normalised files have it: inputs are JSON text."""
+    """list<struct<tool_name, tool_input>> with text in both, as normalized files have it: inputs are JSON text. Other
+    keys of a call do not count."""
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         return False
     call = kind.value_type
     names = {f.name for f in call} if pa.types.is_struct(call) else set()
-    return names == {"tool_name", "tool_input"} and all(is_text(f.type) for f in call)
+    return names - {OTHER_KEYS} == {"tool_name", "tool_input"} and all(is_text(f.type) for f in call)
 
 
 def _of_structs(array: pa.Array, tools: Tools) -> CallBatch:
@@ -165,7 +167,7 @@ def _of_structs(array: pa.Array, tools: Tools) -> CallBatch:
 
 
 def _at(encoded: pa.DictionaryArray, values: Numbers) -> Numbers:
-    """Of each cell, what `values` says of the dictionary's."""
+    """The values of the cells of a dictionary."""
     found: Numbers = values[np.asarray(encoded.indices)]
     return found
 
@@ -183,7 +185,7 @@ def _call_texts(names: pa.Array, inputs: pa.Array) -> pa.Array:
 
 
 def _input_text(text: str | None) -> bytes | None:
-    """The text of an input as bytes; None if it is none."""
+    """The text of an input as bytes; None if there is none."""
     if not text:
         return b"{}"
     return text.encode() if or_none(_is_read, text) else None

@@ -4,7 +4,7 @@
                     │ otherwise                                  ids      0 0 1 │ 2 0 │ …
                     └──▶ texts of calls ──number──▶              lengths  3     │ 2   │ …
 
-A text is only read once where texts stand in many rows of the batch (texts.py), and an input is only decoded where
+A text is only read once where texts occur in many rows of the batch (texts.py), and an input is only decoded where
 its text does not say enough (numbers.py). Rows of like length are scored at once. The metrics are those of
 trajectory.py, which is the definition; this is how a million rows are scored.
 """
@@ -55,8 +55,8 @@ class Pair(Struct):
 # ---------------------------------------------------------------------------------------------------------------------
 # cells → numbers
 def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> Pair:
-    """The trajectories of a batch with the canonical columns (either may be missing). What cannot be read, and what is
-    empty, is logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted.
+    """The trajectories of a batch with the canonical columns (either may be missing). Unreadable and empty cells are
+    logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted.
     """
     tools = Tools()
     columns = {name: trajectory_column(batch, name, tools, log) for name in (PREDICTED, REFERENCE)}
@@ -96,8 +96,8 @@ def _placed(calls: CallBatch, at: Numbers) -> Trajectories:
 
 
 def _coded(columns: list[pa.Array]) -> tuple[list[Numbers], list[pa.Array]]:
-    """The places of the cells of each column among the texts to read (-1: absent), and these texts. What is equal in a
-    row is read once; what is equal in several rows, too, if there is much of it: to find it takes time."""
+    """The places of the cells of each column among the texts to read (-1: absent), and these texts. Equal texts of a
+    row are read once; equal texts of several rows, too, if there are many: finding them takes time."""
     if not any(map(_repeats, columns)):
         return _coded_by_row(columns)
     encoded = pa.concat_arrays(columns).dictionary_encode()
@@ -121,8 +121,8 @@ SAMPLE = 512
 
 
 def _repeats(texts: pa.Array) -> bool:
-    """Whether there are many that stand in several rows: a look at some. (Where every text stands twice in a large
-    batch, one in thirty does in the sample.)"""
+    """Whether many texts occur in several rows, by a sample. (Where every text occurs twice in a large batch, one in
+    thirty does in the sample.)"""
     some = texts.take(_sample(len(texts))).drop_null()
     return len(some.unique()) < 0.98 * len(some)
 
@@ -135,7 +135,7 @@ def _sample(size: int) -> pa.Array:
 # ---------------------------------------------------------------------------------------------------------------------
 # numbers → scores
 def score_pair(pair: Pair, *, one_to_one: bool, define_empty: bool) -> dict[str, Numbers]:
-    """The five metrics that compare with a reference, one score a row; NaN where there is none."""
+    """The five metrics that compare with a reference, one score per row; NaN where there is none."""
     predicted, reference = pair.predicted, pair.reference
     given = (predicted.states == GIVEN) & (reference.states == GIVEN)
     if not define_empty:
@@ -167,7 +167,7 @@ def _compared(predicted: Trajectories, reference: Trajectories, rows: Numbers, o
 
 def _in_order(predicted: Numbers, reference: Numbers) -> Numbers:
     """How many calls of each reference come in their order: all rows take a step at once, from one predicted call to
-    the next. As many calls in order, and none beside them, is an exact match."""
+    the next. As many calls in order, and no others, are an exact match."""
     ended = np.vstack([reference, np.full(reference.shape[1:], -2, reference.dtype)])
     rows, reached = np.arange(reference.shape[1]), np.zeros(reference.shape[1], np.int64)
     for calls in predicted:

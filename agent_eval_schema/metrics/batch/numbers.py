@@ -2,7 +2,7 @@
 
     call, as text                                       number
     {"tool_name": "dial", "tool_input": {"user": 7}}    0         the same text: the same call, nothing is decoded
-    {"tool_name": "dial", "tool_input": {"user": 8}}    1         the same tool and another text: only if both stand in
+    {"tool_name": "dial", "tool_input": {"user": 8}}    1         the same tool and another text: only if both are in
     {"tool_name": "dial", "tool_input": {"user": 7.0}}  2 → 0     the trajectories of a row (`contested`) the inputs are
                                                                   decoded; what is equal as JSON is one number
     {"tool_name": "find", "tool_input": {"user": 7}}    3         another tool: another call, whatever its input
@@ -58,8 +58,8 @@ class Trajectories(Struct):
 
 
 def alike(rows: Numbers, one: Trajectories, other: Trajectories) -> Iterator[Numbers]:
-    """The rows in groups of like length, so that in a group every call of a row can be compared with every call of the
-    other trajectory at once; those of more than LONGEST calls are left out."""
+    """The rows in groups of similar length, so that in a group every call of a row can be compared with every call of
+    the other trajectory at once; those of more than LONGEST calls are excluded."""
     longest = np.maximum(one.lengths[rows], other.lengths[rows])
     kinds = np.where(longest > LONGEST, 0, np.frexp(np.maximum(longest, 8) - 1.0)[1])
     for kind in np.unique(kinds[kinds > 0]).tolist():
@@ -68,7 +68,7 @@ def alike(rows: Numbers, one: Trajectories, other: Trajectories) -> Iterator[Num
 
 
 def longer(rows: Numbers, one: Trajectories, other: Trajectories) -> Numbers:
-    """The rows that are left out."""
+    """The excluded rows."""
     return rows[np.maximum(one.lengths[rows], other.lengths[rows]) > LONGEST]
 
 
@@ -110,7 +110,8 @@ def settled(
     predicted: Trajectories, reference: Trajectories, rows: Numbers, texts: pa.Array, tools: Numbers
 ) -> Numbers:
     """For each number the one to use in its place, so that equal calls whose texts differ have the same: those for
-    which it makes a difference to the scores of these rows. `texts` and `tools`: what each number stands for."""
+    which it makes a difference to the scores of these rows. `texts` and `tools`: the text and the tool of each
+    number."""
     instead = np.arange(len(tools), dtype=np.int32)
     doubtful = contested(predicted, reference, rows, tools)
     if len(doubtful):
@@ -143,7 +144,8 @@ def contested(predicted: Trajectories, reference: Trajectories, rows: Numbers, t
 def _apart(
     p: Numbers, r: Numbers, predicted: Trajectories, reference: Trajectories, rows: Numbers
 ) -> tuple[Numbers, Numbers]:
-    """Which calls of either are neither in what the two of a row have in common at the start, nor at the end."""
+    """The calls of either trajectory that are neither in the common start of the two of a row, nor in the common
+    end."""
     lengths_p, lengths_r = predicted.lengths[rows], reference.lengths[rows]
     head = _in_common(p, r)
     tail = _in_common(predicted.steps(rows, -1, backwards=True), reference.steps(rows, -2, backwards=True))
@@ -182,7 +184,7 @@ def _value_key(text: bytes) -> bytes:
 
 
 class _Call(Struct, gc=False):
-    """What is wanted of a call that was found to be one."""
+    """The parts of a call that are needed."""
 
     tool_input: dict[str, Any] | None = None
 
@@ -205,7 +207,7 @@ BROKEN = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
 def or_none(read: Callable[[Any], Any], text: Any) -> Any:
-    """What is read; None where it cannot be."""
+    """The value that is read; None where it cannot be."""
     try:
         return read(text)
     except BROKEN:

@@ -1,4 +1,4 @@
-"""Cells of JSON text → the text of each call and the number of its tool; nobody has looked into its input yet.
+"""Cells of JSON text → the text of each call and the number of its tool; its input is not decoded yet.
 
     [{"tool_name": "a", "tool_input": {"x": 1}}, {"tool_name": "b"}]      a cell
      ───────────────── a call ────────────────── ────── a call ─────      ──▶  ids 0 1, their texts and tools
@@ -6,7 +6,7 @@
 A cell is cut before each call, and the texts that come out are decoded as one list, of those that are equal one: if
 they are calls the cell was cut rightly. What cannot be cut so is taken apart by a decoder; and of cells of which no
 more is wanted the calls are only counted. A cell that cannot be read that way is UNREADABLE until decoding/ has had a
-second look, and says what is wrong.
+second look, and reports the problem.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agent_eval_schema.metrics.batch.numbers import (
 
 
 class _Object(Struct, gc=False):
-    """An object, whatever it holds: the decoder skips it."""
+    """An object of any content: the decoder skips it."""
 
 
 class _Call(Struct, forbid_unknown_fields=True, gc=False):
@@ -83,8 +83,8 @@ def _of_no_tool(_: bytes) -> list[_Call]:
 
 
 FEW, MANY = 256, 2048
-"""So many cells are decoded, or cut, at a time: what is made of them is gone before it has left the processor's cache.
-"""
+"""The number of cells that are decoded, or cut, at a time: their results are used before they leave the processor's
+cache."""
 
 
 def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> CallBatch:
@@ -101,7 +101,8 @@ def of_texts(columns: list[pa.Array], wanted: Numbers, tools: Tools) -> CallBatc
             pieces.append(texts)
             order.append(rows + start)
         start += len(column)
-    encoded = pa.chunked_array(pieces).dictionary_encode().combine_chunks()
+    chunks = pa.chunked_array(pieces).dictionary_encode().chunks  # there are no calls of no text
+    encoded = pa.concat_arrays(chunks or [pieces[0].dictionary_encode()])
     ids, names = np.asarray(encoded.indices), _Names()
     called = _tools_of(encoded.dictionary, tools, names)
     lengths[~wanted] = np.concatenate([NONE, *(_counted(cells, names) for cells in to_count)])
@@ -144,7 +145,7 @@ def _apart(cells: pa.Array, rows: Numbers) -> Iterator[tuple[Numbers, _Texts]]:
 
 
 def _decoded(cells: list[bytes]) -> _Texts:
-    """Of cells that are lists, of whatever."""
+    """The cells that are lists, of any content."""
     found = [or_none(_items, cell) for cell in cells]
     data = np.frombuffer(bytearray(b"\0 ").join([*chain.from_iterable(filter(None, found)), b""]), np.uint8)
     ends = np.flatnonzero(data == 0)  # no JSON text holds a NUL
@@ -201,7 +202,7 @@ def _starts(data: Numbers) -> Numbers:
 
 
 def _is_head(data: Numbers, starts: Numbers) -> Numbers:
-    """Whether HEAD stands in these places: its seven bytes are compared as numbers of eight, without the last one."""
+    """Whether HEAD is at these places: its seven bytes are compared as numbers of eight, without the last one."""
     words = np.ndarray(max(len(data) - 7, 0), "<u8", data, strides=(1,))
     found = starts < len(words)
     found[found] = words[starts[found]] << np.uint64(8) == int.from_bytes(HEAD, "little") << 8
@@ -209,7 +210,7 @@ def _is_head(data: Numbers, starts: Numbers) -> Numbers:
 
 
 def _tools_of(texts: pa.Array, tools: Tools, names: _Names) -> Numbers:
-    """The tool that each text calls; -1 if it is no call."""
+    """The tool that each text calls; -1 if it is not a call."""
     called: list[int] = []
     for few in _slices(texts, 4 * FEW):
         calls = _read_as_list(few, names)
@@ -221,7 +222,7 @@ def _tools_of(texts: pa.Array, tools: Tools, names: _Names) -> Numbers:
 
 
 def _read_as_list(texts: pa.Array, names: _Names) -> list[_Call] | None:
-    """The calls that all of the texts are; None if some are none."""
+    """The calls of all texts; None if some are not calls."""
     text = listed(texts)
     calls: list[_Call] | None = or_none(names.calls, text) or or_none(names.read, text)
     return calls if calls and len(calls) == len(texts) else None

@@ -12,6 +12,7 @@ from typing import Any
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.diff.stories import row_stories
 from agent_eval_schema.render.diff.summary import (
     CellChange,
     DiffPlace,
@@ -23,6 +24,9 @@ from agent_eval_schema.render.diff.summary import (
 from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
+
+ROWS_OPEN = 20
+"""Rows of a section that is open at once; a longer one is closed."""
 
 
 def diff_page(summary: DiffSummary) -> str:
@@ -37,10 +41,12 @@ def diff_inline(summary: DiffSummary) -> str:
 
 
 def _drawn(summary: DiffSummary) -> dict[str, Any]:
+    stories = list(row_stories(summary))
     groups, systems = list(_groups(summary)), list(_systems(summary))
     fields, issues = list(map(_field, summary.fields)), list(map(_issue, summary.issues))
     columns = [("dropped", summary.columns_dropped), ("added", summary.columns_added)]
     kept = {
+        ("stories", "Row by row"): stories,
         ("rows", "Rows"): groups,
         ("changes", "Changes"): fields,
         ("issues", "Issues"): issues,
@@ -52,6 +58,7 @@ def _drawn(summary: DiffSummary) -> dict[str, Any]:
         "mood": "error" if summary.losses else "good" if summary.same else "",
         "parts": [part for part, content in kept.items() if content],
         "columns": [(sign, names) for sign, names in columns if names],
+        "stories": stories,
         "groups": groups,
         "fields": fields,
         "issues": issues,
@@ -70,7 +77,13 @@ def _groups(summary: DiffSummary) -> Iterator[dict[str, Any]]:
     ):
         if count:
             drawn = [{**_place(p), "asks": p.asks, "errors": ", ".join(p.errors)} for p in places]
-            yield {"title": title, "mood": mood, "count": count, "places": drawn, "more": count - len(places)}
+            more, has_errors = count - len(places), any(p["errors"] for p in drawn)
+            told = {"title": title, "mood": mood, "count": count, "places": drawn, "more": more}
+            yield {**told, "has_errors": has_errors, "has_ids": _has_ids(drawn), "open": count <= ROWS_OPEN}
+
+
+def _has_ids(places: list[dict[str, Any]]) -> bool:
+    return any(place["request_id"] for place in places)
 
 
 def _place(place: DiffPlace) -> dict[str, Any]:
@@ -81,7 +94,9 @@ def _place(place: DiffPlace) -> dict[str, Any]:
 def _field(field: FieldChange) -> dict[str, Any]:
     changes = [line for change in field.examples for line in _change(field.field, change)]
     more = field.rows - len(field.examples)
-    return {"name": field.field, "count": plural(field.rows, "row"), "changes": changes, "more": more}
+    has_paths = any(change["path"] for change in changes)
+    told = {"name": field.field, "count": plural(field.rows, "row"), "changes": changes, "more": more}
+    return {**told, "has_paths": has_paths, "has_ids": _has_ids(changes), "open": field.rows <= ROWS_OPEN}
 
 
 def _change(field: str, change: CellChange) -> Iterator[dict[str, Any]]:
@@ -100,7 +115,7 @@ def _issue(line: IssueChange) -> dict[str, Any]:
         "severity": str(line.severity),
         "numbers": f"{line.old:,} → {line.new:,}",
         "moves": ", ".join(moves(line)),
-        "open": line.severity is Severity.ERROR,
+        "open": line.severity is Severity.ERROR and line.gained + line.lost <= ROWS_OPEN,
         "found": found,
     }
 

@@ -135,7 +135,7 @@ class DiffSummary(Struct, frozen=True):
 
     `same`: nothing differs but, perhaps, the order of the rows. `losses`: a row is gone, invalid now, or lost a metric.
     `columns_added` and `columns_dropped` name those that hold something on one side only. `metrics` has all metrics of
-    the catalogue, the others only what differs.
+    the catalog, the others only what differs.
     """
 
     same: bool

@@ -55,8 +55,8 @@ def print_diff(console: Console, summary: DiffSummary, system: str = "databricks
     _print_fields(console, summary)
     _print_issues(console, summary)
     _print_metrics(console, summary, system)
-    if not summary.same:
-        console.print("\nRows are counted from 0; row 4 → 3 was row 4 and is row 3.", style="dim")
+    if summary.rows.moved:
+        console.print("\nRow numbers are zero-based. “row OLD → NEW” is a moved row.", style="dim")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def _print_metrics(console: Console, summary: DiffSummary, system: str) -> None:
         of_system = [line for line in summary.metrics if line.system == name]
         differing = [line for line in of_system if line.gained or line.lost or line.old != line.new]
         if differing:
-            _print_title(console, f"What can be measured ({name}): {len(differing)} of {len(of_system)} metrics differ")
+            _print_title(console, f"Metric coverage ({name}): {len(differing)} of {len(of_system)} metrics differ")
             console.print(Padding(_metrics_table(differing), (0, 0, 0, 2)))
     others = Counter(
         line.system for line in summary.metrics if (line.gained or line.lost) and system not in (line.system, "all")

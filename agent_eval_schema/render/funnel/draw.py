@@ -16,7 +16,7 @@ from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.rules.set_aside import find_reason
+from agent_eval_schema.rules.exclusions import find_reason
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
@@ -54,7 +54,7 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
     if said.get("given"):
         said = {**said, "replaced": said["given"] - said["latest"]}
         rest = [f"{said[k]:,} {text}" for k, text in _FEEDBACK if said.get(k)]
-        yield "Feedback", f"{plural(said['given'], 'judgement')}: {', '.join(rest)}"
+        yield "Feedback", f"{plural(said['given'], 'judgment')}: {', '.join(rest)}"
     labels = summary.labels
     if labels.get("expected_response"):
         copied = labels.get("copied", 0)
@@ -66,14 +66,14 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
         yield "Traces", f"joined to {plural(summary.traces_joined, 'row')}"
     if summary.redaction:
         counts = [plural(n, REDACTED.get(kind, kind)) for kind, n in summary.redacted.items()]
-        yield "Redacted", ", ".join(counts) or "nothing found to replace"
+        yield "Redacted", ", ".join(counts) or "no matches"
     if summary.sample is not None:
         yield "Sample", f"{summary.sample:,} with seed {summary.seed}"
 
 
 _FEEDBACK = (
     ("attached", "on rows of the set"),
-    ("elsewhere", "on rows that were set aside"),
+    ("elsewhere", "on excluded rows"),
     ("unknown", "on ids that the table does not have"),
     ("replaced", "replaced by a later one"),
 )
@@ -93,10 +93,10 @@ def print_funnel(console: Console, summary: FunnelSummary) -> None:
     gone.add_column(justify="right", no_wrap=True)
     gone.add_column(no_wrap=True, style="cyan")
     gone.add_column(style="dim")
-    for reason, rows in summary.set_aside.items():
+    for reason, rows in summary.excluded.items():
         gone.add_row(f"{rows:,}", reason, find_reason(reason).sentence)
-    if summary.set_aside:
-        console.print("\nSet aside", style="bold")
+    if summary.excluded:
+        console.print("\nExcluded rows", style="bold")
         console.print(gone)
     console.print()
     about = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
@@ -124,7 +124,7 @@ def funnel_json(summary: FunnelSummary) -> str:
 def funnel_numbers(summary: FunnelSummary) -> dict[str, Any]:
     """The numbers as JSON-like data."""
     found: dict[str, Any] = msgspec.to_builtins(summary)
-    return {**found, "set_aside": summary.set_aside}
+    return {**found, "excluded": summary.excluded}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

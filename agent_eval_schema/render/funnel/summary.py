@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Removed(Struct, frozen=True):
-    """How many rows were set aside for a reason (rules/set_aside.py)."""
+    """How many rows were excluded for a reason (rules/exclusions.py)."""
 
     reason: str
     rows: int
@@ -42,14 +42,14 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
     logged
         Rows of the table.
     records
-        The same, with the records of batch calls counted one by one: rows + set aside.
+        The same, with the records of batch calls counted one by one: rows + excluded.
     steps
         The funnel.
     rows
         Rows of the evaluation set.
     feedback
-        Judgements in the table by what became of them: `given` in all; those that are `latest` (the last click of each
-        kind) are `attached` to rows of the set, `elsewhere` (on a row that was set aside, or a whole batch), or
+        Judgments in the table by what became of them: `given` in all; those that are `latest` (the last click of each
+        kind) are `attached` to rows of the set, `elsewhere` (on a row that was excluded, or a whole batch), or
         `unknown` (the table has no such id: AE717). Those inside traces are not counted here.
     labels
         How many rows got which label from it: `expected_response` (`copied`: of these, the response itself),
@@ -61,7 +61,7 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
     strata
         The largest strata (at most 100) of a sample that is shared over strata.
     issues
-        How many issues of each code the rows have, those that were set aside as invalid too, and the feedback (AE717).
+        How many issues of each code the rows have, those that were excluded as invalid too, and the feedback (AE717).
     sample, seed
         As asked.
     engine
@@ -90,6 +90,18 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     @property
-    def set_aside(self) -> dict[str, int]:
-        """How many rows were set aside, by reason, in the order of the funnel."""
+    def excluded(self) -> dict[str, int]:
+        """The number of excluded rows per reason, in the order of the steps.
+
+        Returns
+        -------
+        dict of str to int
+            Reasons without a row are not in it.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> eval_set_from_inference_table("sample_data/inference_table.jsonl").summary.excluded["status"]
+        2
+        """
         return {gone.reason: gone.rows for step in self.steps for gone in step.removed}

@@ -47,7 +47,7 @@ def github_text(lines_of: Mapping[ReportSummary, Lines], *, root: str = ".", com
     lines = [_annotation(found, root) for s in Severity for found in _with_lines(shown[s], lines_of)]
     if is_cut:
         lines.append(_closing({s: counts[s] - len(shown[s]) for s in Severity}, command))
-    lines += [_harmless((f"{_file(r.name, root)}: " if r.name else "") + report_headline(r)) for r in reports]
+    lines += [_harmless((f"{path_from(r.name, root)}: " if r.name else "") + report_headline(r)) for r in reports]
     return "".join(line.replace("##[", r"##\x5b") + "\n" for line in lines)
 
 
@@ -83,7 +83,7 @@ def _annotation(found: _Found, root: str) -> str:
     report, issue, line = found
     text = finding(issue, with_row=line is None)
     text += f"\n→ {visible(issue.hint)}" if issue.hint else ""
-    where = {"file": _file(report.name, root) if report.name else None, "line": line}
+    where = {"file": path_from(report.name, root) if report.name else None, "line": line}
     return _command(COMMANDS[issue.severity], text, **where, title=f"{issue.code} {issue.name}")
 
 
@@ -111,7 +111,7 @@ def _harmless(line: str) -> str:
     return f"./{line}" if line.lstrip().startswith("::") else line
 
 
-def _file(name: str, root: str) -> str:
+def path_from(name: str, root: str) -> str:
     """The path from `root`, or from the working directory if it lies elsewhere, as GitHub writes paths."""
     try:
         path = os.path.relpath(name, root)

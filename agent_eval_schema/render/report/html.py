@@ -1,53 +1,64 @@
 """The report as HTML: a standalone page, and the same body inline in a notebook.
 
 What is shown is model output and user text, so a page is safe by construction: every value that a template prints goes
-through `visible` and is escaped, there is no script, and the page's own policy forbids loading anything.
+through `visible` and is escaped, and the page's own policy forbids loading anything and any script but one of ours.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.catalog import METRICS, SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, plural
 from agent_eval_schema.render.figures import CELLS, FIGURES, Presence
-from agent_eval_schema.render.page import inline, page, percent, plot
-from agent_eval_schema.render.report.summary import Excerpt, Location, ReportSummary
-from agent_eval_schema.render.report.text import report_headline, support_advice
-from agent_eval_schema.rules import RULES
+from agent_eval_schema.render.numbers import share
+from agent_eval_schema.render.occurrences import Kind
+from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot
+from agent_eval_schema.render.report.summary import ReportSummary, Shown
+from agent_eval_schema.render.report.text import (
+    invalid_advice,
+    needs_no_action,
+    next_command,
+    no_action_line,
+    report_headline,
+    support_advice,
+)
+from agent_eval_schema.rules import RULES, columns
 from agent_eval_schema.runtime.version import __version__
 
 EXAMPLES_ON_A_PAGE = 600
 """Examples that a page shows in all, so that it opens at once however many codes there are."""
 
-EXAMPLES_OPEN = 8
-"""So few examples are all shown at once; of more, only those of the first error."""
-
 EXAMPLES_INLINE = 3
 """Examples of a code in a notebook, whose file holds every output."""
 
+ISSUES_INLINE = 5
+"""Codes that a notebook shows at once; the others are folded."""
 
-Excerpts = Mapping[Location, Excerpt]
-"""The cells around what the examples are about."""
+KINDS_SHOWN = 20
+"""Different messages of a code that are shown."""
+
+ROWS_NAMED = 3
+"""Rows of a code that are named beside it; if there are more, they are only counted."""
 
 
-def report_page(report: ReportSummary, excerpts: Excerpts) -> str:
+def report_page(report: ReportSummary, shown: Shown) -> str:
     """The report as a standalone HTML page."""
-    return page(_title(report), "report.html", **page_values(report, excerpts))
+    return page(_title(report), "report.html", script=True, **page_values(report, shown))
 
 
-def report_inline(report: ReportSummary, excerpts: Excerpts) -> str:
+def report_inline(report: ReportSummary, shown: Shown) -> str:
     """The report for the output cell of a notebook."""
-    return inline("report.html", **_values(report, excerpts, EXAMPLES_INLINE, (report.system,), inline=True))
+    return inline("report.html", **_values(report, shown, EXAMPLES_INLINE, (report.system,), inline=True))
 
 
-def page_values(report: ReportSummary, excerpts: Excerpts) -> dict[str, Any]:
+def page_values(report: ReportSummary, shown: Shown) -> dict[str, Any]:
     """What the template report.html draws on a page."""
-    return _values(report, excerpts, 20, SYSTEMS, inline=False)
+    return _values(report, shown, 20, SYSTEMS, inline=False)
 
 
 def _title(report: ReportSummary) -> str:
@@ -55,17 +66,16 @@ def _title(report: ReportSummary) -> str:
     return f"{where}: {report.valid_count:,} of {report.row_count:,} rows valid"
 
 
-def _values(
-    report: ReportSummary, excerpts: Excerpts, most: int, systems: Iterable[str], *, inline: bool
-) -> dict[str, Any]:
-    groups = _groups(report, excerpts, most)
-    bad = report.count(Severity.ERROR) + report.count(Severity.WARNING)
+def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[str], *, inline: bool) -> dict[str, Any]:
+    codes = _codes(report, shown, most)
     plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items()]
-    parts = [("issues", "Issues")] if groups else []
+    parts = [("issues", "Issues")] if report.counts else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
     parts += [("numbers", "Latency, tokens, tool calls")] if plots else []
+    parts += [("rows", "Rows")] if shown.rows and not inline else []
     return {
         "name": os.path.basename(report.name) if report.name else "",
+        "about": f"{plural(report.row_count, 'row')} · {report.format}",
         "verdict": report_headline(report),
         "mood": "good" if report.ok and report.row_count else "error",
         "valid": report.valid_count,
@@ -73,59 +83,127 @@ def _values(
         "valid_share": percent(report.valid_count, report.row_count),
         "rules_off": f"{plural(len(report.codes_off), 'rule')} switched off" if report.codes_off else "",
         "parts": [*parts, ("source", "Source")],
-        "groups": groups,
-        "issues_title": "What is wrong, and how to mend it" if bad else "Worth knowing",
+        "starts": _starts(report, shown),
+        "codes": codes[:ISSUES_INLINE] if inline else codes,
+        "folded": codes[ISSUES_INLINE:] if inline else [],
+        "severities": [(str(s), TITLES[s], report.count(s)) for s in Severity if report.codes_of(s)],
+        "no_action": no_action_line(report),
         "has_metrics": report.has_metrics,
         "generated": report.outputs == "generated",
         "systems": [_system(report, system, inline) for system in systems],
+        "invalid_advice": invalid_advice(report) if report.invalid_count else "",
         "step": -(-report.row_count // CELLS),
         "presence": [_presence(line) for line in report.presence],
         "plots": plots,
+        "rows": [] if inline else shown.rows,
+        "data": json_block({"total": report.row_count, "rows": shown.rows}),
         "facts": _facts(report),
         "version": __version__,
     }
 
 
-def _groups(report: ReportSummary, excerpts: Excerpts, most: int) -> list[dict[str, Any]]:
-    by_severity = {s: report.codes_of(s) for s in Severity}
+def _starts(report: ReportSummary, shown: Shown) -> list[dict[str, str]]:
+    """What to do first: rename misspelled columns, fix what can be fixed, else look at the first issue."""
+    if not report.row_count:
+        return []
+    misspelled = columns.MISSPELT_COLUMN.code
+    starts = []
+    for kind, _ in report.occurrences[misspelled].kinds.most_common() if misspelled in report.counts else []:
+        starts.append({"text": f"column `{kind.path}`: {kind.hint}", "command": "", "effect": ""})
+    following = next_command(report, shown.fixes)
+    if following is not None:
+        starts.append({"text": "", "command": following[0], "effect": following[1]})
+    return starts
+
+
+def _codes(report: ReportSummary, shown: Shown, most: int) -> list[dict[str, Any]]:
     most = min(most, max(EXAMPLES_ON_A_PAGE // max(len(report.counts), 1), 1))
-    few = sum(len(e) for e in report.examples.values()) <= EXAMPLES_OPEN
-    return [
-        {
-            "severity": str(severity),
-            "title": f"{TITLES[severity]} ({report.count(severity):,})",
-            "codes": [_code(report, excerpts, code, most, open=few or i == 0) for i, code in enumerate(codes)],
-        }
-        for severity, codes in by_severity.items()
-        if codes
-    ]
+    found = [code for severity in Severity for code in report.codes_of(severity) if not needs_no_action(report, code)]
+    return [_code(report, shown, code, most) for code in found]
 
 
-def _code(report: ReportSummary, excerpts: Excerpts, code: str, most: int, *, open: bool) -> dict[str, Any]:
-    rule, shown = RULES[code], report.examples.get(code, [])[:most]
-    what, _, why = rule.doc.partition("\n")
+def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str, Any]:
+    rule, occurrences = RULES[code], report.occurrences[code]
+    examples = report.examples.get(code, [])
+    kinds = occurrences.kinds.most_common(KINDS_SHOWN)
+    count, fixed = report.counts[code], shown.fixes.codes.get(code, 0) if shown.fixes else 0
+    hint = kinds[0][0].hint if len({kind.hint for kind, _ in kinds}) == 1 else rule.hint
+    of_dataset = report.is_of_dataset(code)
     return {
         "code": code,
         "name": rule.name,
-        "count": report.counts[code],
-        "what": what,
-        "why": [" ".join(p.split()) for p in why.split("\n\n") if p.strip()],
-        "hint": rule.hint,
-        "open": open and rule.severity is Severity.ERROR,
-        "examples": [_example(issue, excerpts) for issue in shown],
-        "more": report.counts[code] - len(shown),
+        "severity": str(rule.severity),
+        "count": count,
+        "rows": occurrences.rows,
+        "share": "" if of_dataset and not occurrences.rows else share(occurrences.rows, report.row_count),
+        "fixable": "" if fixed == 0 else "may be fixable" if fixed is None else _fixable(fixed, count),
+        "where": _where(report, code),
+        "what": rule.summary,
+        "why": rule.why,
+        "url": rule.url,
+        "hint": hint,
+        "strip": None if of_dataset else _strip(occurrences.shares(report.row_count)),
+        "kinds": [_kind(kind, number, hint) for kind, number in kinds] if len(kinds) < count else [],
+        "others": count - sum(number for _, number in kinds),
+        "examples": [_example(issue, shown, hint) for issue in examples[:most]],
+        "more": count - len(examples[:most]),
+        "csv": csv_link([("row", "line"), *((r, shown.lines.get(r, "")) for r in occurrences.first_rows)]),
+        "listed": len(occurrences.first_rows),
     }
 
 
-def _example(issue: Issue, excerpts: Excerpts) -> dict[str, Any]:
+def _fixable(fixed: int, count: int) -> str:
+    return "fixable" if fixed == count else f"{fixed:,} fixable"
+
+
+def _kind(kind: Kind, count: int, hint: str) -> dict[str, Any]:
+    """Equal issues as one line; a hint that all of the code have is not repeated."""
+    return {**kind._asdict(), "hint": kind.hint if kind.hint != hint else "", "count": count}
+
+
+def _where(report: ReportSummary, code: str) -> str:
+    """The column or path, and the rows if they are few."""
+    occurrences, examples = report.occurrences[code], report.examples[code]
+    paths = list(dict.fromkeys(kind.path for kind in occurrences.kinds if kind.path))
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    parts = [f"{paths[0]}{more}"] if paths else []
+    if report.is_of_dataset(code):
+        parts.append("whole dataset")
+    elif occurrences.rows <= ROWS_NAMED:
+        named = dict.fromkeys((i.row, i.request_id) for i in examples)
+        parts.append(", ".join(f"row {row:,}" + (f" ({id})" if id else "") for row, id in named if row is not None))
+    return " · ".join(parts)
+
+
+def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
+    line = None if issue.row is None else shown.lines.get(issue.row)
     return {
+        "number": "" if issue.row is None else str(issue.row),
         "row": f"{issue.row:,}" if issue.row is not None else "",
+        "line": f"{line:,}" if line else "",
         "request_id": issue.request_id or "",
         "path": issue.path or "",
         "message": issue.message,
-        "hint": issue.hint if issue.hint != RULES[issue.code].hint else "",
-        "excerpt": None if issue.row is None else excerpts.get((issue.row, issue.column, issue.path)),
+        "hint": issue.hint if issue.hint != hint else "",
+        "excerpt": None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path)),
     }
+
+
+def _strip(shares: list[float]) -> dict[str, Any]:
+    """Where in the file: steps with a row of the code, the fuller the more of them."""
+    most = max(shares, default=0) or 1
+    return {"width": len(shares), "runs": _runs([0.0 if not s else round(0.35 + 0.65 * s / most, 2) for s in shares])}
+
+
+def _runs(opacities: Iterable[float]) -> list[dict[str, Any]]:
+    """Neighboring steps that are equally full as one rectangle; those that are empty are left out."""
+    runs: list[dict[str, Any]] = []
+    for x, opacity in enumerate(opacities):
+        if runs and runs[-1]["opacity"] == opacity:
+            runs[-1]["width"] += 1
+        else:
+            runs.append({"x": x, "width": 1, "opacity": opacity})
+    return [run for run in runs if run["opacity"]]
 
 
 def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
@@ -135,32 +213,31 @@ def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
         "name": system,
         "summary": f"{full} of {len(lines)} metrics can score at least one row",
         "open": inline or system == report.system,
-        "lines": [_metric(line) for line in lines],
+        "lines": [_metric(report, line) for line in lines],
     }
 
 
-def _metric(line: Support) -> dict[str, Any]:
+def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
+    shares = report.support_shares.get(line.metric, [])
     return {
         "metric": line.metric,
+        "number": _NUMBERS[line.metric],
         "supported": line.supported,
         "total": line.total,
         "share": percent(line.supported, line.total),
         "advice": support_advice(line),
+        "width": len(shares),
+        "runs": _runs(0.0 if not s else round(0.2 + 0.8 * s, 2) for s in shares),
     }
 
 
+_NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
+
+
 def _presence(line: Presence) -> dict[str, Any]:
-    """Neighbouring steps that are equally full are one rectangle."""
-    runs: list[dict[str, Any]] = []
-    for x, share in enumerate(line.shares):
-        opacity = 0.0 if share == 0 else round(0.2 + 0.8 * share, 2)
-        if runs and runs[-1]["opacity"] == opacity:
-            runs[-1]["width"] += 1
-        else:
-            runs.append({"x": x, "width": 1, "opacity": opacity})
-    kept = [run for run in runs if run["opacity"]]
     field = "valid rows" if line.field == "valid" else line.field
-    return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": kept}
+    runs = _runs(0.0 if share == 0 else round(0.2 + 0.8 * share, 2) for share in line.shares)
+    return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": runs}
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:
@@ -169,8 +246,8 @@ def _facts(report: ReportSummary) -> list[tuple[str, str]]:
         "File": report.name or "data in memory",
         "Rows": f"{report.row_count:,}, of which {report.invalid_count:,} invalid",
         "Format": f"{report.format} ({report.format_reason})",
-        "Outputs": f"{report.outputs}: {_OUTPUTS[report.outputs]}",
-        "Taken from traces (rows)": derived,
+        "Outputs": f"{report.outputs}: {_OUTPUTS[report.outputs]}" if report.has_metrics else "",
+        "Derived from traces (rows per field)": derived,
         "Rules switched off": ", ".join(report.codes_off),
         "Checked with": f"agent-eval-schema {__version__}",
     }
@@ -179,5 +256,5 @@ def _facts(report: ReportSummary) -> list[tuple[str, str]]:
 
 _OUTPUTS = {
     "provided": "a response or a trace is expected in every row",
-    "generated": "the app will be run on the requests",
+    "generated": "the agent will be run on the requests",
 }

@@ -75,7 +75,7 @@ def _add_findings(case: Element, report: ReportSummary, rule: Rule, is_failure: 
     count, examples = report.counts[rule.code], report.examples.get(rule.code, [])
     lines = [finding(issue) + (f" → {visible(issue.hint)}" if issue.hint else "") for issue in examples]
     lines += [f"… and {count - len(examples):,} more"] if count > len(examples) else []
-    message = f"{count:,} × {rule.doc.partition(chr(10))[0]}"
+    message = f"{count:,} × {rule.summary}"
     if is_failure:
         SubElement(case, "failure", type=str(rule.severity), message=message).text = "\n".join(lines)
     else:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.support import Support, metrics_of
+from agent_eval_schema.render.console import EXAMPLES_SHOWN
 from agent_eval_schema.render.figures import Distribution, Presence
+from agent_eval_schema.render.occurrences import Occurrences
 from agent_eval_schema.rules import RULES
 
 Location = tuple[int, str | None, str | None]
@@ -22,6 +25,55 @@ class Excerpt(NamedTuple):
     before: str
     marked: str
     after: str
+
+
+class FixPreview(Struct, frozen=True):
+    """What the safe fixes would change: the number of issues per code that they settle (None: not counted), the cells,
+    rows and column names that they change, the valid rows afterwards, and what applies them."""
+
+    codes: Mapping[str, int | None]
+    command: str
+    changes: str = ""
+    valid_count: int | None = None
+
+
+class ShownSpan(Struct, frozen=True, array_like=True):
+    """A span of a trace: where its bar begins and how long it is (percent of the trace), how deep it is nested."""
+
+    name: str
+    type: str
+    status: str
+    start: float
+    width: float
+    depth: int
+    duration: str
+    inputs: str
+    outputs: str
+
+
+class ShownRow(Struct, frozen=True):
+    """A row that a page can open: its position, line and ID, whether it is valid, its codes, the metrics that it
+    supports (by their position in the catalog), its cells as text, and the spans of its trace."""
+
+    row: int
+    line: int | None
+    id: str | None
+    valid: bool
+    codes: list[str]
+    metrics: list[int]
+    cells: list[tuple[str, str]] = []
+    spans: list[ShownSpan] = []
+
+
+class Shown(Struct, frozen=True):
+    """What a report shows beside the summary: the lines of rows, the cells around the examples, what the fixes would
+    change, whether metric coverage is part of it, and the rows that a page can open."""
+
+    lines: Mapping[int, int] = {}
+    excerpts: Mapping[Location, Excerpt] = {}
+    fixes: FixPreview | None = None
+    metrics: bool = True
+    rows: list[ShownRow] = []
 
 
 class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
@@ -45,9 +97,11 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     valid_count: int
     counts: dict[str, int]
     examples: dict[str, list[Issue]]
+    occurrences: dict[str, Occurrences]
     derived: dict[str, int]
     coverage: list[Support]
     presence: list[Presence]
+    support_shares: dict[str, list[float]]
     distributions: dict[str, Distribution]
     seconds: float
 
@@ -65,8 +119,17 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         return sum(self.counts[code] for code in self.codes_of(severity))
 
     def codes_of(self, severity: Severity) -> list[str]:
-        """The codes of a severity that were found."""
-        return [code for code in self.counts if RULES[code].severity is severity]
+        """The codes of a severity that were found: those of the whole dataset first, then by the number of rows."""
+        found = [code for code in self.counts if RULES[code].severity is severity]
+        return sorted(found, key=lambda code: (not self.is_of_dataset(code), -self.occurrences[code].rows, code))
+
+    def text_examples(self) -> list[Issue]:
+        """The examples that a text shows."""
+        return [issue for code in self.counts for issue in self.examples[code][:EXAMPLES_SHOWN]]
+
+    def is_of_dataset(self, code: str) -> bool:
+        """Whether the issues of a code concern the dataset as a whole, not single rows."""
+        return all(issue.row is None for issue in self.examples[code])
 
     def support(self, system: str) -> list[Support]:
         """The metrics of a system, or of "all". Raises EvalSetError if there is no such system."""

@@ -1,29 +1,48 @@
-"""The report as text: a headline, the issues by code, and what can be measured.
+"""The report as text: the issues by code, what can be measured, and last the verdict and the next command.
+
+    AE206 message-role  64 ×  A message's role is not in the OpenAI chat schema.
+        sample_data/broken.jsonl:6  row 5 (hr-006)  request.messages[0].role
+          expected one of assistant, developer, …, got the text 'usr'
+          {"messages": [{"role": "usr", "content": "Which …
+                                 ^^^^^
+          → did you mean 'user'?
 
 Computes nothing: every number is the summary's. All text from cells goes through `visible`, and no markup is read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from itertools import groupby, zip_longest
+
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import EXAMPLES_SHOWN, STYLES, TITLES, drawn, plural
-from agent_eval_schema.render.report.summary import ReportSummary
+from agent_eval_schema.render.numbers import share
+from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
 
 BAR = 10
 
+INDENT = 4
+"""Of the examples of a code."""
 
-def report_text(report: ReportSummary, *, color: bool, width: int | None, system: str) -> str:
+NO_ACTION = "No action needed"
+"""With what the hint of a rule begins if nothing is to be done."""
+
+
+def report_text(
+    report: ReportSummary, shown: Shown | None = None, *, color: bool, width: int | None, system: str
+) -> str:
     """The whole report for a terminal of the given width (that of the terminal, or 100, if not given)."""
-    return drawn(lambda console: print_report(console, report, system), color, width)
+    return drawn(lambda console: print_report(console, report, shown or Shown(), system), color, width)
 
 
 def metrics_text(report: ReportSummary, *, color: bool, width: int | None = None, system: str | None = None) -> str:
@@ -32,102 +51,238 @@ def metrics_text(report: ReportSummary, *, color: bool, width: int | None = None
 
     def draw(console: Console) -> None:
         for name in systems:
-            _print_metrics(console, report.support(name), name, report.outputs)
+            _print_metrics(console, report, name)
 
     return drawn(draw, color, width).lstrip("\n")
 
 
-def print_report(console: Console, report: ReportSummary, system: str | None = None) -> None:
+def print_report(console: Console, report: ReportSummary, shown: Shown, system: str | None = None) -> None:
     """Draw the report on a console that reads no markup."""
-    system = system or report.system
-    _print_headline(console, report)
+    if report.row_count:
+        _print_source(console, report)
     for severity in Severity:
-        _print_issues(console, report, severity)
-    if report.has_metrics:
-        _print_metrics(console, report.support(system), system, report.outputs)
-    if report.counts:
-        console.print(
-            "\nRows are counted from 0. `agent-eval-schema explain CODE` says more about a code.", style="dim"
-        )
+        _print_issues(console, report, shown, severity)
+    if report.has_metrics and shown.metrics and report.row_count:
+        _print_metrics(console, report, system or report.system)
+    if report.row_count:
+        console.print()
+    _print_verdict(console, report, shown.fixes)
 
 
-def _print_headline(console: Console, report: ReportSummary) -> None:
+def _print_source(console: Console, report: ReportSummary) -> None:
     where = f"{visible(report.name)}: " if report.name else ""
     outputs = f", outputs {report.outputs}" if report.has_metrics else ""
     console.print(f"{where}{report.format} format ({visible(report.format_reason)}){outputs}", style="dim")
-    console.print(Text(report_headline(report), style="bold green" if report.ok else "bold red"))
     if report.codes_off:
         console.print(f"{plural(len(report.codes_off), 'rule')} switched off", style="yellow")
     if not report.values:
-        console.print("Nothing that stands in a cell is shown.", style="dim")
+        console.print("Cell values are hidden.", style="dim")
     if report.derived:
         fields = ", ".join(f"{name} {rows:,}" for name, rows in report.derived.items())
-        console.print(f"Taken from traces (rows): {fields}", style="dim")
+        console.print(f"Derived from traces (rows per field): {fields}", style="dim")
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# the verdict and the next command
 def report_headline(report: ReportSummary) -> str:
     """One sentence: can this data set be evaluated?"""
     errors, warnings = report.count(Severity.ERROR), report.count(Severity.WARNING)
     if not report.row_count:
-        return "✗ There are no rows."
+        return "✗ The dataset has no rows."
     if report.invalid_count:
-        head = f"✗ {report.invalid_count:,} of {report.row_count:,} rows cannot be evaluated"
+        part = share(report.invalid_count, report.row_count)
+        head = f"✗ {report.invalid_count:,} of {report.row_count:,} rows cannot be evaluated ({part})"
     elif errors:
-        head = f"✗ All {report.row_count:,} rows are valid, but the data set is not"
+        head = f"✗ All {report.row_count:,} rows are valid, but the dataset is not"
     else:
         head = f"✓ All {report.row_count:,} rows are valid" if report.row_count > 1 else "✓ The row is valid"
     return f"{head}: {plural(errors, 'error')}, {plural(warnings, 'warning')}." if errors or warnings else f"{head}."
 
 
-def _print_issues(console: Console, report: ReportSummary, severity: Severity) -> None:
-    codes = report.codes_of(severity)
-    if not codes:
-        return
-    console.print()
-    console.print(Text(f"{TITLES[severity]} ({report.count(severity):,})", style=STYLES[severity]))
+def effect(fixes: FixPreview, total: int) -> str:
+    """What the fixes would do: `8 cells in 8 rows and 1 column name fixable → 21 of 37 rows valid`."""
+    if fixes.valid_count is None:
+        return f"may fix issues of {plural(len(fixes.codes), 'code')}; --diff shows which"
+    return f"{fixes.changes} fixable → {fixes.valid_count:,} of {total:,} rows valid"
+
+
+def next_command(report: ReportSummary, fixes: FixPreview | None) -> tuple[str, str] | None:
+    """What to type next, and what it does; None if there is nothing to do."""
+    if fixes is not None:
+        return fixes.command, effect(fixes, report.row_count)
+    found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
+    return (f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue") if found else None
+
+
+def _print_verdict(console: Console, report: ReportSummary, fixes: FixPreview | None) -> None:
+    console.print(Text(report_headline(report), style="bold green" if report.ok and report.row_count else "bold red"))
+    following = next_command(report, fixes) if report.row_count else None
+    if following is not None:
+        command, what = following
+        console.print(Text(f"{what[0].upper()}{what[1:]}:", style="dim"))
+        console.print(Text(f"  {visible(command)}", style="bold"), soft_wrap=True)  # one line, to be copied
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# issues
+def needs_no_action(report: ReportSummary, code: str) -> bool:
+    """Whether nothing is to be done about the issues of a code."""
+    kinds = report.occurrences[code].kinds
+    return RULES[code].severity is Severity.INFO and all(kind.hint.startswith(NO_ACTION + ":") for kind in kinds)
+
+
+def no_action_line(report: ReportSummary) -> str:
+    """The codes about which nothing is to be done, in one line."""
+    codes = [code for code in report.codes_of(Severity.INFO) if needs_no_action(report, code)]
+    told = ", ".join(f"{code} {RULES[code].name} {report.counts[code]:,}" for code in codes)
+    return f"{NO_ACTION}: {told}" if codes else ""
+
+
+def _print_issues(console: Console, report: ReportSummary, shown: Shown, severity: Severity) -> None:
+    codes = [code for code in report.codes_of(severity) if not needs_no_action(report, code)]
+    if codes and report.row_count:
+        console.print()
+        console.print(Text(f"{TITLES[severity]} ({report.count(severity):,})", style=STYLES[severity]))
     for code in codes:
-        _print_code(console, report, code, severity)
+        if report.row_count:
+            _print_code(console, report, shown, code, severity)
+        else:
+            for issue in report.examples[code]:
+                console.print(Text(concise_line(issue, report.name, None)), soft_wrap=True)
+    line = no_action_line(report) if severity is Severity.INFO else ""
+    if line and report.row_count:
+        console.print()
+        console.print(Text(line, style="dim"))
 
 
-def _print_code(console: Console, report: ReportSummary, code: str, severity: Severity) -> None:
+def _print_code(console: Console, report: ReportSummary, shown: Shown, code: str, severity: Severity) -> None:
     rule, count = RULES[code], report.counts[code]
     title = Text.assemble((f"{code} {rule.name}", STYLES[severity]), f"  {count:,} ×  " if count > 1 else "  ")
-    title.append(rule.doc.partition("\n")[0])
-    console.print(Padding(title, (0, 0, 0, 2)))
-    shown = report.examples.get(code, [])[:EXAMPLES_SHOWN]
-    for i, issue in enumerate(shown):
-        same_follows = i + 1 < len(shown) and shown[i + 1].hint == issue.hint
-        console.print(Padding(_example(issue, with_hint=not same_follows), (0, 0, 0, 6)))
-    if count > len(shown):
-        console.print(Padding(Text(f"… and {count - len(shown):,} more", style="dim"), (0, 0, 0, 6)))
+    title.append(rule.summary)
+    console.print(title)
+    examples = report.examples.get(code, [])[:EXAMPLES_SHOWN]
+    alike = [list(found) for _, found in groupby(examples, key=lambda issue: (issue.path, issue.message, issue.hint))]
+    for found, following in zip_longest(alike, alike[1:]):
+        same_follows = following is not None and following[0].hint == found[0].hint
+        _print_alike(console, report, shown, found, with_hint=not same_follows)
+    if count > len(examples):
+        console.print(Padding(Text(f"… and {count - len(examples):,} more", style="dim"), (0, 0, 0, INDENT)))
 
 
-def _example(issue: Issue, *, with_hint: bool) -> Text:
-    text = Text()
-    if issue.row is not None:
-        text.append(f"row {issue.row:,}", style="bold")
-        text.append(f" ({visible(issue.request_id)})" if issue.request_id else "")
-        text.append("  ")
-    if issue.path:
-        text.append(f"{visible(issue.path)}: ", style="cyan")
-    text.append(visible(issue.message))
-    text.append(f"\n  → {visible(issue.hint)}" if with_hint and issue.hint else "", style="green")
-    return text
+def _print_alike(console: Console, report: ReportSummary, shown: Shown, alike: list[Issue], *, with_hint: bool) -> None:
+    """Issues that differ in their row only: where each is, then what they report."""
+    issue = alike[0]
+    for one in alike:
+        _print_place(console, report, one, shown.lines.get(-1 if one.row is None else one.row))
+    told = Text(visible(issue.message))
+    if issue.row is None and issue.path:
+        told = Text.assemble((f"{visible(issue.path)}: ", "cyan"), told)
+    console.print(Padding(told, (0, 0, 0, INDENT + 2)))
+    excerpt = None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path))
+    if excerpt is not None:
+        _print_excerpt(console, excerpt)
+    if with_hint and issue.hint:
+        console.print(Padding(Text(f"→ {visible(issue.hint)}", style="green"), (0, 0, 0, INDENT + 2)))
 
 
-def _print_metrics(console: Console, support: list[Support], system: str, outputs: str) -> None:
-    title = f"What can be measured ({system})" + (" once the app has run" if outputs == "generated" else "")
+def _print_place(console: Console, report: ReportSummary, issue: Issue, line: int | None) -> None:
+    """`broken.jsonl:6  row 5 (hr-006)  request.messages[0].role`; the first part stays whole, to be clicked."""
+    if issue.row is None:
+        return
+    where = Text(f"{visible(report.name)}:{line}" if line and report.name else "", style="underline")
+    rest = Text(f"row {issue.row:,}", style="bold")
+    rest.append(f" ({visible(issue.request_id)})" if issue.request_id else "", style="not bold")
+    rest.append(f"  {visible(issue.path)}" if issue.path else "", style="not bold cyan")
+    both = Text.assemble(" " * INDENT, where, "  ", rest) if where else Text.assemble(" " * INDENT, rest)
+    if both.cell_len <= console.width:
+        console.print(both, soft_wrap=True)
+        return
+    if where:
+        console.print(Text.assemble(" " * INDENT, where), soft_wrap=True)
+    console.print(Padding(rest, (0, 0, 0, INDENT)))
+
+
+def _print_excerpt(console: Console, excerpt: Excerpt) -> None:
+    """A line of the cell with `^^^` below the part that the issue is about; none if that part is the whole cell."""
+    before, marked, after = map(visible, excerpt)
+    if not (before or after) or not marked:
+        return
+    room = console.width - INDENT - 3
+    marked = _clipped(marked, room // 2)
+    before = _clipped_front(before, room // 3)
+    after = _clipped(after, room - cell_len(before) - cell_len(marked))
+    indent = " " * (INDENT + 2)
+    line = Text.assemble(indent, (before, "dim"), (marked, "bold"), (after, "dim"))
+    console.print(line, soft_wrap=True)
+    marks = " " * cell_len(before) + "^" * cell_len(marked)
+    console.print(Text(indent + marks, style="bold red"), soft_wrap=True)
+
+
+def _clipped(text: str, cells: int) -> str:
+    if cell_len(text) <= cells:
+        return text
+    kept = ""
+    for character in text:
+        if cell_len(kept + character) > max(cells - 1, 0):
+            break
+        kept += character
+    return kept + "…"
+
+
+def _clipped_front(text: str, cells: int) -> str:
+    return text if cell_len(text) <= cells else _clipped(text[::-1], cells)[::-1]
+
+
+def concise_text(report: ReportSummary, issues: Iterable[Issue], lines: Mapping[int, int]) -> str:
+    """One line per issue, never wrapped: `broken.jsonl:6: error AE206 message-role: request…: expected … (…)`."""
+    found = (concise_line(i, report.name, None if i.row is None else lines.get(i.row)) for i in issues)
+    return "".join(f"{line}\n" for line in found)
+
+
+def concise_line(issue: Issue, name: str | None, line: int | None) -> str:
+    """An issue in one line, as linters write it."""
+    place = visible(name or "data") + (f":{line}" if line else "" if issue.row is None else f": row {issue.row}")
+    where = f"{visible(issue.path)}: " if issue.path else ""
+    hint = f" ({visible(issue.hint)})" if issue.hint else ""
+    return f"{place}: {issue.severity} {issue.code} {issue.name}: {where}{visible(issue.message)}{hint}"
+
+
+def files_line(failed: int, files: int) -> str:
+    """The last line of a run on several files."""
+    return f"✗ {failed:,} of {plural(files, 'file')} failed." if failed else f"✓ All {files:,} files passed."
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# metrics
+def _print_metrics(console: Console, report: ReportSummary, system: str) -> None:
+    support = report.support(system)
+    title = f"Metric coverage ({system})" + (", after outputs are generated" if report.outputs == "generated" else "")
     console.print()
     console.print(Text(title, style="bold"))
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for line in support:
-        rows = f"{line.supported:,}/{line.total:,}"
-        table.add_row(line.metric, _bar(line), rows, Text(support_advice(line), style="dim"))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    names = max((cell_len(line.metric) for line in support), default=0)
+    counts = [f"{line.supported:,} of {line.total:,}" for line in support]
+    longest = max(map(len, counts), default=0)
+    one_line = INDENT + names + BAR + longest + 2 <= console.width
+    by_advice: dict[str, list[tuple[Support, str]]] = {}
+    for line, count in zip(support, counts, strict=True):
+        by_advice.setdefault(support_advice(line), []).append((line, count))
+    for advice, lines in by_advice.items():
+        for line, count in lines:
+            numbers = Text.assemble(_bar(line), f"  {count:>{longest}}")
+            if one_line:
+                console.print(Text.assemble(f"  {line.metric:<{names}}  ", numbers), soft_wrap=True)
+            else:
+                console.print(Text(f"  {line.metric}"), soft_wrap=True)
+                console.print(Text.assemble(" " * INDENT, numbers), soft_wrap=True)
+        if advice:
+            console.print(Padding(Text(f"↳ {advice}", style="dim"), (0, 0, 0, INDENT)))
+    if report.invalid_count and support:
+        console.print(Padding(Text(invalid_advice(report), style="dim"), (0, 0, 0, 2)))
+
+
+def invalid_advice(report: ReportSummary) -> str:
+    """What all metrics have in common: an invalid row supports none."""
+    return f"All metrics: up to +{report.invalid_count:,} by fixing invalid rows"
 
 
 def _bar(line: Support) -> Text:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.numbers import number
+from agent_eval_schema.render.numbers import seconds as seconds_text
+from agent_eval_schema.render.numbers import share as share_text
 from agent_eval_schema.render.page import inline, page, percent, plot
 from agent_eval_schema.render.result.summary import (
     EXTRA,
@@ -20,9 +24,12 @@ from agent_eval_schema.render.result.summary import (
     ShownCall,
     Worst,
 )
-from agent_eval_schema.render.result.text import number, seconds_text, shown_as
+from agent_eval_schema.render.result.text import written
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
+
+UNREADABLE = "cannot be read"
+"""How the reason ends if a cell is to blame, not the lack of one."""
 
 LONGEST_CELL = 600
 """Characters of a cell that are shown."""
@@ -36,7 +43,7 @@ MARKS = {
     EXTRA: ("+", "extra", "warning"),
     MISSING: ("−", "missing", "error"),
 }
-"""What is shown of a call, and said of it: a sign, words, the colour."""
+"""What is shown of a call, and said of it: a sign, words, the color."""
 
 
 def result_page(result: ResultSummary) -> str:
@@ -55,18 +62,19 @@ def _title(result: ResultSummary) -> str:
 
 
 def _drawn(result: ResultSummary) -> dict[str, Any]:
+    means, stds = written(result.lines, lambda line: line.mean), written(result.lines, lambda line: line.std)
     reasons = [_reason(result, *group) for group in result.reason_groups]
     parts = [("metrics", "Metrics")]
     parts += [("numbers", "Distributions")] if result.plots else []
-    parts += [("worst", "Rows to look at")] if result.worst else []
-    parts += [("reasons", "Without a score")] if reasons or result.issue_counts else []
+    parts += [("worst", "Lowest-scoring rows")] if result.worst else []
+    parts += [("reasons", "Unscored rows")] if reasons or result.issue_counts else []
     return {
         "name": os.path.basename(result.name) if result.name else "",
-        "verdict": f"{plural(result.row_count, 'row')} evaluated",
-        "failed": f"{plural(result.failed, 'row')} failed" if result.failed else "",
+        "verdict": _verdict(result),
+        "mood": "warning" if result.headline else None,
         "latency": ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in result.latency.items()),
         "parts": parts,
-        "lines": [_line(line) for line in result.lines],
+        "lines": [_line(*line) for line in zip(result.lines, means, stds, strict=True)],
         "plots": list(map(_plot, result.plots)),
         "worst": [_worst(w, i == 0) for i, w in enumerate(result.worst)],
         "legend": [MARKS[m] for m in (MATCHED, MOVED, EXTRA, MISSING)],
@@ -78,21 +86,40 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
     }
 
 
+def _verdict(result: ResultSummary) -> str:
+    """What the means cover comes first: `1 of 4 rows scored; 3 unreadable`."""
+    if not result.headline:
+        return f"{plural(result.row_count, 'row')} evaluated"
+    return "; ".join(["⚠ " + result.headline, *_causes(result)])
+
+
+def _causes(result: ResultSummary) -> Iterator[str]:
+    """The reasons for which rows have no score of any metric, grouped."""
+    unreadable = [rows for reason, rows, metrics in result.reason_groups if _is_unreadable(reason, metrics, result)]
+    if unreadable:
+        yield f"{sum(unreadable):,} unreadable"
+
+
+def _is_unreadable(reason: str, metrics: list[str], result: ResultSummary) -> bool:
+    return reason.endswith(UNREADABLE) and len(metrics) == len(result.metrics)
+
+
 def _reason(result: ResultSummary, reason: str, rows: int, metrics: list[str]) -> tuple[str, int, str]:
     return reason, rows, "every metric" if len(metrics) == len(result.metrics) else ", ".join(metrics)
 
 
-def _line(line: Scored) -> dict[str, Any]:
+def _line(line: Scored, mean: str, std: str) -> dict[str, Any]:
     share = percent(line.mean, 1) if line.scored and 0 <= line.mean <= 1 and line.metric != LATENCY else None
-    show = shown_as(line.metric)
     return {
         "metric": line.metric,
-        "mean": show(line.mean),
-        "std": show(line.std),
+        "mean": mean,
+        "std": std,
         "share": share,
         "bad": line.metric == FAILURE,
         "scored": line.scored,
         "rows": line.rows,
+        "coverage": share_text(line.scored, line.rows),
+        "covered": line.scored == line.rows,
     }
 
 

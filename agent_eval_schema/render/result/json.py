@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
-from agent_eval_schema.io.records import is_absent
-from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.document import json_text, plain_values
 from agent_eval_schema.render.result.summary import ResultSummary
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
@@ -18,7 +15,7 @@ SCHEMA_VERSION = 1
 
 def result_json(result: ResultSummary, rows: Iterable[dict[Any, Any]] = ()) -> str:
     """The result as text, with these rows of its table. NaN is null."""
-    return json_text(_plain(_document(result, list(rows))))
+    return json_text(plain_values(_document(result, list(rows))))
 
 
 def _document(result: ResultSummary, rows: list[dict[Any, Any]]) -> dict[str, Any]:
@@ -27,6 +24,7 @@ def _document(result: ResultSummary, rows: list[dict[Any, Any]]) -> dict[str, An
         "tool": {"name": "agent-eval-schema", "version": __version__},
         "source": visible(result.name) if result.name else None,
         "options": result.options,
+        "headline": result.headline or None,
         "metrics": list(result.metrics),
         "summary_metrics": result.numbers,
         "scored": {line.metric: line.scored for line in result.lines},
@@ -35,17 +33,3 @@ def _document(result: ResultSummary, rows: list[dict[Any, Any]]) -> dict[str, An
         "rows_listed": len(rows),
         "rows": rows,
     }
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: absent cells are null, what is no data is its text."""
-    if is_absent(value):
-        return None
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    try:
-        return msgspec.to_builtins(value)
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        return _plain(value.tolist()) if hasattr(value, "tolist") else str(value)

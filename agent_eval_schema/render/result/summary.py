@@ -8,6 +8,7 @@ EvalResult.summary() ──▶ ResultSummary ──▶ text.py, json.py, html.py
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from msgspec import Struct
@@ -64,7 +65,7 @@ class ScorePlot(Struct, frozen=True):
 
 class ResultSummary(Struct, frozen=True, kw_only=True):
     """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
-    first issues, `latency` the percentiles in seconds."""
+    first issues, `latency` the percentiles in seconds; the `headline` says which of the rows given were not scored."""
 
     name: str | None
     row_count: int
@@ -75,7 +76,7 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     reasons: dict[tuple[str, str], int]
     reason_groups: list[tuple[str, int, list[str]]]
     issue_counts: dict[str, int]
-    failed: int
+    headline: str
     latency: dict[str, float]
     findings: list[tuple[Any, Any, str]] = []
     plots: list[ScorePlot] = []
@@ -84,7 +85,8 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
 
 class MetricComparison(Struct, frozen=True):
     """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
-    rows have a higher and a lower score in the new result, and the p value of the test."""
+    rows have a higher and a lower score in the new result, the p value of the test, and the 95 % confidence interval of
+    the mean difference (NaN for fewer than two rows)."""
 
     metric: str
     rows: int
@@ -94,3 +96,5 @@ class MetricComparison(Struct, frozen=True):
     higher: int
     lower: int
     p_value: float
+    low: float = math.nan
+    high: float = math.nan

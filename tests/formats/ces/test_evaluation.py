@@ -18,6 +18,7 @@ from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces import schema, shapes
 from agent_eval_schema.formats.ces.evaluation import findings_of
 from agent_eval_schema.formats.ces.inspection import inspect_evaluation
+from tests.helpers.ces_messages import messages
 
 APP = "projects/p/locations/us/apps/a"
 TEXT = {"userInput": {"text": "Hi"}}
@@ -154,12 +155,32 @@ def test_what_the_server_tolerates_is_a_warning(value: Any, path: str) -> None:
     assert said(value) == [("AE142", path)]
 
 
-def test_an_output_only_field_is_a_warning_unless_the_server_wrote_the_evaluation() -> None:
+def test_output_only_fields_are_one_info_unless_the_server_gave_the_evaluation() -> None:
     call = {"expectation": {"toolCall": {"tool": "f", "displayName": "F"}}}
-    assert said(golden(call)) == [("AE147", "golden.turns[0].steps[0].expectation.toolCall.displayName")]
-    assert said(golden(TEXT, etag="x", evaluationDatasets=[])) == [("AE147", "etag"), ("AE147", "evaluationDatasets")]
+    path = "golden.turns[0].steps[0].expectation.toolCall.displayName"
+    assert said(golden(call)) == [("AE147", path)]
+    (issue,) = ces.validate_evaluation(golden(call, etag="x", evaluationDatasets=[], createdBy="a"))
+    assert (issue.code, str(issue.severity), issue.path) == ("AE147", "info", path)
+    assert issue.message == f"only the server sets {path}, etag, evaluationDatasets, …"
     assert said(golden(call, createTime="2025-01-31T12:00:00Z", etag="x")) == []
     assert said(golden(call, updateTime="2025-01-31T12:00:00+02:00")) == []
+
+
+def test_an_evaluation_that_the_server_marked_as_invalid_is_told() -> None:
+    for stamps in ({}, {"createTime": "2025-01-31T12:00:00Z"}):
+        found = [i for i in ces.validate_evaluation(golden(TEXT, invalid=True, **stamps)) if i.code == "AE152"]
+        assert [(str(i.severity), i.path) for i in found] == [("warning", "invalid")]
+    assert said(golden(TEXT, invalid=False, createTime="2025-01-31T12:00:00Z")) == []
+
+
+@pytest.mark.parametrize("key", ["arguments", "parameters", "input", "inputs", "input_parameters"])
+def test_arguments_of_a_call_under_another_name_are_an_error(key: str) -> None:
+    path = "golden.turns[0].steps[0].expectation.toolCall"
+    call = {"expectation": {"toolCall": {"tool": "f", key: {"x": 1}}}}
+    assert said(golden(call)) == [("AE153", f"{path}.{key}")]
+    expected = {"toolExpectation": {"expectedToolCall": {"tool": "f", key: {}}, "mockToolResponse": {"tool": "f"}}}
+    codes = [code for code, _ in said(scenario(scenarioExpectations=[expected]))]
+    assert "AE153" in codes
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -353,7 +374,7 @@ def test_unknown_fields_are_kept_and_told() -> None:
     assert json.loads(ces.write_evaluation(value)) == value
 
 
-def test_a_misspelt_field_is_one_problem() -> None:
+def test_a_misspelled_field_is_one_problem() -> None:
     value = {"displayNam": "a", "golden": {"turns": [{"steps": [{"userInputt": {"text": "Hi"}}]}]}}
     issues = ces.validate_evaluation(value)
     assert [(i.code, i.hint) for i in issues] == [
@@ -462,7 +483,34 @@ def test_a_page_of_the_api_is_its_evaluations(tmp_path: Path) -> None:
     path.write_text(json.dumps({"evaluations": [golden(TEXT), golden(TEXT, displayName="")], "nextPageToken": "x"}))
     report = validate_eval_set(path)
     assert (report.format, report.row_count) == ("ces-evaluation", 2)
-    assert list(report.issues["code"]) == [issue.code for issue in ces.validate_evaluation(path)] == ["AE141"]
+    assert list(report.issues["code"]) == [issue.code for issue in ces.validate_evaluation(path)] == ["AE151", "AE141"]
+    assert list(report.issues["row"]) == [issue.row for issue in ces.validate_evaluation(path)] == [1, 1]
+    assert ces.validate_evaluation(path)[0].message == report.issues["message"][0]
+
+
+@pytest.mark.parametrize("more", [{}, {"nextPageToken": ""}, {"nextPageToken": None}])
+def test_the_last_page_is_complete(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps({"evaluations": [golden(TEXT)], **more}))
+    assert validate_eval_set(path).counts == {}
+    assert ces.validate_evaluation(path) == []
+
+
+def test_only_the_last_of_several_pages_needs_to_be_the_last(tmp_path: Path) -> None:
+    pages = [{"evaluations": [golden(TEXT, displayName=str(i))], "nextPageToken": str(2 - i or "")} for i in range(3)]
+    path = tmp_path / "pages.jsonl"
+    path.write_text("".join(json.dumps(page) + "\n" for page in pages))
+    assert validate_eval_set(path).counts == {}
+    path.write_text("".join(json.dumps(page) + "\n" for page in pages[:2]))
+    assert validate_eval_set(path).issues[["row", "code"]].values.tolist() == [[1, "AE151"]]
+
+
+@pytest.mark.parametrize("name", ["help_desk.evalset.json", "help_desk.test.json"])
+def test_a_field_that_stands_twice_in_a_file_of_conversations_is_told(name: str, samples: Path, tmp_path: Path) -> None:
+    text = (samples / name).read_text()
+    path = tmp_path / name
+    path.write_text(text.replace("{", '{"note": 1, "note": 2, ', 1))
+    assert validate_eval_set(path, select=["AE114"]).issues["column"].tolist() == ["note"]
 
 
 @pytest.mark.parametrize("key", ["evaluationResults", "evaluation_results"])
@@ -489,7 +537,7 @@ def test_results_in_snake_case_are_results_too() -> None:
     assert ces.validate_evaluation(result) == []
     report = validate_eval_set([result])
     assert (report.format, report.valid_count) == ("ces-evaluation", 1)
-    (row,) = convert_eval_set([result], target="databricks").data.to_dict("records")
+    (row,) = convert_eval_set([result], "databricks").data.to_dict("records")
     assert (row["response"], row["latency_seconds"]) == ("Hello", 1.5)
 
 
@@ -501,7 +549,7 @@ def test_too_many_turns_of_a_scenario_are_not_to_be_split() -> None:
 @pytest.mark.parametrize(
     ("row", "format"),
     [
-        ({"scenario": "a refund", "turns": [], "expected_outcome": "paid", "name": "n"}, "databricks"),
+        ({"scenario": "a refund", "turns": [], "expected_outcome": "paid", "name": "n"}, "deepeval"),
         ({"scenario": {"task": "a refund"}}, "ces-evaluation"),
         ({"scenario": {"task": "a refund"}, "displayName": "a", "newer": 1, "newest": 2}, "ces-evaluation"),
     ],
@@ -538,7 +586,7 @@ def test_what_json_cannot_hold_is_not_written(value: Any) -> None:
 def test_evaluations_are_read_from_every_kind_of_source(tmp_path: Path) -> None:
     one, two = golden(TEXT), scenario()
     (tmp_path / "list.json").write_text(json.dumps([one, two]))
-    (tmp_path / "page.json").write_text(json.dumps({"evaluations": [one, two], "nextPageToken": "x"}))
+    (tmp_path / "page.json").write_text(json.dumps({"evaluations": [one, two], "nextPageToken": ""}))
     (tmp_path / "lines.jsonl").write_text(json.dumps(one) + "\n" + json.dumps(two) + "\n")
     for name in ("One", "Two"):
         (tmp_path / "app" / "evaluations" / name).mkdir(parents=True)
@@ -647,76 +695,6 @@ def close(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, float) and isinstance(theirs, str):
         return str(ours).lower()[:3] == theirs.lower()[:3] or (math.isinf(ours) and "Infinity" in theirs)
     return bool(ours == theirs)
-
-
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(1 << 53), 1 << 53)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
-SCALARS: dict[str, Any] = {
-    "string": st.text(max_size=6),
-    "bool": st.booleans(),
-    "bytes": st.binary(max_size=5).flatmap(
-        lambda b: st.sampled_from(
-            [
-                base64.b64encode(b).decode(),
-                base64.urlsafe_b64encode(b).decode(),
-                base64.b64encode(b).decode().rstrip("="),
-            ]
-        )
-    ),
-    "int32": st.integers(-(1 << 31), (1 << 31) - 1).flatmap(lambda n: st.sampled_from([n, str(n), float(n)])),
-    "float": st.floats(width=32, allow_nan=False, allow_infinity=False)
-    | st.sampled_from(["0.5", "NaN", "-Infinity", 3]),
-    "double": st.floats(allow_nan=False, allow_infinity=False),
-    schema.STRUCT: st.dictionaries(st.text(max_size=4), JSON, max_size=3),
-    schema.TIMESTAMP: st.sampled_from(["2025-01-31T12:00:00Z", "2024-02-29T23:59:59.250Z"]),
-    schema.DURATION: st.sampled_from(["1.500s", "0s", "-3s"]),
-}
-
-
-@st.composite
-def messages(draw: st.DrawFn, name: str, depth: int = 0) -> dict[str, Any]:
-    """A message of the table, as a user may write it: fields in any order, under either name, null or absent."""
-    message, made = schema.message(name), {}
-    chosen = {
-        draw(st.sampled_from([n for n in group if depth < 6 or not message.fields[n].message] or group))
-        for group in message.oneofs.values()
-    }
-    for json_name, field in message.fields.items():
-        wanted = json_name in chosen if field.oneof else field.required or (depth < 5 and draw(st.integers(0, 3)) == 0)
-        if field.output_only or field.type in ("map", schema.STATUS) or not wanted:
-            continue
-        key = field.proto_name if draw(st.integers(0, 5)) == 0 else json_name
-        made[key] = draw(values(json_name, field, depth))
-        if not field.required and not field.oneof and draw(st.integers(0, 9)) == 0:
-            made[key] = None
-    return dict(draw(st.permutations(list(made.items()))))
-
-
-def values(name: str, field: schema.FieldType, depth: int) -> Any:
-    if field.message:
-        one: Any = messages(field.message, depth + 1)
-    elif field.enum:
-        known = schema.enum_values(field.enum)
-        one = st.sampled_from([*known, *known.values()])
-    elif field.resource_format:
-        full = field.resource_format[0].replace("{", "").replace("}", "")
-        one = st.sampled_from(["a name", full])
-    elif name == "maxTurns":
-        one = st.integers(0, 100)
-    else:
-        one = SCALARS[field.type]
-        if field.required and field.type == "string":
-            one = st.text(min_size=1, max_size=6)
-    if not field.repeated:
-        return one
-    return st.lists(one, min_size=1 if field.required else 0, max_size=2)
 
 
 @settings(max_examples=50, suppress_health_check=list(HealthCheck))

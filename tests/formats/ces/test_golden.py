@@ -189,7 +189,7 @@ def test_a_required_column_must_be_in_the_header(column: str) -> None:
     assert not file.ok
 
 
-def test_a_misspelt_required_column_is_recognised() -> None:
+def test_a_misspelled_required_column_is_recognized() -> None:
     file = ces.read_golden_csv("display_name,turn_idx,action_type\nRefund,,\n")
     assert said(file) == [("AE120", None, "turn_index")]
     assert file.issues[0].hint == "rename the column `turn_idx`"
@@ -574,7 +574,7 @@ def test_the_command_line_tells_clean_from_findings(samples: Path, capsys: pytes
     assert main(["validate", str(samples / "golden_broken.csv")]) == 1
     out = capsys.readouterr().out
     assert "line 8: expected an action, got the text 'INPUT_TXT'" in out
-    assert "What can be measured" not in out
+    assert "Metric coverage" not in out
 
 
 def test_the_form_can_be_asked_for(tmp_path: Path) -> None:
@@ -585,7 +585,7 @@ def test_the_form_can_be_asked_for(tmp_path: Path) -> None:
 
 def test_reports_in_other_forms(samples: Path) -> None:
     report = validate_eval_set(samples / "golden_broken.csv")
-    assert "What can be measured" not in report.to_html()
+    assert "Metric coverage" not in report.to_html()
     assert json.loads(report.to_json())["format"] == "ces-csv"
     assert len(report.invalid) == report.invalid_count
 
@@ -593,7 +593,7 @@ def test_reports_in_other_forms(samples: Path) -> None:
 def test_nothing_of_a_header_is_said_where_nothing_may_be_said(tmp_path: Path) -> None:
     path = tmp_path / "golden.csv"
     path.write_text(HEAD + "Secret name,,,\nSecret name,,,\n,7,SECRET,secret text\n")
-    text = validate_eval_set(path, values=False).to_text()
+    text = validate_eval_set(path, show_values=False).to_text()
     assert "ecret" not in text
 
 

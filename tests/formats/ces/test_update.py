@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
+from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.masks import check_mask, difference, stated, with_json_names
-from agent_eval_schema.formats.ces.update import import_request, plan_update, rest_request, update_request
+from agent_eval_schema.formats.ces.update import faults_of, import_request, plan_update, rest_request, update_request
+from tests.helpers.mutations import damage, samples
 
 NAME = "projects/p1/locations/us/apps/a1/evaluations/refund"
 
@@ -43,6 +47,45 @@ def mask_of(new: Any, old: Any = STORED) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the request
+
+
+def test_evaluations_of_any_shape_are_planned_or_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evaluations = [row for rows in samples().values() for row in rows if {"golden", "scenario"} & row.keys()]
+    done = Counter[str]()
+    for seed in range(400):
+        chance = random.Random(seed)
+        old, new = (copy.deepcopy(chance.choice(evaluations)) | {"name": NAME} for _ in range(2))
+        new = copy.deepcopy(old) if chance.random() < 0.7 else new
+        for side in (old, new):
+            for _ in range(chance.randrange(4)):
+                damage(chance, side)
+        try:
+            update = plan_update(new, old)
+            done["refused" if faults_of(update) else "planned"] += 1
+        except EvalSetError:
+            done["refused"] += 1
+        if seed % 20 == 0:
+            Path("old.json").write_text(json.dumps(old))
+            Path("new.json").write_text(json.dumps(new))
+            assert main(["ces", "update", "new.json", "--against", "old.json"]) in (0, 1, 2), seed
+            assert "Traceback" not in capsys.readouterr().err
+    assert min(done.values()) > 50, done
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"golden": {"turns": [{"steps": [{"userInput": {"text": "a", "event": {}}}]}], "x": {}}}, {"golden": "text"}),
+        ({"golden": "text"}, {"golden": {"turns": []}}),
+        ({"scenario": {"userGoalBehavior": {"a": 1}}}, {"scenario": {"userGoalBehavior": ["b"]}}),
+        ({"tags": {"a": {"b": 1}}}, {"tags": [{"a": 1}]}),
+    ],
+)
+def test_fields_of_the_wrong_type_are_compared_whole(old: Any, new: Any) -> None:
+    assert difference(old, new) == (next(iter(new)),) or difference(old, new) == ("scenario.userGoalBehavior",)
 
 
 def test_the_body_is_that_of_the_seed() -> None:
@@ -207,15 +250,15 @@ def test_masks_that_the_server_takes(mask: str, paths: tuple[str, ...]) -> None:
         ("colour", "known: golden, scenario, name"),
         ("evaluation.displayName", "paths begin below the evaluation"),
         ("golden.turns.steps", "a mask ends at golden.turns, a list"),
-        ("displayName.x", "a mask ends at displayName, which has no fields"),
+        ("displayName.x", "a mask ends at displayName, a field without subfields"),
         ("scenario.variableOverrides.vip", "a mask ends at scenario.variableOverrides"),
         ("evaluationDatasets", "import a CSV with evaluation_groups"),
         ("etag", "belongs in the evaluation"),
         ("name", "cannot be changed"),
         ("createTime", "only the server sets it"),
         ("aggregatedMetrics.metricsByAppVersion", "only the server sets it"),
-        ("displayName,*", "stands alone"),
-        ("golden.*", "stands alone"),
+        ("displayName,*", "alone"),
+        ("golden.*", "alone"),
         ("", "empty path"),
         ("displayName,", "empty path"),
         ({"paths": ["displayName"]}, "which the server rejects"),
@@ -247,7 +290,7 @@ def mask_of_star(new: Any) -> str:
 @pytest.mark.parametrize(
     ("new", "options", "words"),
     [
-        (STORED, {"old": STORED}, "nothing to update"),
+        (STORED, {"old": STORED}, "no changes"),
         (with_(name=None), {"mask": "displayName"}, "has no name"),
         (with_(name="refund"), {"mask": "displayName"}, "expected the name as projects/{project}"),
         (with_(name=NAME.replace("refund", "..")), {"mask": "displayName"}, "expected the name as"),
@@ -260,7 +303,7 @@ def mask_of_star(new: Any) -> str:
         (with_(golden={"turns": []}), {"old": STORED}, "clear turns"),
         (with_(golden=None), {"old": STORED}, "without inputs"),
         (with_(golden=None), {"mask": "*"}, "without inputs"),
-        (with_(scenario=SCENARIO), {"old": STORED}, "it can have one of them only"),
+        (with_(scenario=SCENARIO), {"old": STORED}, "expected only one of them"),
         (with_(golden=None, scenario=SCENARIO), {"mask": "golden"}, "does not name scenario"),
         (with_(golden=None, scenario=SCENARIO), {"old": STORED, "mask": "scenario.task"}, "writes it whole"),
         (with_(colour="red"), {"old": STORED}, "the field colour differs"),

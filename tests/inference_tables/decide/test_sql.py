@@ -121,7 +121,7 @@ def test_the_earliest_of_repeated_ids_is_the_call(tmp_path: Path) -> None:
     assert reasons == {"a": ["", "repeated", "repeated"], "b": [""]}
 
 
-def test_a_row_that_is_set_aside_already_is_no_copy(tmp_path: Path) -> None:
+def test_a_row_that_is_excluded_already_is_no_copy(tmp_path: Path) -> None:
     """The first delivery was cut short, the second was not: the second is the call."""
     rows = [call("a", reason="malformed"), call("a", time=NOON + timedelta(seconds=1))]
     assert decide(tmp_path, rows)[0] == {"a": ["", "malformed"]}

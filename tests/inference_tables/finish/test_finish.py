@@ -90,7 +90,7 @@ def test_a_request_that_a_redaction_wrote_is_looked_at() -> None:
     bodies = [{"messages": [{"role": "user", "content": said}]} for said in ("a", "b")]
     table = [logged(request=body, response=ANSWERED, databricks_request_id=str(i)) for i, body in enumerate(bodies)]
     build = eval_set_from_inference_table(table, redact=lambda text: text.replace("a", " "))
-    assert (build.rows["request_id"].tolist(), build.set_aside["reason"].tolist()) == (["1"], ["invalid"])
+    assert (build.rows["request_id"].tolist(), build.excluded["reason"].tolist()) == (["1"], ["invalid"])
 
 
 def test_the_keys_of_a_message_stay_in_their_order() -> None:

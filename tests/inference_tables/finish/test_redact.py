@@ -155,7 +155,7 @@ def test_every_text_of_a_set_is_redacted_and_counted() -> None:
         logged("b", f"{{{PRIVATE}", "{}"),
     ]
     build = eval_set_from_inference_table(table(rows), redact="default")
-    kept, aside = build.rows.to_json(date_format="iso"), build.set_aside[["message", "request", "response"]].to_json()
+    kept, aside = build.rows.to_json(date_format="iso"), build.excluded[["message", "request", "response"]].to_json()
     for text in (kept, aside):
         assert "ana@example.com" not in text
         assert "7946" not in text

@@ -88,7 +88,7 @@ def test_feedback_can_be_kept_as_a_row() -> None:
     assert convert_one(call(text_assessments=[RATED]), kept=frozenset({"feedback"}))["reason"] is None
 
 
-def test_feedback_among_other_records_is_set_aside_alone() -> None:
+def test_feedback_among_other_records_is_excluded_alone() -> None:
     body = {"dataframe_records": [{"query": "a"}, {"request_id": "r-0", "text_assessments": [RATED]}]}
     records = convert([logged(body, {"predictions": ["b", None]})])
     assert [(r["request_id"], r["reason"]) for r in records] == [("r-1#0", None), ("r-1#1", "feedback")]

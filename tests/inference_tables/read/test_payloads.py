@@ -8,8 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from agent_eval_schema import eval_set_from_inference_table
 from agent_eval_schema.inference_tables.read.convert import convert_batch
+from agent_eval_schema.inference_tables.read.payloads import Asked
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.read.request_payloads import read_chat, read_other_request
 from agent_eval_schema.text import jsontext
 from tests.helpers.inference_tables import (
     ANSWER,
@@ -412,7 +415,7 @@ def test_a_malformed_request_names_the_byte(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"choices": [', "[1, 2", '"cut', "[" * 100_000])
-def test_a_malformed_response_is_set_aside(text: str) -> None:
+def test_a_malformed_response_is_excluded(text: str) -> None:
     record = convert_one(logged(ASKED, text))
     assert (record["reason"], record["response"]) == ("malformed", text)
     assert record["detail"].startswith("response: ")
@@ -464,3 +467,43 @@ def test_a_defect_of_the_package_costs_the_row(monkeypatch: pytest.MonkeyPatch) 
     assert (record["reason"], codes(record)) == ("defect", ["AE001"])
     assert "secret" not in record["detail"]
     assert record["request"] == jsontext.encode(ASKED).decode().replace(":", ": ").replace(",", ", ")
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ({"messages": [{"role": "user", "content": "Hi"}]}, False),
+        ({"messages": [{"role": "user", "content": "Hi"}], "temperature": 0}, True),
+        ({"messages": [{"role": "user", "content": "Hi", "name": "ann"}], "k": 3}, True),
+        ({"query": "Hi", "history": []}, False),
+        ({"question": "Hi", "k": 3}, True),
+    ],
+)
+def test_a_body_with_more_keys_than_the_request_is_kept_whole(body: dict[str, Any], kept: bool) -> None:
+    text = json.dumps(body, indent=1).encode()
+    found = read_chat(text) or read_other_request(text, True)
+    assert isinstance(found, Asked)
+    assert (json.loads(found.inputs) if found.inputs else None) == (body if kept else None)
+
+
+def test_what_is_kept_of_a_body_is_redacted() -> None:
+    body = {"messages": [{"role": "user", "content": "Hi"}], "mail": "ann@example.org"}
+    row = {"databricks_request_id": "a", "request": json.dumps(body), "response": '"Hello"', "request_time": 1}
+    (built,) = eval_set_from_inference_table([row], redact="default").rows.to_dict("records")
+    assert built["inputs"] == {**body, "mail": "[EMAIL]"}
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ({"id": "1", "choices": [{"message": {"role": "assistant", "content": "Hello"}}], "usage": {}}, False),
+        ({"choices": [{"message": {"role": "assistant", "content": "Hello"}}], "custom_outputs": {"page": 4}}, True),
+        ({"answer": "Hello", "confidence": 0.9}, True),
+        ("Hello", False),
+        (42, True),
+    ],
+)
+def test_a_response_with_more_than_its_text_is_kept_whole(body: Any, kept: bool) -> None:
+    row = {"databricks_request_id": "a", "request": '"Hi"', "response": json.dumps(body), "request_time": 1}
+    (built,) = eval_set_from_inference_table([row]).rows.to_dict("records")
+    assert built["outputs"] == (body if kept else None)

@@ -152,7 +152,10 @@ def test_a_jsonrpc_error(every_service: Service) -> None:
 
     every_service.wire.answers["call"] = refuse
     said = every_service.failure()
-    assert said == "update_evaluation failed (-32602): 'bad \\x1b[2Jmask for ***': mend what the server names"
+    assert (
+        said
+        == "update_evaluation failed (-32602): 'bad \\x1b[2Jmask for ***': correct the fields that the server names"
+    )
 
 
 def test_an_error_within_the_server_leaves_it_open(service: Service) -> None:
@@ -237,11 +240,11 @@ def test_a_slow_handshake_has_changed_nothing(service: Service) -> None:
         (answering(403, b"<html>no</html>"), "answered 403: '<html>no</html>': the account of the token"),
         (answering(404), "answered 404: check the evaluation's name, and the endpoint"),
         (answering(500, b"INVALID_ARGUMENT"), transport.UNSURE),
-        (answering(418, TOKEN.encode()), "answered 418: '***': nothing was changed"),
-        (answering(200, b"<html>log in</html>", content_type="text/html"), "no message of MCP ('<html>log in</html>')"),
-        (answering(200, b"{", content_type="application/json"), "no message of MCP ('{')"),
-        (answering(200, b"event: ping\n\n", content_type="text/event-stream"), "no message of MCP"),
-        (answering(202), "no message of MCP"),
+        (answering(418, TOKEN.encode()), "answered 418: '***': no change was made"),
+        (answering(200, b"<html>log in</html>", content_type="text/html"), "MCP message ('<html>log in</html>')"),
+        (answering(200, b"{", content_type="application/json"), "not an MCP message ('{')"),
+        (answering(200, b"event: ping\n\n", content_type="text/event-stream"), "not an MCP message"),
+        (answering(202), "not an MCP message"),
         (answering(303, location=f"https://x/{TOKEN}"), "points to 'https://x/***', where the token must not go"),
     ],
 )  # fmt: skip
@@ -256,7 +259,7 @@ def test_a_redirect_does_not_get_the_token(service: Service) -> None:
         target = f"{other.address}/mcp"
         for status in (301, 302, 307, 308):
             service.wire.faults["initialize"] = [answering(status, location=target)]
-            assert f"points to '{target}', where the token must not go: nothing was changed" in service.failure()
+            assert f"points to '{target}', where the token must not go: no change was made" in service.failure()
         assert other.wire.seen == []
 
 
@@ -277,12 +280,12 @@ def test_no_server(service: Service) -> None:
     [
         ({"endpoint": "http://ces.example.com/mcp"}, "not encrypted"),
         ({"endpoint": "http://127.0.0.1.example.com/mcp"}, "not encrypted"),
-        ({"endpoint": "https://ces.[REGION].rep.googleapis.com/mcp"}, "no address"),
-        ({"endpoint": "https://ces.example.com:port/mcp"}, "no address"),
-        ({"endpoint": "ces.example.com"}, "no endpoint"),
+        ({"endpoint": "https://ces.[REGION].rep.googleapis.com/mcp"}, "not an address"),
+        ({"endpoint": "https://ces.example.com:port/mcp"}, "not an address"),
+        ({"endpoint": "ces.example.com"}, "not an endpoint"),
         ({"endpoint": "https://me:s3cr3t@ces.example.com/mcp"}, "without user, query and fragment"),
         ({"endpoint": "https://ces.example.com/mcp?key=s3cr3t"}, "without user, query and fragment"),
-        ({"token": None}, "there is no token: set CES_ACCESS_TOKEN"),
+        ({"token": None}, "no access token: set CES_ACCESS_TOKEN"),
         ({"token": "s3cr3t\r\nx-evil: 1"}, "characters that no token has"),
         ({"token": "s3cr3té"}, "characters that no token has"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, from_mlflow_dataset, normalize_eval_set, to_mlflow_dataset
-from agent_eval_schema.integrations.mlflow.datasets import UnreadableRecord
+from agent_eval_schema import (
+    EvalSetError,
+    convert_eval_set,
+    from_mlflow_dataset,
+    normalize_eval_set,
+    to_mlflow_dataset,
+    validate_eval_set,
+)
+from agent_eval_schema.integrations.mlflow.datasets import UnreadableRecordWarning
 from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, Updated
 from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX, key_of, read_records, to_records
 from agent_eval_schema.schema import COLUMNS
@@ -86,7 +94,7 @@ def test_a_full_row_comes_back_as_it_was() -> None:
     written = to_mlflow_dataset([FULL], "full")
 
     assert (written.rows_in, written.written) == (1, 1)
-    assert (written.collapsed, written.updated, written.set_aside, written.not_kept) == ((), (), (), {})
+    assert (written.collapsed, written.updated, written.excluded, written.not_kept) == ((), (), (), {})
     assert stored("full") == canonical([FULL])
 
 
@@ -287,7 +295,7 @@ def test_rows_that_would_collapse_are_told_before_anything_is_written() -> None:
         to_mlflow_dataset(TWICE, "refused")
 
     message = str(told.value)
-    assert "2 rows ask what is asked already: row 0 (1) as row 3 (another request_id, expected_response, " in message
+    assert "per distinct request: row 0 (1) as row 3 (another request_id, expected_response, " in message
     assert "row 2 (3) as row 3 (another request_id)" in message
     assert "\n" not in message
     with pytest.raises(EvalSetError, match="has no dataset 'refused'"):
@@ -396,7 +404,7 @@ def test_the_key_is_that_of_mlflow() -> None:
 
 
 @needs_datasets
-def test_rows_in_are_written_collapsed_or_set_aside() -> None:
+def test_rows_in_are_written_collapsed_or_excluded() -> None:
     rows: list[Row] = [
         {"request": "good"},
         {"request": None, "request_id": "bad"},
@@ -406,19 +414,19 @@ def test_rows_in_are_written_collapsed_or_set_aside() -> None:
 
     written = to_mlflow_dataset(rows, "sums", on_duplicate="merge")
 
-    assert (written.rows_in, written.written, len(written.collapsed), len(written.set_aside)) == (4, 1, 1, 2)
-    assert [(s.row, s.request_id) for s in written.set_aside] == [(1, "bad"), (2, None)]
-    assert written.set_aside[0].reasons[0].startswith("AE2")
-    assert [reason[:5] for reason in written.set_aside[1].reasons] == ["AE003", "AE107"]
+    assert (written.rows_in, written.written, len(written.collapsed), len(written.excluded)) == (4, 1, 1, 2)
+    assert [(s.row, s.request_id) for s in written.excluded] == [(1, "bad"), (2, None)]
+    assert written.excluded[0].reasons[0].startswith("AE2")
+    assert [reason[:5] for reason in written.excluded[1].reasons] == ["AE003", "AE107"]
     assert repr(written) == (
-        "<WrittenDataset 'sums': 4 rows in, 1 written (0 into records that were there), 1 collapsed, 2 set aside>"
+        "<WrittenDataset 'sums': 4 rows in, 1 written (0 into records that were there), 1 collapsed, 2 excluded>"
     )
 
 
 @needs_datasets
 @pytest.mark.parametrize("rows", [[], [{"request": None, "response": "x"}]])
 def test_nothing_to_write(rows: list[Row]) -> None:
-    with pytest.raises(EvalSetError, match="there is no row to write"):
+    with pytest.raises(EvalSetError, match="no row to write"):
         to_mlflow_dataset(rows, "nothing")
 
 
@@ -433,19 +441,22 @@ def test_conversations_of_ces_are_not_written_as_rows() -> None:
 @needs_datasets
 def test_records_that_others_wrote() -> None:
     dataset = mlflow.genai.datasets.create_dataset(name="others", experiment_id=["0"])
+    given = {
+        "inputs": {"question": "What?"},
+        "outputs": {"choices": [{"message": {"role": "assistant", "content": "That."}}]},
+        "expectations": {"expected_facts": "only text", "score": 0.5},
+    }
     dataset.merge_records(
         [
             {
-                "inputs": {"question": "What?"},
-                "outputs": {"choices": [{"message": {"role": "assistant", "content": "That."}}]},
-                "expectations": {"expected_facts": "only text", "score": 0.5},
+                **given,
                 "tags": {"n": 1},
                 "source": {"source_type": "HUMAN", "source_data": {}},
             },
         ]
     )
 
-    with pytest.warns(UnreadableRecord, match="1 of 1 records could not be read whole; dr-.*: expected a list"):
+    with pytest.warns(UnreadableRecordWarning, match="1 of 1 records could not be read whole; dr-.*: expected a list"):
         [row] = stored("others")
 
     assert row == {
@@ -453,6 +464,7 @@ def test_records_that_others_wrote() -> None:
         "response": "That.",
         "custom_expected": {"score": 0.5, "expected_facts": "only text"},
         "tags": {"n": "1"},
+        **given,
     }
 
 
@@ -479,14 +491,17 @@ def test_by_name_by_id_or_itself(tracking_store: str) -> None:
     ("call", "message"),
     [
         (lambda: from_mlflow_dataset("nowhere"), "has no dataset 'nowhere'"),
-        (lambda: from_mlflow_dataset("d-" + "0" * 32), "refused: .*not found"),
+        (lambda: from_mlflow_dataset("d-" + "0" * 32), "rejected the operation: .*not found"),
         (lambda: from_mlflow_dataset(7), "expected a dataset, its name or its id, got the number 7"),
         (lambda: from_mlflow_dataset("'both\""), "both kinds of quotes"),
-        (lambda: to_mlflow_dataset([{"request": "a"}], "x", on_duplicate="any"), "on_duplicate must be raise, first"),
+        (
+            lambda: to_mlflow_dataset([{"request": "a"}], "x", on_duplicate="any"),
+            "on_duplicate: expected one of raise, first",
+        ),
         (lambda: to_mlflow_dataset([{"request": "a"}], "x", experiment="no such"), "has no experiment 'no such'"),
         (lambda: to_mlflow_dataset([{"request": "a"}], "x", tracking_uri="./runs"), "is a folder of files"),
         (lambda: from_mlflow_dataset("x", tracking_uri="file:///runs"), "is a folder of files"),
-        (lambda: from_mlflow_dataset("x", tracking_uri="sqlite:////no/such.db"), "there is no tracking store"),
+        (lambda: from_mlflow_dataset("x", tracking_uri="sqlite:////no/such.db"), "tracking store .* not found"),
     ],
 )
 def test_what_cannot_be_done(call: Callable[[], Any], message: str) -> None:
@@ -532,3 +547,50 @@ def test_another_store_than_the_one_that_mlflow_is_set_to(tmp_path: Any, trackin
 def test_an_mlflow_that_has_no_datasets() -> None:
     with pytest.raises(EvalSetError, match=r"^this needs mlflow 3\.5 or newer, got 3\.[34]"):
         to_mlflow_dataset([{"request": "a"}], "x")
+
+
+@needs_datasets
+@needs_datasets
+def test_what_a_dataset_writes_is_valid_and_it_takes_what_we_convert(tmp_path: Path) -> None:
+    from mlflow.genai.datasets import create_dataset
+
+    rows = [
+        {"inputs": {"question": "Hi"}, "expectations": {"expected_response": "Hello"}, "tags": {"team": "a"}},
+        {"inputs": {"messages": [{"role": "user", "content": "Who?"}]}, "expectations": {"expected_facts": ["Ann"]}},
+    ]
+    theirs = create_dataset(name="written by mlflow").merge_records(rows).to_df()
+    path = tmp_path / "records.jsonl"
+    theirs.to_json(path, orient="records", lines=True)
+    for data in (theirs, str(path)):
+        report = validate_eval_set(data)
+        assert (report.format, report.ok) == ("mlflow", True), report.to_text()
+        # its own tag mlflow.user, and {} for outputs that are not there
+        assert set(report.counts) <= {"AE112", "AE224"}, report.counts
+    made = convert_eval_set(str(path), "mlflow")
+    again = create_dataset(name="written by us").merge_records(
+        [{k: row[k] for k in ("inputs", "expectations", "tags") if k in row} for row in made.data.to_dict("records")]
+    )
+    assert sorted(map(str, again.to_df()["inputs"])) == sorted(map(str, theirs["inputs"]))
+    assert sorted(map(str, again.to_df()["expectations"])) == sorted(map(str, theirs["expectations"]))
+
+
+@needs_datasets
+def test_a_dataset_is_an_input_of_every_function() -> None:
+    dataset = mlflow.genai.datasets.create_dataset(name="argument", experiment_id=["0"])
+    dataset.merge_records([{"inputs": {"question": "How many days?"}, "expectations": {"expected_response": "12"}}])
+    report = validate_eval_set(dataset)
+    assert (report.format, report.ok, report.row_count) == ("mlflow", True, 1)
+    assert isinstance(report.valid, pd.DataFrame)
+
+
+@needs_datasets
+def test_outputs_of_every_type_are_in_one_dataset() -> None:
+    outputs = ["text", {"answer": "a", "docs": [1]}, 5, {"other": True}, [1, {"a": 2}], False]
+    rows = [{"inputs": {"q": i}, "outputs": o} for i, o in enumerate(outputs)]
+    written = to_mlflow_dataset(rows, "every type")
+    assert written.written == len(rows)
+    assert [row.get("outputs", row["response"]) for row in stored("every type")] == outputs
+    to_mlflow_dataset(rows[:1], "strings")
+    with pytest.raises(EvalSetError, match=r"^MLflow cannot add outputs that are objects .*: use a new dataset$"):
+        to_mlflow_dataset(rows, "strings")
+    assert [row["response"] for row in stored("strings")] == ["text"]

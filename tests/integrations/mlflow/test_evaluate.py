@@ -19,8 +19,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalSetError, evaluate_eval_set
-from agent_eval_schema.integrations.mlflow.evaluate import Evaluation
+from agent_eval_schema import EvalSetError, evaluate_eval_set, supported_scorers
+from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult
+from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX
+from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
 from agent_eval_schema.render.scores import SHOWN, scores_text
 from tests.conftest import DATA, SAMPLES, Row
 from tests.integrations.mlflow.test_prepare import BREAKS, broken
@@ -44,6 +46,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         found.set_experiment("evaluate")
     yield found
     found.set_tracking_uri(None)
+    os.environ.pop("MLFLOW_EXPERIMENT_ID", None)  # which mlflow sets, and processes that are started inherit
     patch.undo()
 
 
@@ -64,9 +67,10 @@ def mlflow(store: Any) -> Iterator[Any]:
     while store.active_run() is not None:
         store.end_run()
     store.set_tracking_uri(home)
+    store.set_experiment("evaluate")  # also for tests that use the store without this fixture
 
 
-def evaluated(data: Any, *arguments: Any, **options: Any) -> Evaluation:
+def evaluated(data: Any, *arguments: Any, **options: Any) -> EvaluationResult:
     with without_its_warnings():
         return evaluate_eval_set(data, *arguments, **options)
 
@@ -81,6 +85,10 @@ def made(function: Callable[..., Any]) -> Any:
 
 def length(outputs: Any) -> int:
     return len(outputs)
+
+
+def ok(messages: Any) -> str:
+    return f"{len(messages)} messages"
 
 
 def new(mlflow: Any) -> tuple[int, ...]:
@@ -102,7 +110,52 @@ def test_every_row_has_a_score_or_a_reason_in_order() -> None:
     assert reasons[4].startswith("the row is invalid: AE")
     assert list(found.scores.index) == list(range(6))
     assert found.table.columns.tolist() == ["length/value", "length/reason"]
-    assert repr(found) == "<Evaluation: 6 rows, 1 scorers, 4 scores>"
+    assert repr(found) == "<EvaluationResult: 6 rows, 1 scorers, 4 scores>"
+
+
+def ids_of_traces(mlflow: Any, found: EvaluationResult) -> dict[str, tuple[str | None, str | None]]:
+    """client_request_id and the tag of each trace, by what was asked."""
+    traces = mlflow.search_traces(run_id=found.run_id, return_type="list")
+    given = {t.info.trace_id: json.dumps(t.data.spans[0].inputs) for t in traces}
+    return {
+        given[t.info.trace_id]: (t.info.client_request_id, t.info.tags.get(f"{TAG_PREFIX}request_id")) for t in traces
+    }
+
+
+def test_the_id_of_a_row_is_beside_its_scores_and_on_its_trace(mlflow: Any) -> None:
+    ids = ["first", None, "third"]
+    frame = pd.DataFrame([{**row, "request_id": id} for row, id in zip(ROWS, ids, strict=True)], index=list("xyz"))
+    static, ran = evaluated(frame, [made(length)]), evaluated(frame, [made(length)], ok)
+    for found in (static, ran):
+        assert found.scores["request_id"].tolist() == found.table["request_id"].tolist() == ids
+        assert found.scores.index.tolist() == found.reasons.index.tolist() == ["x", "y", "z"]
+        assert found.table.columns.tolist() == ["request_id", "length/value", "length/reason"]
+        assert [line.split()[:2] for line in str(found).splitlines()[1:4:2]] == [["x", "first"], ["z", "third"]]
+        asked = [json.dumps({"messages": [{"role": "user", "content": row["request"]}]}) for row in ROWS]
+        assert ids_of_traces(mlflow, found) == {q: (id, id) for q, id in zip(asked, ids, strict=True)}
+    assert frame[["response"]].join(static.scores)["length"].to_dict() == {"x": 1, "y": 2, "z": 3}
+
+
+def test_a_copied_trace_keeps_its_id(mlflow: Any) -> None:
+    """mlflow's copy has none, and a tag of an earlier evaluation, on another row, means nothing."""
+    frame = pd.DataFrame([{**row, "request_id": f"id {row['request']}"} for row in ROWS])
+    before = evaluated(frame, [made(length)], ok)
+    traces = [t.to_json() for t in mlflow.search_traces(run_id=before.run_id, return_type="list")]
+    mlflow.set_experiment("copies")
+    found = evaluated(pd.DataFrame({"trace": traces}), [made(length)])
+    if found.scores["length"].notna().all():  # not with mlflow up to 3.5
+        assert found.scores["request_id"].tolist() != frame["request_id"].tolist()  # the newest trace comes first
+    ids = {id for id, _ in ids_of_traces(mlflow, found).values()}
+    assert ids == set(frame["request_id"])
+    assert all(id == tag and id[3:] in asked for asked, (id, tag) in ids_of_traces(mlflow, found).items())
+
+
+def test_rows_that_ask_the_same_are_not_mistaken_for_each_other(mlflow: Any) -> None:
+    """Which of them a call was for nobody can tell: the trace has no id rather than that of another row."""
+    rows = [{**ROWS[0], "request_id": id} for id in "ab"]
+    found = evaluated(rows, [made(length)], ok)
+    traces = mlflow.search_traces(run_id=found.run_id, return_type="list")
+    assert [t.info.client_request_id for t in traces] == [None, None]
 
 
 @pytest.mark.usefixtures("mlflow")
@@ -123,7 +176,7 @@ def test_a_scorer_that_raises_costs_no_other_score() -> None:
 
     found = evaluated(ROWS, [made(picky), made(length)])
     assert found.scores["picky"].tolist() == [True, None, True]
-    assert found.reasons.at[1, "picky"] == "the scorer broke down: I do not like\\nthis one"
+    assert found.reasons.at[1, "picky"] == "the scorer raised an exception: I do not like\\nthis one"
     assert found.scores["length"].tolist() == [1, 2, 3]
 
 
@@ -218,8 +271,28 @@ def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     found = evaluated(ROWS, [made(strict), made(lenient)], app, inputs="question")
     row = "abc".index(broken)
     assert found.scores["strict"].tolist() == [None if i == row else 1 for i in range(3)]
-    assert found.reasons.at[row, "strict"] == "the app broke down: out of tokens"
+    assert found.reasons.at[row, "strict"] == "predict_fn raised an exception: out of tokens"
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
+    assert found.headline == f"1 of 3 calls failed (row {row}); fewer than 3 rows scored: strict 2"
+    assert found.to_text().startswith(f"✗ {found.headline}\n")
+
+
+def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:
+    def app(question: str) -> str:
+        if question == "b":
+            raise RuntimeError("out of tokens")
+        return question
+
+    rows = [{"request_id": f"r-{row['request']}", **row} for row in ROWS]
+    with without_its_warnings():
+        found = evaluate_eval_set(rows, predict_fn=app, inputs="question")
+    assert found.scores["failure"].tolist() == [0, 1, 0]
+    assert found.metrics["failure/mean"] == pytest.approx(1 / 3)
+    assert found.headline.startswith("1 of 3 calls failed (row r-b); fewer than 3 rows scored: ")
+    logged = mlflow.get_run(found.run_id).data.metrics
+    assert {name: logged[f"{name}/scored"] for name in found.scored} == found.scored
+    assert found.scored["failure"] == 3
+    assert found.scored.get("pii_detection", 2) == 2  # a scorer of newer versions of mlflow
 
 
 @pytest.mark.usefixtures("mlflow")
@@ -227,7 +300,7 @@ def test_an_app_with_other_parameters_is_told_before_it_is_run() -> None:
     def app(question: str, tone: str = "kind") -> str:
         return question + tone
 
-    said = r"^predict_fn takes question, tone, but is called with .* inputs: messages\. .* \"question\"$"
+    said = r"^predict_fn accepts question, tone, but the inputs of the rows are messages: .* \"question\"$"
     with pytest.raises(EvalSetError, match=said):
         evaluated(ROWS, [made(exact)], app)
     rows = [{"inputs": {"q": "a"}}, {"inputs": {"question": "b"}}]
@@ -305,8 +378,8 @@ def test_an_async_app_that_hangs_or_raises_costs_its_row(monkeypatch: pytest.Mon
     found = evaluated(ROWS, [made(exact)], app, inputs="question")
     assert found.scores["exact"].tolist() == ["a", None, None]
     assert found.reasons["exact"].tolist()[1:] == [
-        "the app broke down: no answer within 1 seconds (MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT)",
-        "the app broke down: out of tokens",
+        "predict_fn raised an exception: no answer within 1 seconds (MLFLOW_GENAI_EVAL_ASYNC_TIMEOUT)",
+        "predict_fn raised an exception: out of tokens",
     ]
 
 
@@ -463,7 +536,7 @@ def test_names_of_scorers_are_looked_at_before_they_score() -> None:
         named = [scorer(length, name=name) for name in ("fine", "two\nlines", "fine")]
     with pytest.raises(EvalSetError, match=r"^the scorer 'two\\nlines' needs another name, for its metrics: "):
         evaluated(ROWS, named[:2])
-    with pytest.raises(EvalSetError, match=r"^two scorers are called 'fine'"):
+    with pytest.raises(EvalSetError, match=r"^two scorers are named 'fine'"):
         evaluated(ROWS, [named[0], named[2]])
 
 
@@ -529,8 +602,11 @@ def test_no_scorers() -> None:
         (lambda: "all", 'scorers must be "supported" or a list of scorers, got'),
         (lambda: made(length), "scorers must be \"supported\" or a list of scorers, got the scorer 'length' alone"),
         (lambda: None, 'scorers must be "supported" or a list of scorers, got null'),
-        (lambda: [made(length), length], "'length' is no scorer of mlflow: give what mlflow's decorator @scorer makes"),
-        (lambda: [type(made(length))], "is no scorer of mlflow: give an instance of it"),
+        (
+            lambda: [made(length), length],
+            "'length' is not an MLflow scorer: expected what mlflow's decorator @scorer makes",
+        ),
+        (lambda: [type(made(length))], "is not an MLflow scorer: expected an instance of it"),
     ],
 )
 def test_what_is_no_list_of_scorers_is_told_before_a_run_is_open(given: Any, told: str, mlflow: Any) -> None:
@@ -634,6 +710,34 @@ def test_no_word_of_a_heading_is_broken_in_a_narrow_table() -> None:
         assert not {"pii_", "detection", "precision", "output_", "latency_", "seconds"} - {
             part for word in words for part in (word, *re.findall(r"[^_]*_+|[^_]+", word))
         }
+
+
+def test_judges_that_are_skipped_for_want_of_a_model_are_reported_with_their_rows() -> None:
+    calls = [{"tool_name": "f", "tool_input": {}}]
+    rows = [
+        {"request": "a", "response": "x", "expected_response": "x"},
+        {"request": "b", "response": "y", "predicted_trajectory": calls, "reference_trajectory": calls},
+    ]
+    found = evaluated(rows)
+    with without_its_warnings():
+        table = supported_scorers(rows).table.set_index("scorer")
+    skipped = table[table["why_left_out"].str.startswith("needs a judge")]["rows"].to_dict()
+    assert found.without_judge == skipped
+    assert (skipped["Correctness"], skipped["RelevanceToQuery"]) == (1, 2)
+    last = " ".join(found.to_text(width=200).split("with the rows that each could score: ")[1].split())
+    assert last == ", ".join(f"{name} {count}" for name, count in skipped.items())
+    assert "Skipped" not in evaluated(ROWS, [made(length)]).to_text()
+
+
+def test_a_conversation_that_inputs_leave_out_is_reported() -> None:
+    messages = [{"role": role, "content": "a"} for role in ("user", "assistant", "user")]
+    data = [{"request": {"messages": messages}, "response": "x"}, ROWS[0]]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        evaluate_eval_set(data, [made(length)], inputs="question")
+    (told,) = [w for w in found if issubclass(w.category, ReducedInputsWarning)]
+    assert '1 of 2 rows (at the positions 0): inputs="messages" keeps all of them' in str(told.message)
+    assert told.filename == __file__
 
 
 def test_the_table_of_the_sample_data(mlflow: Any) -> None:

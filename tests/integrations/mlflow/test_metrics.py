@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import mlflow_metrics, prepare_for_evaluate
+from agent_eval_schema import ReducedInputsWarning, mlflow_metrics, prepare_for_evaluate
 from tests.conftest import SAMPLES, Row
 from tests.integrations.mlflow.test_evaluate import mlflow, store, without_its_warnings
 
@@ -45,7 +45,7 @@ ROWS: list[Row] = [
 
 
 def evaluated(mlflow: Any, rows: Any, **options: Any) -> Any:
-    frame = prepare_for_evaluate(rows, target="mlflow.evaluate")
+    frame = prepare_for_evaluate(rows, evaluator="mlflow.evaluate")
     options = {"predictions": "predictions", "targets": "targets" if "targets" in frame else None, **options}
     with without_its_warnings():
         metrics = mlflow_metrics(frame)
@@ -54,12 +54,14 @@ def evaluated(mlflow: Any, rows: Any, **options: Any) -> Any:
 
 
 def test_the_frame() -> None:
-    frame = prepare_for_evaluate(ROWS, target="mlflow.evaluate")
+    frame = prepare_for_evaluate(ROWS, evaluator="mlflow.evaluate")
     measured = ("retrieved_context", "expected_retrieved_context", "predicted_trajectory", "reference_trajectory")
     assert list(frame.columns) == ["inputs", "predictions", "targets", *measured, "latency_seconds"]
     assert frame["inputs"].tolist() == ["a", "b", "c"]
-    assert "targets" not in prepare_for_evaluate([*ROWS, {"request": "d", "response": "v"}], target="mlflow.evaluate")
-    assert "predictions" not in prepare_for_evaluate([{"request": "d"}], target="mlflow.evaluate")
+    assert "targets" not in prepare_for_evaluate(
+        [*ROWS, {"request": "d", "response": "v"}], evaluator="mlflow.evaluate"
+    )
+    assert "predictions" not in prepare_for_evaluate([{"request": "d"}], evaluator="mlflow.evaluate")
 
 
 @pytest.fixture
@@ -88,7 +90,8 @@ def test_question_answering_with_our_metrics(mlflow: Any) -> None:
 
 
 def test_our_metrics_alone(mlflow: Any) -> None:
-    found = evaluated(mlflow, str(SAMPLES / "good.jsonl"))
+    with pytest.warns(ReducedInputsWarning, match="keeps only the last message of 4 of 12 rows"):
+        found = evaluated(mlflow, str(SAMPLES / "good.jsonl"))
     assert found.metrics["document_recall/mean"] == 1
     assert found.metrics["document_precision/mean"] == 0.75
     assert not any(name.startswith(("toxicity", "exact_match")) for name in found.metrics)
@@ -98,7 +101,7 @@ def test_our_metrics_alone(mlflow: Any) -> None:
 def test_metrics_that_the_frame_can_feed() -> None:
     from agent_eval_schema.integrations.mlflow.scorers import DocumentRecall, ToolCallsPass, TrajectorySingleToolUse
 
-    frame = prepare_for_evaluate(ROWS[1:], target="mlflow.evaluate")
+    frame = prepare_for_evaluate(ROWS[1:], evaluator="mlflow.evaluate")
     assert [m.name for m in mlflow_metrics(frame)] == ["document_recall", "document_precision", "latency_seconds"]
     given = [DocumentRecall(name="recall"), ToolCallsPass(), TrajectorySingleToolUse(tool_name="book")]
     assert [m.name for m in mlflow_metrics(frame, given)] == ["recall"]

@@ -10,12 +10,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import ANY
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalSetError, convert_eval_set, supported_scorers, validate_eval_set
+from agent_eval_schema import EvalSetError, convert_eval_set, evaluate_eval_set, supported_scorers, validate_eval_set
 from agent_eval_schema.integrations.mlflow.scored_row import HOLDS, ScoredRow
 from agent_eval_schema.integrations.mlflow.supported import ARGUMENTS, SupportedScorers
 from agent_eval_schema.metrics.catalog import METRICS
@@ -422,6 +423,73 @@ def test_options() -> None:
     assert ToolCallsPass(extra_calls="ALLOW", parameter_threshold=0)(**row).value == 1
 
 
+ASKED = {"messages": [{"role": "user", "content": "How far?"}]}
+
+
+@pytest.mark.usefixtures("mlflow")
+@pytest.mark.parametrize(
+    ("column", "handed", "value"),
+    [
+        ("response", {"outputs": "Ten miles"}, "Ten miles"),
+        ("response", {"outputs": {"response": "Ten miles", "score": 3}}, "Ten miles"),
+        ("response", {"outputs": {"choices": [{"message": {"role": "assistant", "content": "Ten"}}]}}, "Ten"),
+        ("response", {"outputs": {"miles": 10}}, '{"miles":10}'),
+        ("response", {}, None),
+        ("request", {"inputs": ASKED}, ASKED),
+        ("request", {"inputs": {"question": "How far?"}}, ASKED),
+        ("request", {"inputs": {"from": "a", "to": "b"}}, {"messages": [{"role": "user", "content": ANY}]}),
+        ("inputs", {"inputs": {"from": "a"}}, {"from": "a"}),
+        ("expectations", {"expectations": {"tone": "calm"}}, {"tone": "calm"}),
+        ("expected_response", {"expectations": {"expected_response": "Ten"}}, "Ten"),
+        ("expected_facts", {"expectations": {"expected_facts": ["Ten"]}}, ["Ten"]),
+        ("session_id", {}, None),
+        ("trace", {}, None),
+    ],
+)
+def test_a_scorer_of_a_user_reads_any_column(column: str, handed: Row, value: Any) -> None:
+    from agent_eval_schema import scorers
+
+    got = []
+
+    class Reader(scorers.RowScorer):
+        name: str = "reader"
+        reads = (column,)
+        needs = ()
+
+        def measure(self, *values: Any) -> float:
+            got.extend(values)
+            return 1.0
+
+    score = Reader()(**handed)
+    assert got == ([] if value is None else [value])
+    if value is None and score is not None:  # mlflow 3.3 has no feedback without a value
+        assert score.rationale == f"the row lacks {column}"
+
+
+@pytest.mark.usefixtures("mlflow")
+def test_a_scorer_reads_canonical_columns_only() -> None:
+    from agent_eval_schema import scorers
+
+    with pytest.raises(EvalSetError, match=r"reads: expected one of .*; got 'respons'; did you mean 'response'\?"):
+        type("Reader", (scorers.RowScorer,), {"reads": ("respons",), "__module__": __name__})
+
+
+FIGURES = {"input_token_count": 3, "output_token_count": 2, "total_token_count": 5, "latency_seconds": 1.5}
+
+
+@pytest.mark.parametrize("names", [[name] for name in (*FIGURES, "failure")])
+def test_each_supported_scorer_scores_a_row(mlflow: Any, names: list[str]) -> None:
+    if version(mlflow) < (3, 17):
+        pytest.skip("an older mlflow hands no trace of the data to a scorer")
+    figures = {**FIGURES, "failure": True}
+    rows = [{"request": "How far?", "response": "Ten miles", **{name: figures[name] for name in names}}]
+    supported = [s for s in supported_scorers(rows) if s.name in figures]
+    assert [s.name for s in supported] == names
+    with without_its_warnings():
+        found = evaluate_eval_set(rows, supported)
+    assert {name: found.scores[name].tolist() for name in names} == {name: [float(figures[name])] for name in names}
+
+
 @pytest.mark.usefixtures("mlflow")
 @pytest.mark.parametrize(
     ("scorer", "option"),
@@ -512,7 +580,7 @@ def test_an_agent_that_was_recorded(mlflow: Any) -> None:
     assert found == BOOKED
 
 
-# serialised, registered
+# serialized, registered
 
 
 CUSTOM = "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS"
@@ -520,7 +588,7 @@ CUSTOM = "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS"
 
 
 @pytest.mark.usefixtures("mlflow")
-def test_scorers_are_serialised_with_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scorers_are_serialized_with_their_options(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlflow.genai.scorers import Scorer
 
     monkeypatch.setenv(CUSTOM, "true")
@@ -538,7 +606,7 @@ def value_of(feedback: Any) -> Any:
 
 
 @pytest.mark.usefixtures("mlflow")
-def test_options_survive_serialisation(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_survive_serialization(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlflow.genai.scorers import Scorer
 
     from agent_eval_schema.integrations.mlflow.scorers import TrajectoryPrecision
@@ -617,7 +685,7 @@ def test_no_data_feeds_nothing() -> None:
     found = listed([])
     assert found == []
     assert set(found.table.total) == {0}
-    assert why(found)["LatencySeconds"] == "there is no valid row"
+    assert why(found)["LatencySeconds"] == "no row is valid"
 
 
 def test_scorers_that_the_rows_feed(mlflow: Any) -> None:
@@ -642,10 +710,10 @@ TRUTH_AND_RETRIEVED = ("retrieved_context", "expected_retrieved_context")
 def test_why_a_scorer_is_left_out() -> None:
     said = why(listed([{"request": "Hi", "response": "Hello"}]))
     assert said["RelevanceToQuery"] == "needs a judge: name one with model="
-    assert said["Correctness"] == "no row can feed it; most lack expected_response or expected_facts"
+    assert said["Correctness"] == "no row has all of its inputs; most lack expected_response or expected_facts"
     assert said["Guidelines"] == "needs guidelines: make it yourself"
     assert said["TrajectorySingleToolUse"] == "needs tool_name: make it yourself"
-    assert said["DocumentRecall"].startswith("no row can feed it; most lack ")
+    assert said["DocumentRecall"].startswith("no row has all of its inputs; most lack ")
 
 
 def test_scorers_that_an_older_mlflow_lacks(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -664,7 +732,7 @@ def test_judges_are_asked_if_a_model_is_named() -> None:
     found = listed([{"request": "Hi", "response": "Hello"}], model=MODEL)
     relevance = next(s for s in found if s.name == "relevance_to_query")
     assert relevance.within.model == MODEL
-    assert why(found)["ExpectationsGuidelines"] == "no row can feed it; most lack guidelines"
+    assert why(found)["ExpectationsGuidelines"] == "no row has all of its inputs; most lack guidelines"
 
 
 def test_scorers_that_mlflow_refuses_to_make(mlflow: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -697,9 +765,9 @@ def test_a_report_will_do() -> None:
 
 @pytest.mark.usefixtures("mlflow")
 def test_scorers_of_the_turns_of_a_file_of_ces() -> None:
-    found, turns = (listed(d) for d in (str(GOLDEN), convert_eval_set(GOLDEN, target="databricks").data))
+    found, turns = (listed(d) for d in (str(GOLDEN), convert_eval_set(GOLDEN, "databricks").data))
     assert found.table.equals(turns.table)
-    assert why(found)["DocumentRecall"].startswith("no row can feed it; most lack ")
+    assert why(found)["DocumentRecall"].startswith("no row has all of its inputs; most lack ")
 
 
 GOLDEN = SAMPLES / "golden.csv"
@@ -707,7 +775,7 @@ GOLDEN = SAMPLES / "golden.csv"
 
 def test_no_table() -> None:
     pytest.importorskip("mlflow", "3.3")
-    with pytest.raises(EvalSetError, match="cannot read a int as a table"):
+    with pytest.raises(EvalSetError, match=r"data: expected a DataFrame, .*; got 3"):
         listed(3)
 
 
@@ -730,7 +798,7 @@ def test_guarded_scorers_skip_rows(mlflow: Any) -> None:
         assert run.metrics == {}
 
 
-def test_a_guarded_scorer_is_serialised_and_registered_as_the_one_within(mlflow: Any) -> None:
+def test_a_guarded_scorer_is_serialized_and_registered_as_the_one_within(mlflow: Any) -> None:
     from mlflow.genai.scorers import Correctness, Scorer
 
     truth = [{"request": "Hi", "response": "Hello", "expected_response": "Hello"}]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import supported_scorers
-from agent_eval_schema.integrations.mlflow.evaluate import Evaluation
+from agent_eval_schema.integrations.mlflow.evaluate import EvaluationResult
 from tests.conftest import Row
 from tests.integrations.mlflow.test_evaluate import evaluated, new, store, without_its_warnings
 
@@ -111,7 +111,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert others == []
 
 
-def judged(rows: list[Row], *names: str) -> Evaluation:
+def judged(rows: list[Row], *names: str) -> EvaluationResult:
     """Evaluated by the judges of these names."""
     with without_its_warnings():
         scorers = [s for s in supported_scorers(rows, model=MODEL) if s.name in names]
@@ -190,7 +190,7 @@ def test_an_answer_that_is_none_costs_its_row_only(
     rows = [{k: v for k, v in row.items() if k != "expected_facts"} for row in TRUE]
     found = judged(rows, "correctness")
     assert found.scores["correctness"].tolist() == ["yes", None, "yes"]
-    assert found.reasons["correctness"].tolist() == ["Well", f"the scorer broke down: {reason}", "Well"]
+    assert found.reasons["correctness"].tolist() == ["Well", f"the scorer raised an exception: {reason}", "Well"]
 
 
 def test_judges_of_retrieved_documents(judge: Judge) -> None:

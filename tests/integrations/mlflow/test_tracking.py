@@ -260,7 +260,7 @@ def test_a_deleted_experiment() -> None:
 @pytest.mark.usefixtures("sums")
 @pytest.mark.parametrize("options", [{"filter_string": "bogus ="}, {"order_by": ["bogus"]}])
 def test_what_the_store_does_not_take(options: dict[str, Any]) -> None:
-    with pytest.raises(EvalSetError, match=r"refused: .*bogus"):
+    with pytest.raises(EvalSetError, match=r"rejected the operation: .*bogus"):
         traces_from_store("sums", **options)
 
 
@@ -284,13 +284,13 @@ def test_an_unreachable_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(EvalSetError, match=r"there is no tracking store sqlite:///.*: no such file"):
+    with pytest.raises(EvalSetError, match=r"tracking store sqlite:///.* not found: no such file"):
         traces_from_store("sums", tracking_uri=f"sqlite:///{tmp_path}/new/mlflow.db")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_store_of_no_known_kind() -> None:
-    with pytest.raises(EvalSetError, match="the tracking store nonsense://x refused: "):
+    with pytest.raises(EvalSetError, match="the tracking store nonsense://x rejected the operation: "):
         traces_from_store("sums", tracking_uri="nonsense://x")
 
 
@@ -317,7 +317,7 @@ def test_without_mlflow(call: str) -> None:
     code = f"import sys; sys.modules['mlflow'] = None; import agent_eval_schema as a; a.{call}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
 
-    assert run.stderr.splitlines()[-1].startswith("agent_eval_schema.issues.EvalSetError: this needs mlflow 3.")
+    assert run.stderr.splitlines()[-1].startswith("agent_eval_schema.issues.MissingExtraError: this needs mlflow 3.")
     assert run.stderr.splitlines()[-1].endswith("pip install -U 'agent-eval-schema[mlflow]'")
 
 

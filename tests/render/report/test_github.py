@@ -213,7 +213,7 @@ def test_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, mo
     assert out.splitlines()[-2].endswith(
         "agent-eval-schema validate 'a b.jsonl' --outputs provided --ignore AE1,AE9 --output json"
     )
-    assert out.splitlines()[-1] == "a b.jsonl: ✗ 11 of 12 rows cannot be evaluated: 11 errors, 0 warnings."
+    assert out.splitlines()[-1] == "a b.jsonl: ✗ 11 of 12 rows cannot be evaluated (92%): 11 errors, 0 warnings."
     assert main(["validate", "a b.jsonl", "--output", "github", "--fail-on", "never"]) == 0
 
 

@@ -95,7 +95,7 @@ def test_a_failure_has_the_exact_count_and_at_most_twenty_examples() -> None:
     assert failure.attrib == {"type": "error", "message": "25 × The request is empty."}
     lines = (failure.text or "").splitlines()
     assert len(lines) == 21
-    assert lines[0] == ("row 0, request: expected a question, got blank text → fill in the question, or drop the row")
+    assert lines[0] == ("row 0, request: expected a question, got blank text → Fill in the question, or drop the row.")
     assert lines[-1] == "… and 5 more"
 
 
@@ -110,7 +110,7 @@ def test_what_is_below_the_level_passes_and_is_told(failing: tuple[Severity, ...
         assert (case.find("failure") is not None) == (code in failed)
         assert (case.find("system-out") is None) == (code in failed)
     told = case_of(suite, "AE103").findtext("system-out") or ""
-    assert told.startswith("info: 1 × A column that the schema does not know.\nteam: `team` is carried along")
+    assert told.startswith("info: 1 × Unknown column.\nteam: `team` is passed through")
 
 
 def test_properties_and_time(tmp_path: Path) -> None:

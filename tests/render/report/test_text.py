@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from agent_eval_schema import Report, diff_eval_sets, validate_eval_set
+from agent_eval_schema.render.report.summary import Shown
 from agent_eval_schema.render.report.text import metrics_text, print_report
 from agent_eval_schema.render.scores import scores_text
 from tests.conftest import DATA, ROOT, SAMPLES
@@ -36,13 +37,13 @@ def test_text_is_the_same_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None
     scores = pd.DataFrame({"recall": [0.5, None]}, dtype="object")
     reasons = pd.DataFrame({"recall": [None, "the row lacks a trace"]}, dtype="object")
     report = report_on("good.jsonl", monkeypatch)
-    diff = diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "good_v2.jsonl")
+    diff = diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl")
     texts = [report.to_text(), diff.to_text(), scores_text(scores, reasons)]
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert [report.to_text(), diff.to_text(), scores_text(scores, reasons)] == texts
 
 
-@pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl", "traces_v2.jsonl"])
+@pytest.mark.parametrize("name", ["good.jsonl", "broken.jsonl", "traces_mlflow2.jsonl"])
 def test_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compare(GOLDEN / f"{name}.txt", report_on(name, monkeypatch).to_text(width=100))
 
@@ -67,7 +68,7 @@ def test_the_picture_in_the_readme_is_real_output(monkeypatch: pytest.MonkeyPatc
     codes = ["AE102", "AE206", "AE402", "AE601", "AE903"]
     report = report_on("broken.jsonl", monkeypatch, select=codes)
     console = Console(record=True, width=100, file=io.StringIO(), highlight=False, markup=False, emoji=False)
-    print_report(console, report.summary)
+    print_report(console, report.summary, Shown())
     without_web_fonts = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
     title = f"agent-eval-schema validate sample_data/broken.jsonl --select {','.join(codes)}"
     svg = console.export_svg(title=title, theme=MONOKAI, code_format=without_web_fonts, unique_id="report")

@@ -5,31 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.io.arrow import fitted
-from agent_eval_schema.io.atomic import replacing, require_place
 from agent_eval_schema.io.records import column_name
 from agent_eval_schema.io.write import write_batches
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def write_result_parquet(path: str, parts: Iterable[pd.DataFrame]) -> None:
-    """Write the parts into a Parquet file of any name. A column that only holds texts and objects is text."""
-    require_place(path)
+
+def write_result_table(path: str, parts: Iterable[pd.DataFrame]) -> int:
+    """Write the parts into a file, by its extension; returns the number of rows. Raises EvalSetError for an unknown
+    extension."""
     schema, batches = _stream(parts)
-    with replacing(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_table(fitted(batch, schema))
-
-
-def write_result_table(path: str, parts: Iterable[pd.DataFrame]) -> None:
-    """Write the parts into a CSV, JSONL or Parquet file, by its ending. Raises EvalSetError for another one."""
-    schema, batches = _stream(parts)
-    write_batches(path, batches, schema)
+    return write_batches(path, batches, schema)
 
 
 def _stream(parts: Iterable[pd.DataFrame]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

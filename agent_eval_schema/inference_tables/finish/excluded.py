@@ -1,4 +1,4 @@
-"""What is set aside: rows of a table that are none of the evaluation set, each with the reason and its payload."""
+"""Excluded rows: rows of a table that are not in the evaluation dataset, each with the reason and its payload."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.inference_tables.finish.finish import errors_of, evaluation_rows
 from agent_eval_schema.inference_tables.finish.redact import Redactor
-from agent_eval_schema.rules.set_aside import find_reason
+from agent_eval_schema.rules.exclusions import find_reason
 
-SET_ASIDE = pa.schema(
+EXCLUDED = pa.schema(
     [
         ("request_id", pa.string()),
         ("reason", pa.string()),
@@ -22,11 +22,11 @@ SET_ASIDE = pa.schema(
         ("response", pa.string()),
     ]
 )
-"""The columns of what is set aside: which row, why (rules/set_aside.py), what exactly was found, and the payload."""
+"""The columns of an excluded row: its place, the reason (rules/exclusions.py), the details, and the payload."""
 
 
-def rows_set_aside(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
-    """Converted rows as they are set aside: the reason, and in words what it means or what exactly was found."""
+def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
+    """Converted rows as excluded rows: the reason, and its meaning or the details in words."""
     columns = {n: rows.column(n) for n in rows.schema.names}
     sentences = pa.array([find_reason(r).sentence for r in reasons.to_pylist()], pa.string())
     own = pc.equal(columns["reason"], reasons).fill_null(False)
@@ -36,7 +36,7 @@ def rows_set_aside(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
 
 
 def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
-    """Finished rows as they are set aside because the check found errors in them."""
+    """Finished rows as they are excluded because the check found errors in them."""
     rows = evaluation_rows(finished)
     columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
     columns["reason"] = pa.array(["invalid"] * finished.num_rows)
@@ -45,12 +45,12 @@ def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def redacted(batch: pa.RecordBatch, redactor: Redactor) -> pa.RecordBatch:
-    """Rows that are set aside, with what they hold replaced as in the rows that stay."""
+    """Excluded rows, with their content replaced as in the rows that are kept."""
     names = ("message", "request", "response")
-    arrays = [redactor.column(a) if n in names else a for n, a in zip(SET_ASIDE.names, batch.columns, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SET_ASIDE)
+    arrays = [redactor.column(a) if n in names else a for n, a in zip(EXCLUDED.names, batch.columns, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)
 
 
 def _fitted(columns: Mapping[str, pa.Array], size: int) -> pa.RecordBatch:
-    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in SET_ASIDE]
-    return pa.RecordBatch.from_arrays(arrays, schema=SET_ASIDE)
+    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in EXCLUDED]
+    return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)

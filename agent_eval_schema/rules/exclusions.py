@@ -3,7 +3,7 @@
     logged ─ feedback ─▶ calls ─ outside_window … no_request ─▶ readable ─ repeated, duplicate_question ─▶ distinct
            ─ not_sampled ─▶ sampled ─ invalid ─▶ rows
 
-Whatever is logged ends as a row or with exactly one of these: rows + set aside = logged (+ the records of batch calls).
+Whatever is logged ends as a row or with exactly one of these: rows + excluded = logged (+ the records of batch calls).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class Reason(Struct, frozen=True):
-    """Why a row is set aside. What is not `switchable` cannot be kept."""
+    """Why a row is excluded. What is not `switchable` cannot be kept."""
 
     name: str
     sentence: str
@@ -23,78 +23,78 @@ class Reason(Struct, frozen=True):
 REASONS: tuple[Reason, ...] = (
     Reason(
         "filtered",
-        "the row does not meet the condition that was given (where)",
-        "change the condition if the row was meant",
+        "the row does not match the condition (where)",
+        "Change the condition to include the row.",
     ),
     Reason(
         "feedback",
-        "a feedback call: somebody judged another row",
-        "nothing to do: it labels the row whose request_id it names",
+        "feedback request for another row",
+        "No action needed: the feedback labels the row with the rated request_id.",
     ),
     Reason(
         "outside_window",
         "logged outside the time window",
-        "change since and until if the row was meant",
+        "Change since and until to include the row.",
     ),
     Reason(
         "status",
         "the call failed: its status is not 200, or the response is an error",
-        "look at what the endpoint or its guardrail refused; such calls have no answer to score",
+        "Inspect the request that the endpoint or its guardrail rejected; failed calls have no response to score.",
     ),
     Reason(
         "oversize",
         "the request or response was too large to be logged",
-        "join a traces table (traces=...), from which request and response are then taken",
+        "Join a traces table (traces=...), from which request and response are then derived.",
         switchable=False,
     ),
     Reason(
         "malformed",
-        "the request or response is not JSON that can be read",
-        "look at the byte that the message names; a cell this broken was cut or hand-edited",
+        "the request or response is malformed JSON",
+        "Inspect the byte position in the message; the payload was probably truncated or edited.",
         switchable=False,
     ),
     Reason(
         "partial",
-        "the streamed response broke off",
-        "nothing to do: half an answer is not what the agent says",
+        "the streamed response is incomplete",
+        "No action needed: incomplete responses are excluded.",
     ),
     Reason(
         "batch_mismatch",
-        "a call with several records whose number of predictions differs",
-        "look at the model's output: which answer belongs to which record cannot be told",
+        "a batch call whose numbers of records and predictions differ",
+        "Inspect the model's output: responses cannot be assigned to records.",
         switchable=False,
     ),
     Reason(
         "no_request",
-        "there is nothing that was asked",
-        "join a traces table (traces=...), or name the column (map)",
+        "no request content",
+        "Join a traces table (traces=...), or map the column (map).",
         switchable=False,
     ),
     Reason(
         "defect",
-        "the converter broke down on the row",
-        "please report the row and the message as a defect of agent_eval_schema",
+        "internal error while converting the row",
+        "Report this as a bug of agent_eval_schema, with the message.",
         switchable=False,
     ),
     Reason(
         "repeated",
         "the same request_id was logged before",
-        "nothing to do: tables are written at least once; the earliest row is kept",
+        "No action needed: requests are logged at least once; the earliest row is kept.",
     ),
     Reason(
         "duplicate_question",
-        "another row asks the same",
-        "nothing to do; build without dedupe='question' to keep every call",
+        "another row has the same request",
+        "No action needed. Build without dedupe='question' to keep every call.",
     ),
     Reason(
         "not_sampled",
         "not drawn for the sample",
-        "ask for a larger sample, or take another seed",
+        "Increase the sample or change the seed.",
     ),
     Reason(
         "invalid",
-        "the finished row breaks a rule of the evaluation schema",
-        "the message names the rules; `agent-eval-schema explain CODE` tells more",
+        "the row has validation errors",
+        "The message contains the rule codes; run `agent-eval-schema explain CODE` for details.",
     ),
 )
 

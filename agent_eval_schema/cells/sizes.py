@@ -1,0 +1,159 @@
+"""How many bytes cells have once they are written out; batches cut and joined by that number.
+
+The memory of a batch does not determine it: a dictionary, a run or a view contains one text for any number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import LARGEST_OFFSET, changed, per_cell
+
+Sizes = np.ndarray[Any, Any]
+
+
+def cell_bytes(array: pa.Array) -> Sizes:
+    """The bytes of each cell, without those of offsets and of marks for null."""
+    if not len(array):  # a writer may omit the offsets of a column without items
+        return np.zeros(0, np.int64)
+    if (found := per_cell(array, cell_bytes)) is not None:
+        return found
+    for is_kind, sizes in _SIZES:
+        if is_kind(array.type):
+            return sizes(array)
+    try:
+        return np.full(len(array), -(-array.type.bit_width // 8), np.int64)
+    except ValueError:  # of no fixed width: a union
+        return np.full(len(array), -(-array.nbytes // len(array)), np.int64)
+
+
+def batch_bytes(batch: pa.RecordBatch) -> int:
+    """The bytes of all cells of a batch."""
+    return int(_row_bytes(batch).sum())
+
+
+def cut(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
+    """The rows of batches, of which each one above `most` bytes is cut into pieces of `size` bytes, or of one row."""
+    for pieces in (_pieces(batch, size, most) for batch in batches):
+        yield from pieces
+
+
+def _pieces(batch: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
+    small = all(_is_stored_per_cell(field.type) for field in batch.schema) and batch.nbytes <= most
+    ends = np.zeros(0) if small else np.cumsum(_row_bytes(batch))
+    if not len(ends) or ends[-1] <= most:
+        held = [batch]
+        del batch  # only the reader references it while it is read
+        yield held.pop()
+        return
+    start = done = 0
+    while start < len(ends):
+        end = max(int(np.searchsorted(ends, done + size, "right")), start + 1)
+        yield batch.slice(start, end - start)
+        start, done = end, ends[end - 1]
+
+
+def _is_stored_per_cell(kind: pa.DataType) -> bool:
+    """Whether an array of the type has each cell in its own buffers: it takes no less memory than its cells, written
+    out, have bytes."""
+    if _is_any("struct", "list", "large_list", "map", "fixed_size_list")(kind):
+        return all(_is_stored_per_cell(kind.field(i).type) for i in range(kind.num_fields))
+    return _is_any("string", "large_string", "binary", "large_binary", "primitive", "null")(kind)
+
+
+def one_batch(rows: pa.Table | Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of a table, or of at least one batch, in one batch; of types with offsets of 64 bits if need be."""
+    table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches(list(rows))
+    if table.get_total_buffer_size() > LARGEST_OFFSET and sum(map(batch_bytes, table.to_batches())) > LARGEST_OFFSET:
+        wide = [f.with_type(changed(f.type, _widened)) for f in table.schema]
+        table = table.cast(pa.schema(wide, table.schema.metadata))
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _widened(kind: pa.DataType) -> pa.DataType:
+    return _WIDE.get(str(kind), kind)
+
+
+_WIDE = {"string": pa.large_string(), "binary": pa.large_binary()}
+
+
+def joined(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of at least so many rows or bytes in memory, the last one excepted."""
+    held: list[pa.RecordBatch] = []
+    count = total = 0
+    for batch in batches:
+        held.append(batch)
+        count, total = count + batch.num_rows, total + batch.nbytes
+        if count >= rows or total >= size:
+            yield one_batch(held)
+            held, count, total = [], 0, 0
+    if held:
+        yield one_batch(held)
+
+
+def _row_bytes(batch: pa.RecordBatch) -> Sizes:
+    return sum(map(cell_bytes, batch.columns), start=np.zeros(batch.num_rows, np.int64))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# kinds of arrays
+def _of_texts(array: pa.Array) -> Sizes:
+    wide = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    return np.diff(_numbers(array, 8 if wide else 4, 1)).astype(np.int64).clip(0)
+
+
+def _of_views(array: pa.Array) -> Sizes:
+    lengths = _numbers(array, 16, 0).view(np.int32)[::4]  # 16 bytes a view, of which the first four are its length
+    return np.where(np.asarray(array.is_valid()), lengths, 0).astype(np.int64).clip(0)
+
+
+def _numbers(array: pa.Array, width: int, more: int) -> Sizes:
+    """The offsets or views of an array, of so many bytes each; none is read that its buffer does not have."""
+    buffer = array.buffers()[1]
+    kind = np.int64 if width == 8 else np.int32
+    if buffer is None or buffer.size < (array.offset + len(array) + more) * width:
+        return np.zeros((len(array) + more) * (4 if width == 16 else 1), kind)
+    return np.frombuffer(buffer, kind, (len(array) + more) * (4 if width == 16 else 1), array.offset * width)
+
+
+def _of_lists(array: pa.Array) -> Sizes:
+    ends = np.append(0, np.cumsum(cell_bytes(array.values)))
+    starts = np.asarray(array.offsets)
+    stops = starts + np.asarray(array.sizes) if hasattr(array, "sizes") else starts[1:]
+    return np.asarray(ends.take(stops, mode="clip") - ends.take(starts[: len(array)], mode="clip"))
+
+
+def _of_fixed_lists(array: pa.Array) -> Sizes:
+    width = array.type.list_size
+    if not width:
+        return np.zeros(len(array), np.int64)
+    items = cell_bytes(array.values.slice(array.offset * width, len(array) * width))
+    return np.asarray(items.reshape(len(array), width).sum(axis=1))
+
+
+def _of_structs(array: pa.Array) -> Sizes:
+    fields = (cell_bytes(array.field(i)) for i in range(array.type.num_fields))
+    return sum(fields, start=np.zeros(len(array), np.int64))
+
+
+def _is_any(*names: str) -> Callable[[pa.DataType], bool]:
+    """Whether a type is one of those for which `pa.types` has these tests; older versions lack some."""
+    tests = [getattr(pa.types, f"is_{name}", None) for name in names]
+    return lambda kind: any(test is not None and test(kind) for test in tests)
+
+
+_SIZES: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Array], Sizes]], ...] = (
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda array: cell_bytes(array.storage)),
+    (_is_any("string", "binary", "large_string", "large_binary"), _of_texts),
+    (_is_any("string_view", "binary_view"), _of_views),
+    (_is_any("struct"), _of_structs),
+    (_is_any("list", "large_list", "map", "list_view", "large_list_view"), _of_lists),
+    (_is_any("fixed_size_list"), _of_fixed_lists),
+    (_is_any("null"), lambda array: np.zeros(len(array), np.int64)),
+)
+"""How the sizes of a kind of array are found; any other has cells of one width."""

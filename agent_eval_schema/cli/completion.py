@@ -1,0 +1,76 @@
+"""completion: the script by which a shell completes commands, options, and the names that they take."""
+
+from __future__ import annotations
+
+import argparse
+
+from agent_eval_schema.cli.options import Commands, add_command
+from agent_eval_schema.cli.output import ExitCode, print_text
+
+SHELLS = ("bash", "zsh", "fish")
+
+_FILES = ("FILE", "IN", "OUT", "OLD", "NEW", "PATH", "TABLE", "STORED")
+"""The metavars of arguments that are paths."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = add_command(
+        commands,
+        "completion",
+        _run,
+        "print the completion script of a shell",
+        [f"completion {shell} > agent-eval-schema.{shell}" for shell in SHELLS],
+    )
+    command.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Print the script, in which formats, metrics and rules are the choices of the arguments that take them."""
+    from agent_eval_schema.runtime.extras import missing
+
+    try:
+        import shtab
+    except ImportError as error:
+        raise missing("completion", "shtab 1.13", error) from None
+    _add_choices(arguments.root, _names(), shtab.FILE)
+    print_text(shtab.complete(arguments.root, arguments.shell) + "\n", "script")
+    return ExitCode.CLEAN
+
+
+def _add_choices(parser: argparse.ArgumentParser, names: dict[str, list[str]], files: object) -> None:
+    """Note for shtab what each argument takes, by its metavar; this parser is not used to parse any more."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                _add_choices(command, names, files)
+        elif action.metavar in _FILES:
+            action.complete = files  # type: ignore[attr-defined]
+        elif isinstance(action.metavar, str) and action.metavar in names:
+            action.choices = names[action.metavar]
+
+
+def _names() -> dict[str, list[str]]:
+    """The names that arguments take, by metavar."""
+    from agent_eval_schema.conversion.conversion import TARGETS
+    from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
+    from agent_eval_schema.formats.json_schema import SCHEMAS
+    from agent_eval_schema.formats.registry import FORMATS
+    from agent_eval_schema.inference_tables.options import KEEPABLE
+    from agent_eval_schema.metrics.catalog import SYSTEMS
+    from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
+    from agent_eval_schema.rules import RULES
+
+    codes = [word for rule in RULES.values() for word in (rule.code, rule.name)]
+    return {
+        "CODE": codes,
+        "CODES": codes,
+        "FAMILY": [family.name for family in TABLE_FAMILIES],
+        "FORMAT": ["auto", *(format.name for format in FORMATS)],
+        "METRICS": list(TRAJECTORY_METRICS),
+        "METRIC=MEAN": [f"{name}=" for name in TRAJECTORY_METRICS],
+        "REASON": list(KEEPABLE),
+        "SCHEMA": list(SCHEMAS),
+        "SYSTEM": [*SYSTEMS, "all"],
+        "TARGET": list(TARGETS),
+    }

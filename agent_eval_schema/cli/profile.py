@@ -1,0 +1,148 @@
+"""profile: what an evaluation set can show, before it is run."""
+
+from __future__ import annotations
+
+import argparse
+
+from agent_eval_schema.cli.options import (
+    EXIT,
+    INPUT,
+    OUTPUT,
+    ROW_FILES,
+    Commands,
+    add_command,
+    add_html,
+    add_no_values,
+    add_output,
+    add_reading,
+)
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
+
+FAILING = ("never", "invalid", "duplicates", "leaks", "conflicts")
+"""What may fail a run."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command."""
+    command = add_command(
+        commands,
+        "profile",
+        run,
+        "report size, power, duplicates, leakage, coverage and cost of an evaluation dataset",
+        [
+            "profile sample_data/good.jsonl",
+            "profile sample_data/good.jsonl --against sample_data/good.csv --fail-on leaks --html profile.html",
+            "profile sample_data/search_traces.jsonl --price input=2.5,output=10 --calls-per-minute 60",
+        ],
+    )
+    command.add_argument("file", metavar="FILE", help=ROW_FILES)
+    add_reading(command)
+    group = command.group(INPUT)
+    group.add_argument(
+        "--against",
+        metavar="OTHER",
+        action="append",
+        default=[],
+        help="dataset, or text file (.txt, .md, .prompt, .jinja), that must not contain the questions; repeatable",
+    )
+    group.add_argument(
+        "--past", metavar="RESULT", action="append", default=[], help="scores of an earlier evaluation; repeatable"
+    )
+    group.add_argument("--documents", metavar="LIST", help="text file with the doc_uri of every document, one per line")
+    group = command.group("assumptions")
+    group.add_argument("--near", metavar="N", type=float, default=0.7, help="similarity of near duplicates (0.7)")
+    group.add_argument("--rate", metavar="N", type=float, default=0.5, help="expected rate of a score (0.5)")
+    group.add_argument(
+        "--correlation", metavar="N", type=float, default=0.5, help="of two versions on the same rows (0.5)"
+    )
+    group.add_argument(
+        "--cluster-correlation", metavar="N", type=float, default=0.2, help="of rows of one session or document (0.2)"
+    )
+    group.add_argument("--min-rows", metavar="N", type=int, default=10, help="rows below which a value is thin (10)")
+    group.add_argument(
+        "--price", metavar="PRICES", type=_price, help="of a judge per million tokens: input=2.5,output=10"
+    )
+    group.add_argument("--calls-per-minute", metavar="N", type=float, help="rate of the calls, for the duration")
+    command.group(OUTPUT).add_argument(
+        "--system",
+        metavar="SYSTEM",
+        default="auto",
+        help="metrics of databricks, mlflow, vertex, ces or all (default: auto, by the format)",
+    )
+    add_output(command, "profile")
+    add_html(command, "profile")
+    command.group(OUTPUT).add_argument(
+        "--write-distinct", metavar="PATH", help="write the rows that do not repeat an earlier question to PATH"
+    )
+    add_no_values(command)
+    command.group(EXIT).add_argument(
+        "--fail-on",
+        choices=FAILING,
+        action="append",
+        help="what causes exit code 1: invalid rows, duplicates (exact or near), leaks, conflicts (same question, "
+        "other ground truth) or never (default); repeatable",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the profile."""
+    from agent_eval_schema.io.atomic import require_apart, require_place
+    from agent_eval_schema.io.write import require_writable
+    from agent_eval_schema.profile.profile import build_profile
+    from agent_eval_schema.profile.summarize import Options
+
+    if arguments.html:
+        require_place(arguments.html)
+    if arguments.write_distinct:
+        require_writable(arguments.write_distinct)
+    read = {"FILE": arguments.file, **{f"--against {name}": name for name in arguments.against}}
+    require_apart(read, {"--html": arguments.html, "--write-distinct": arguments.write_distinct})
+    options = Options(
+        arguments.system,
+        arguments.near,
+        arguments.rate,
+        arguments.correlation,
+        arguments.cluster_correlation,
+        arguments.min_rows,
+        arguments.price,
+        arguments.calls_per_minute,
+    )
+    found = build_profile(
+        arguments.file,
+        options,
+        arguments.against,
+        arguments.past or None,
+        arguments.documents,
+        format=arguments.format,
+        outputs=arguments.outputs,
+        values=arguments.values,
+        screen=progress_screen(arguments),
+    )
+    if arguments.output == "json":
+        print_text(found.to_json(), "json")
+    else:
+        print_text(found.to_text(color=in_color()))
+    if arguments.html:
+        save_page(arguments.html, found.to_html(), "profile", arguments)
+    if arguments.write_distinct:
+        rows = found.write(arguments.write_distinct)
+        print_note(f"{rows:,} distinct rows written to {arguments.write_distinct}", arguments)
+    counts = found.counts
+    failing = {
+        "invalid": counts["invalid"],
+        "duplicates": counts["exact_duplicates"] + counts["near_duplicates"],
+        "leaks": counts["leaked"],
+        "conflicts": counts["conflicts"],
+    }
+    return ExitCode.FOUND if any(failing.get(name) for name in arguments.fail_on or ()) else ExitCode.CLEAN
+
+
+def _price(text: str) -> dict[str, float]:
+    pairs = [part.partition("=")[::2] for part in text.split(",")]
+    try:
+        price = {name.strip(): float(amount) for name, amount in pairs}
+    except ValueError:
+        price = {}
+    if set(price) != {"input", "output"}:
+        raise argparse.ArgumentTypeError(f"expected input=AMOUNT,output=AMOUNT; got {text!r}")
+    return price

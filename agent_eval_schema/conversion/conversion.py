@@ -1,0 +1,242 @@
+"""Conversion: what `convert_eval_set` returns; and how the rows of a target go into a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, get_args
+
+import msgspec
+import pandas as pd  # the type of a field: `inspect.signature` of the class resolves it
+import pyarrow as pa
+from msgspec import Struct
+
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.writer import RowWriter, Writer
+from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.io.write import write_batches
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.schema import ROW_SCHEMA
+from agent_eval_schema.text.choices import path_of, require_choice
+from agent_eval_schema.validation import ces_turns
+from agent_eval_schema.validation.report import Report
+
+TargetFormat = Literal[
+    "databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval", "ces-evaluation",
+    "ces-csv",
+]  # fmt: skip
+TARGETS: tuple[str, ...] = get_args(TargetFormat)
+"""The formats that have a writer, in the order in which they are named to a user."""
+
+
+def find_writer(target: str) -> Writer:
+    require_choice("to", target, TARGETS)
+    writer = find_format(target).writer
+    assert writer is not None
+    return writer
+
+
+_NUMBERS = {
+    **{f.name: f.type for f in ROW_SCHEMA if f.name != "failure" and pa.types.is_primitive(f.type)},
+    **dict.fromkeys(("latency_in_seconds", "completion_time"), pa.float64()),
+}
+"""The columns of the targets that hold numbers."""
+
+
+def target_schema(names: Iterable[str]) -> pa.Schema:
+    return pa.schema([(name, _NUMBERS.get(name, pa.string())) for name in names])
+
+
+def cells_writer(writer: Writer, path: str) -> RowWriter:
+    """The function that converts a row into the cells of a file."""
+    return writer.cells if writer.cells is not None and path.lower().endswith(".csv") else dict
+
+
+class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
+    """The result of a conversion between formats.
+
+    Attributes
+    ----------
+    data : pandas.DataFrame, list of dict, dict or str
+        The valid rows in the target format, in order. A DataFrame with a RangeIndex and columns of dtype object; for
+        `"adk"` one dict, for `"adk-legacy"` and `"ces-evaluation"` a list of dicts, for `"ces-csv"` the text of the
+        file.
+    losses : pandas.DataFrame
+        One row per value that is not in `data`, with the columns of `Report.issues`; `row` is the 0-based position in
+        the input.
+    report : Report
+        The validation report of the input.
+    source : str
+        The format of the input.
+    target : str
+        The format of the output.
+    given : int
+        The number of input rows (of evaluations for Google Customer Engagement Suite).
+    converted : int
+        The number of input rows that are in `data`.
+
+    See Also
+    --------
+    convert_eval_set : The function that returns a conversion.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import convert_eval_set
+    >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "openai")
+    >>> conversion.source, conversion.target, conversion.given, conversion.converted
+    ('databricks', 'openai', 1, 1)
+    """
+
+    data: Any
+    losses: pd.DataFrame
+    report: Report
+    source: str
+    target: str
+    given: int
+    converted: int
+
+    @property
+    def lossless(self) -> bool:
+        """Whether `data` contains everything that is in the input.
+
+        Returns
+        -------
+        bool
+            True if `losses` is empty.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow").lossless
+        True
+        """
+        return self.losses.empty
+
+    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
+        """Return the losses as text.
+
+        Parameters
+        ----------
+        color : bool, default False
+            Whether to use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None does not wrap lines.
+
+        Returns
+        -------
+        str
+            One line per kind of loss, with the number of losses and an example.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
+        >>> print(conversion.to_text())
+        databricks → mlflow: 1 of 1 rows converted, no losses
+        <BLANKLINE>
+        """
+        from agent_eval_schema.render.losses import losses_text
+
+        return losses_text(self._headline, self._issues, color=color, width=width)
+
+    def to_json(self) -> str:
+        """Return the losses as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version, the formats, the counts and all losses.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
+        >>> import json
+        >>> json.loads(conversion.to_json())["losses"]
+        []
+        """
+        from agent_eval_schema.render.losses_page import losses_json
+
+        numbers = {name: getattr(self, name) for name in ("source", "target", "given", "converted", "lossless")}
+        return losses_json(numbers, self._issues)
+
+    def to_html(self) -> str:
+        """Return the losses as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
+        >>> conversion.to_html().startswith("<!doctype html>")
+        True
+        """
+        from agent_eval_schema.render.losses_page import losses_page
+
+        return losses_page(self._headline, self._issues)
+
+    def _repr_html_(self) -> str:
+        from agent_eval_schema.render.losses_page import losses_inline
+
+        return losses_inline(self._headline, self._issues)
+
+    def write(self, path: str | os.PathLike[str]) -> int:
+        """Write `data` to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path of the file. For rows, the file extension selects the kind: `.parquet`, `.jsonl`, `.json`, `.csv`,
+            or `.delta` for a new Delta folder.
+
+        Returns
+        -------
+        int
+            The number of input rows that are in the file.
+
+        Raises
+        ------
+        EvalSetError
+            The file extension is not supported, or the file cannot be written.
+
+        See Also
+        --------
+        Conversion.save : Write the losses.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
+        >>> conversion.write("rows.jsonl")
+        1
+        """
+        out, writer = path_of(path), find_writer(self.target)
+        if writer.save is not None:
+            require_place(out)
+            writer.save(self.data, out)
+            return self.converted
+        rows = [{n: v for n, v in row.items() if v is not None} for row in self.data.to_dict("records")]
+        made = list(map(cells_writer(writer, out), rows))
+        schema = target_schema(dict.fromkeys([*writer.columns, *self.data.columns]))
+        return write_batches(out, [batch_of_rows(made)] if made else [], schema)
+
+    @property
+    def _headline(self) -> str:
+        kind = "evaluations" if self.source in ces_turns.CES_FORMATS else "rows"
+        return f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
+
+    @property
+    def _issues(self) -> list[Issue]:
+        return [msgspec.convert(loss, Issue) for loss in self.losses.to_dict("records")]
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<Conversion: {self._headline}, {len(self.losses):,} lost>"

@@ -1,0 +1,55 @@
+"""What the safe fixes would change in a dataset that was validated, for its report."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from pathlib import PurePath
+
+from agent_eval_schema.io.source import Source
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.report.summary import FixPreview
+from agent_eval_schema.validation.report import Report, previewing
+
+PREVIEWED_ROWS = 10_000
+"""Rows of a dataset whose fixes are counted, at most: they are validated once more."""
+
+
+def with_preview(report: Report, source: Source) -> Report:
+    """The report, which shows what the safe fixes would change. They are searched for when it is drawn."""
+    return previewing(report, partial(_preview, report, source))
+
+
+def _preview(report: Report, source: Source) -> FixPreview | None:
+    from agent_eval_schema.fix.catalog import FIXABLE  # a validation needs none of them
+    from agent_eval_schema.fix.fix import fix_source
+    from agent_eval_schema.fix.source import FIXED_FORMATS, FixCounts
+    from agent_eval_schema.validation.validate import check_source
+
+    plan = report.plan
+    codes = [code for code in report.counts if code in FIXABLE and code in plan.codes]
+    if plan.format not in FIXED_FORMATS or not codes or source.remote is not None:
+        return None
+    command = _command(report)
+    if report.row_count > PREVIEWED_ROWS:
+        return FixPreview(dict.fromkeys(codes), command)
+    try:
+        fixed = fix_source(source, format=plan.format, outputs=plan.outputs, codes=plan.codes)
+        counts = FixCounts(len(fixed.renames))
+        for _ in counts.over(fixed.batches()):
+            pass
+        after = check_source(
+            fixed.source, format=plan.format, outputs=plan.outputs, select=tuple(plan.codes), values=plan.values
+        )
+    except EvalSetError:  # what cannot be fixed is shown without a preview
+        return None
+    settled = {code: report.counts[code] - after.counts.get(code, 0) for code in codes}
+    settled = {code: count for code, count in settled.items() if count > 0}
+    return FixPreview(settled, command, str(counts), after.valid_count) if counts and settled else None
+
+
+def _command(report: Report) -> str:
+    if report.name is None or report.name == "-":
+        return "normalize_eval_set(data, fix=True)"
+    out = f"fixed{PurePath(report.name).suffix or '.jsonl'}"
+    return shlex.join(["agent-eval-schema", "validate", report.name, "--fix", out])

@@ -1,0 +1,120 @@
+"""Files of google-adk → a row per turn, with what google-adk rejects of each.
+
+    {"eval_set_id": …, "eval_cases": [{"eval_id", "conversation": [invocation, …]}, …]}    an evalset
+    [{"query", "expected_tool_use", "reference"}, …]                                       the older test list
+    [{"name", "data": [{"query", …}, …], "initial_session": …}, …]                         the older evalset
+
+A turn keeps its own keys and gets four columns beside them: `eval_id`, `turn` (from 1), `turns` (how many there are)
+and `history`, the turns before it. The values of its evalset and its case are repeated on each of its turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agent_eval_schema.formats.adk_schema import (
+    Found,
+    Place,
+    inspect_evalset,
+    inspect_session,
+    inspect_turn,
+    snake_case,
+)
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.schema import COLUMNS
+
+Turn = tuple[dict[str, Any], Sequence[Finding]]
+"""A row and its issues."""
+
+Unfold = Callable[[Mapping[str, Any]], Iterator[Turn]]
+"""The turns of one row after the other."""
+
+_PLACE = ("eval_id", "turn", "turns", "history")
+TURN_COLUMNS, LEGACY_COLUMNS = (*_PLACE, "user_content"), (*_PLACE, "query")
+"""The columns by which turns are recognized; a file without any turn has them too."""
+
+OF_SET, OF_CASE = "eval_set_", "eval_case_"
+"""The prefix for a key of an evalset or a case that has another meaning in a row."""
+
+
+def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys in snake_case: ADK reads and writes both spellings."""
+    return {snake_case(key): v for key, v in value.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the three forms
+def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Turn]:
+    """The turns of an evalset. The issues of an evalset or a case are reported on its first turn."""
+    found = _by_turn(inspect_evalset(document))
+    beside = {_own(OF_SET, k): v for k, v in document.items() if snake_case(k) != "eval_cases"}
+    cases = next((v for k, v in document.items() if snake_case(k) == "eval_cases"), None)
+    for i, case in enumerate(cases if isinstance(cases, list) else [cases]):
+        given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
+        of_case = {_own(OF_CASE, k): v for k, v in given.items() if k not in ("eval_id", "conversation")}
+        of_case["user_content"] = _opening(given.get("conversation_scenario"))
+        for turn in _turns(given.get("eval_id"), given.get("conversation"), {**beside, **of_case}):
+            yield turn, found.get((i, turn["turn"] - 1), ())
+
+
+def turns_of_session(session: Mapping[str, Any]) -> Iterator[Turn]:
+    """The turns of a session of the older evalset."""
+    found = _by_turn(inspect_session(session))
+    beside = {"query": None, **({"session_input": given} if (given := session.get("initial_session")) else {})}
+    for turn in _turns(session.get("name"), session.get("data"), beside):
+        yield turn, found.get((0, turn["turn"] - 1), ())
+
+
+def turns_of_test_list() -> Unfold:
+    """The rows of a test list are the turns of one session, whatever the batches are."""
+    so_far: list[Any] = []
+
+    def turn_of(row: Mapping[str, Any]) -> Iterator[Turn]:
+        place = {"eval_id": None, "turn": len(so_far) + 1, "history": list(so_far)}
+        yield {**snake_keys(row), **place}, [finding for _, finding in inspect_turn(row)]
+        so_far.append(dict(row))
+
+    return turn_of
+
+
+def _own(owner: str, key: str) -> str:
+    """The column for a key of a set or a case."""
+    return f"{owner}{key}" if key in _MEANS_ELSE else key
+
+
+_MEANS_ELSE = frozenset((*COLUMNS, "creation_timestamp", "rubrics"))
+"""Keys that a turn has too, and the canonical columns."""
+
+
+def _by_turn(defects: Iterable[Found]) -> dict[tuple[int, int], list[Finding]]:
+    """The findings of each turn, by the numbers of its case and of itself; fields that a case lacks are reported on its
+    first turn."""
+    found: dict[tuple[int, int], list[Finding]] = {}
+    for place, finding in defects:
+        turn = max(_number_of("conversation", 2, place), _number_of("data", 0, place))
+        found.setdefault((_number_of("eval_cases", 0, place), turn), []).append(finding)
+    return found
+
+
+def _number_of(key: str, at: int, place: Place) -> int:
+    """The number that follows a key in a path."""
+    number = place[at + 1] if place[at : at + 1] == (key,) and len(place) > at + 1 else 0
+    return number if isinstance(number, int) else 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# one conversation
+def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
+    turns = conversation if isinstance(conversation, list) and conversation else [{}]
+    for i, turn in enumerate(turns):
+        own = turn if isinstance(turn, dict) else {"user_content": turn}
+        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": turns[:i]}
+        yield {**beside, **snake_keys(own), **place}
+
+
+def _opening(scenario: Any) -> Any:
+    """The first message of a user that a model plays."""
+    prompt = snake_keys(scenario).get("starting_prompt") if isinstance(scenario, dict) else None
+    return prompt and {"role": "user", "parts": [{"text": prompt}]}

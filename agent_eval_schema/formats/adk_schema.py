@@ -1,0 +1,255 @@
+"""What google-adk accepts of an evalset: its own pydantic models, as the JSON Schema that they give of themselves.
+
+    {"eval_set_id": "s", "eval_cases": [{"eval_id": "c", "conversation": [{"user_contents": …}]}]}
+                                                             └─▶ eval_cases[0].conversation[0].user_contents: unknown
+
+`adk_schema.json` is `EvalSet.model_json_schema()`; a test compares the two where google-adk is installed. Keys are
+accepted in camelCase and in snake_case where a model has aliases. Values are judged as pydantic judges JSON: a number
+may be text, a text may not be a number.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.rules import adk
+from agent_eval_schema.text.describe import describe, key_name
+from agent_eval_schema.text.spelling import match_names
+
+Schema = Mapping[str, Any]
+Place = tuple[str | int, ...]
+
+
+Found = tuple[Place, Finding]
+"""What google-adk rejects, and where: a finding on a whole row, whose path is the place in the file."""
+
+
+def _found(rule: Rule, place: Place, message: str, hint: str = "") -> Found:
+    return place, Finding(rule, message, None, path_of(place), hint)
+
+
+def path_of(place: Place) -> str:
+    """`eval_cases[0].conversation[1]`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{_shown(step)}" for step in place).removeprefix(".")
+
+
+def _shown(key: str) -> str:
+    """A key for a message: the keys of the models are not user data."""
+    return key if key in known_keys() else key_name(key)
+
+
+@lru_cache(maxsize=1)
+def known_keys() -> frozenset[str]:
+    """The keys of all models, in both spellings."""
+    models = (table(), *table()["$defs"].values(), _SESSION, _TURN)
+    return frozenset(
+        key for model in models for name in model.get("properties", ()) for key in (name, snake_case(name))
+    )
+
+
+def snake_case(key: str) -> str:
+    """A key of a model as Python writes it."""
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in key)
+
+
+@lru_cache(maxsize=1)
+def table() -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.json.decode(files(__package__).joinpath("adk_schema.json").read_bytes())
+    return found
+
+
+def source() -> str:
+    """The version of the package that the table was made from."""
+    return str(table()["$comment"])
+
+
+def inspect_evalset(value: Any) -> list[Found]:
+    """Every reason for which google-adk rejects an evalset."""
+    return list(_value(table(), value, ()))
+
+
+def inspect_part(value: Any) -> list[Found]:
+    """Every reason for which google-genai rejects a part of a content."""
+    return list(_value({"$ref": "Part"}, value, ()))
+
+
+def inspect_session(value: Any) -> list[Found]:
+    """Every reason for which google-adk cannot convert a session of the older form."""
+    return list(_value(_SESSION, value, ()))
+
+
+def inspect_turn(value: Any) -> list[Found]:
+    """The same of a turn of the older form."""
+    return list(_value(_TURN, value, ()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the older forms, of which google-adk reads some keys and ignores the others
+def _object(required: Sequence[str], **properties: Schema) -> Schema:
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+_TEXT: Schema = {"type": "string"}
+_ANY_OBJECT: Schema = {"type": "object", "additionalProperties": True}
+_OPTIONAL_TEXT: Schema = {"anyOf": [_TEXT, {"type": "null"}]}
+_OPTIONAL_OBJECT: Schema = {"anyOf": [_ANY_OBJECT, {"type": "null"}]}
+
+_TURN = _object(
+    ["query"],
+    query=_OPTIONAL_TEXT,
+    reference=_OPTIONAL_TEXT,
+    expected_tool_use=_list(
+        _object(["tool_name", "tool_input"], tool_name=_OPTIONAL_TEXT, tool_input=_OPTIONAL_OBJECT)
+    ),
+    expected_intermediate_agent_responses=_list(_object(["author", "text"], author=_TEXT, text=_TEXT)),
+)
+_SESSION = _object(
+    ["name", "data"],
+    name=_TEXT,
+    data=_list(_TURN),
+    initial_session=_object([], app_name=_TEXT, user_id=_TEXT, state=_ANY_OBJECT),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the walk
+def _value(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
+    if "$ref" in schema:
+        schema = table()["$defs"][schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema:
+        yield from _any_of(schema["anyOf"], value, place)
+    elif schema.get("type") == "object":
+        yield from _members(schema, value, place)
+    elif schema.get("type") == "array":
+        yield from _items(schema, value, place)
+    elif "type" in schema:
+        expected, accepts = _SCALARS[schema.get("format", schema["type"])]
+        if not accepts(value):
+            yield _wrong_type(expected, value, place)
+        elif "const" in schema and value != schema["const"]:
+            yield _wrong_type(f"`{schema['const']}`", value, place)
+
+
+def _any_of(schemas: Sequence[Schema], value: Any, place: Place) -> Iterator[Found]:
+    """The problems of the closest of several models: the one that has most of the keys."""
+    if value is None and any(s.get("type") == "null" for s in schemas):
+        return
+    found = [list(_value(s, value, place)) for s in schemas if s.get("type") != "null"]
+    here = len(place) + 1
+    yield from min(found, key=lambda of: (sum(f.rule is adk.UNKNOWN_KEY and len(p) == here for p, f in of), len(of)))
+
+
+def _members(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
+    if not isinstance(value, dict):
+        yield _wrong_type("an object", value, place)
+        return
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    names = {name if name in value else snake_case(name): name for name in properties}  # of two spellings the first
+    absent = [name for spelt, name in names.items() if spelt not in value]
+    unknown = [key for key in value if key not in names]
+    meant = match_names(unknown, absent) if others is not True else {}
+    for key, item in value.items():
+        if key in names:
+            yield from _value(properties[names[key]], item, (*place, key))
+        elif isinstance(others, dict):
+            yield from _value(others, item, (*place, key))
+        elif others is False:
+            hint = f"did you mean `{meant[key]}`? Rename the key" if key in meant else ""
+            yield _found(adk.UNKNOWN_KEY, (*place, key), f"unknown key `{_shown(key)}`", hint)
+    for name in schema.get("required", ()):
+        if name in absent and not (others is False and name in meant.values()):
+            spelt = next((key for key, right in meant.items() if right == name), None)
+            hint = f"rename `{_shown(spelt)}`" if spelt else f"add `{snake_case(name)}`"
+            yield _found(adk.MISSING_KEY, (*place, snake_case(name)), f"`{snake_case(name)}` is missing", hint)
+    if "conversationScenario" in properties:
+        yield from _one_conversation(value, place)
+
+
+def _one_conversation(case: Mapping[str, Any], place: Place) -> Iterator[Found]:
+    scenario = case.get("conversationScenario", case.get("conversation_scenario"))
+    given = [value is not None for value in (case.get("conversation"), scenario)]
+    if sum(given) != 1:
+        got = "both" if all(given) else "neither"
+        message = f"expected one of `conversation` and `conversation_scenario`, got {got}"
+        yield _found(adk.ONE_CONVERSATION, place, message)
+
+
+def _items(schema: Schema, value: Any, place: Place) -> Iterator[Found]:
+    if not isinstance(value, list):
+        yield _wrong_type("a list", value, place)
+        return
+    fixed = schema.get("prefixItems")
+    if fixed is not None and len(value) != len(fixed):
+        yield _wrong_type(f"a list of {len(fixed)}", value, place)
+        return
+    for i, item in enumerate(value):
+        yield from _value(schema["items"] if fixed is None else fixed[i], item, (*place, i))
+
+
+def _wrong_type(expected: str, value: Any, place: Place) -> Found:
+    return _found(adk.KEY_TYPE, place, f"expected {expected}, got {describe(value)}")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# single values, as pydantic reads them from JSON
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return value.isascii()
+    return isinstance(value, int | float)
+
+
+def _is_integer(value: Any) -> bool:
+    if isinstance(value, str):
+        return re.fullmatch(r"\s*[+-]?\d+(_\d+)*(\.0+)?\s*", value, re.ASCII) is not None
+    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value) and value.is_integer())
+
+
+def _is_boolean(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.lower() in ("0", "off", "f", "false", "n", "no", "1", "on", "t", "true", "y", "yes")
+    return value in (0, 1)
+
+
+def _is_base64(value: Any) -> bool:
+    """In either alphabet, padded or not."""
+    if not isinstance(value, str) or not value.isascii():
+        return False
+    digits = value.rstrip("=").replace("-", "+").replace("_", "/")
+    padding = "=" * (-len(digits) % 4)
+    try:
+        read = base64.b64decode(digits + padding, validate=True)
+    except binascii.Error:
+        return False
+    return len(value) - len(digits) in (0, len(padding)) and base64.b64encode(read).decode() == digits + padding
+
+
+_SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "string": ("text", _is_text),
+    "number": ("a number", _is_number),
+    "integer": ("a whole number", _is_integer),
+    "boolean": ("true or false", _is_boolean),
+    "base64url": ("base64 text", _is_base64),
+    "null": ("null", lambda value: value is None),
+}

@@ -1,0 +1,128 @@
+"""An exported app of CES, a folder or a zip, → the evaluations in it, each with its file.
+
+    app.yaml  agents/…  tools/…                     other resources, which are not read
+    evaluations/refund/refund.yaml                  one evaluation
+    evaluations/billing.json                        one, or a list
+
+The files may be YAML or JSON. In a zip, and often in a folder, all of this is below a folder with the name of the app.
+Source: Google's reference of the export format.
+"""
+
+from __future__ import annotations
+
+import codecs
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePath, PurePosixPath
+
+import pyarrow as pa
+
+from agent_eval_schema.formats.ces.texts import EvaluationText, split_text
+from agent_eval_schema.io.jsonl import cell_batches
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.io.yaml import yaml_rows
+from agent_eval_schema.issues import EvalSetError, cannot_read
+from agent_eval_schema.text.visible import visible
+
+HOME = "evaluations"
+"""The folder of an app that holds its evaluations."""
+
+APP_FILES = ("app.yaml", "app.yml", "app.json")
+_YAML = (".yaml", ".yml")
+_KINDS = (".json", *_YAML)
+_LARGEST = 64 << 20
+"""Bytes of one file of an app; its evaluations have some KB each."""
+
+
+def evaluation_texts(path: str) -> list[EvaluationText] | None:
+    """The evaluations of an exported app, or of a YAML file, each with its file; None if the path is neither. Raises
+    EvalSetError if it cannot be read."""
+    folder = Path(path)
+    if path.lower().endswith(".zip"):
+        return list(_in_zip(path))
+    if path.lower().endswith(_YAML):
+        return list(_of_file(folder.parent, folder))
+    homes = _homes(folder) if folder.is_dir() else []
+    if not homes and not _has_app_file(folder):
+        return None
+    files = sorted(file for home in homes for file in home.rglob("*") if file.suffix.lower() in _KINDS)
+    return [text for file in files for text in _of_file(folder, file)]
+
+
+def open_app(path: str) -> Source | None:
+    """The source for the evaluations of an app, one row per evaluation. None if the path is not an app."""
+    texts = evaluation_texts(path)
+    if texts is None:
+        return None
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        if not texts:
+            yield batch_of_rows([dict.fromkeys(("displayName", "golden"))]).slice(0, 0)
+        yield from cell_batches((text.encode("utf-8", "surrogateescape"), text.file, text.problem) for text in texts)
+
+    return Source(
+        kind="json",
+        batches=batches,
+        take=lambda mask: frame_of(rows_where(batches(), mask)),
+        name=path,
+        files=tuple(text.file for text in texts),
+    )
+
+
+def _has_app_file(folder: Path) -> bool:
+    return folder.is_dir() and any(next(folder.glob(place + name), None) for place in ("", "*/") for name in APP_FILES)
+
+
+def _homes(folder: Path) -> list[Path]:
+    """The folders of evaluations: the folder itself, in it, or below the one with the app's name."""
+    if folder.name == HOME:
+        return [folder]
+    return [home for home in (folder / HOME, *sorted(folder.glob(f"*/{HOME}"))) if home.is_dir()]
+
+
+def _of_file(folder: Path, file: Path) -> Iterator[EvaluationText]:
+    name = file.relative_to(folder).as_posix()
+    try:
+        if not file.is_dir():
+            yield from _texts(name, file.read_bytes() if file.stat().st_size <= _LARGEST else None)
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
+def _in_zip(path: str) -> Iterator[EvaluationText]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = [e for e in archive.infolist() if not e.is_dir()]
+            if not any(_is_of_app(PurePosixPath(entry.filename)) for entry in entries):
+                raise EvalSetError(f"{path}: expected an exported app of CES, got a zip without {HOME} and app.yaml")
+            for entry in sorted(entries, key=lambda entry: entry.filename):
+                if _is_evaluation(PurePosixPath(entry.filename)):
+                    data = archive.read(entry) if entry.file_size <= _LARGEST else None
+                    yield from _texts(entry.filename, data)
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # encrypted, or packed otherwise
+        raise EvalSetError(f"{path}: cannot be read: {error}") from error
+
+
+def _is_of_app(name: PurePath) -> bool:
+    return name.name in APP_FILES or _is_evaluation(name)
+
+
+def _is_evaluation(name: PurePath) -> bool:
+    """Whether a file of an app contains evaluations; the files that macOS adds do not."""
+    return HOME in name.parts[:-1] and name.suffix.lower() in _KINDS and "__MACOSX" not in name.parts
+
+
+def _texts(name: str, data: bytes | None) -> Iterator[EvaluationText]:
+    """The evaluations in a file, which may be a list."""
+    if data is None:
+        rows = [(b"", f"expected a file of up to {_LARGEST >> 20} MB, got a larger one")]
+    else:
+        rows = yaml_rows(data) if name.lower().endswith(_YAML) else [(data, "")]
+    for text, problem in rows:
+        decoded = text.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
+        for found in [EvaluationText(decoded)] if problem else split_text(decoded):
+            if found.strip() != "[]":
+                found.file, found.problem = visible(name), problem
+                yield found

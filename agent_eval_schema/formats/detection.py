@@ -1,0 +1,194 @@
+"""Which format a table has: the signs of every format are compared with its columns, and the best claim wins.
+
+    Signs(sure=(("user_input",), ("question", "contexts")), columns=RAGAS.columns)
+
+    {user_input, response, team}   claimed by ragas; databricks is second by `response`, which is not a sign
+    {question, label}              claimed by no format: the closest formats are named, and the columns that they need
+
+A sure claim wins over a likely one, then the claim that accounts for more columns, then the format that comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.text.describe import names as listed
+
+Columns = tuple[str, ...]
+
+
+def _always(_: Sequence[str]) -> bool:
+    return True
+
+
+class Signs(Struct, frozen=True):
+    """The columns by which a table is known as one of a format.
+
+    A claim is sure if the table has all columns of a group of `sure`; it is likely if it has those of a group of
+    `likely` or, for a `complete` format, no unknown column. It is excluded if the table has a column of `never` or
+    fails `test`. `columns` are all other columns of the format; `needs` are the columns that a file of the format must
+    have where its rows are made from it (formats/nested.py); `spelt` is true if misspelled columns are read.
+    """
+
+    sure: tuple[Columns, ...]
+    likely: tuple[Columns, ...] = ()
+    columns: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+    complete: bool = False
+    test: Callable[[Sequence[str]], bool] = _always
+    needs: Columns = ()
+    spelt: bool = False
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Every column of the format."""
+        return self.columns.union(*self.sure)
+
+    def allow(self, names: Sequence[str]) -> bool:
+        """Whether a table with these columns can be one of the format."""
+        return self.never.isdisjoint(names) and self.test(names)
+
+    def claim(self, names: Sequence[str]) -> Claim | None:
+        """What makes a table with these columns one of the format."""
+        if not self.allow(names):
+            return None
+        for groups in (self.sure, self.likely):
+            signs = {name for group in groups if set(group) <= set(names) for name in group}
+            if signs:
+                return Claim(self._first(names, signs), groups is self.sure)
+        return Claim(tuple(names), False) if self.complete and names and self.known.issuperset(names) else None
+
+    def _first(self, names: Sequence[str], signs: set[str]) -> Columns:
+        """The columns of the table that the format has, its signs before the others."""
+        known = [n for n in names if n in self.known or n in signs]
+        return tuple(sorted(known, key=lambda name: name not in signs))
+
+    def missing(self, names: Sequence[str]) -> Columns:
+        """The columns that the table lacks of the group to which it is nearest."""
+        nearest = min(self.sure, key=lambda group: (-_signs_of(group, names), len(group)))
+        return self.needs or tuple(n for n in nearest if n not in names)
+
+    def nearness(self, names: Sequence[str]) -> tuple[int, int, int]:
+        """How close the table is to one of the format: by its signs, by all its columns, by the missing columns of a
+        group."""
+        signs = max(_signs_of(group, names) for group in self.sure)
+        return signs, len(self.known.intersection(names)), -len(self.missing(names))
+
+
+def _signs_of(group: Columns, names: Sequence[str]) -> int:
+    return len(set(group).intersection(names))
+
+
+class Claim(Struct, frozen=True):
+    """The columns of a table that a format has, and whether they are sure signs of it."""
+
+    columns: Columns
+    sure: bool
+
+
+class Detectable(Protocol):
+    """A format, as far as it is detected."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def signs(self) -> Signs: ...
+
+
+class Detection(Struct, frozen=True):
+    """The format of a table (None: no format claims it), and the reason in words."""
+
+    format: str | None
+    reason: str
+
+
+def detect_among(formats: Sequence[Detectable], names: Sequence[str]) -> Detection:
+    """The format of a table with these columns, by their spelling if no format claims them as they are
+    (`Signs.spelt`)."""
+    names = tuple(dict.fromkeys(names))
+    claims, how = _claims(formats, names), "the"
+    if not claims:
+        near = [c for f in formats if f.signs.spelt for c in _claims([f], _respelt(f, names))]
+        claims, how = [(n, replace(claim, sure=False)) for n, claim in near], "close match for the"
+    if not claims:
+        return Detection(None, f"no format has the {_columns(names)}")
+    (name, claim), *others = claims
+    return Detection(name, f"{how} {_columns(claim.columns)}; {_second(formats, names, name, claim, others)}")
+
+
+def _second(
+    formats: Sequence[Detectable], names: Sequence[str], first: str, claim: Claim, others: Sequence[tuple[str, Claim]]
+) -> str:
+    """The format that the table has if it does not have the first one, and how to select it. Sure signs may leave none;
+    without them it is the closest one, by the columns that it needs."""
+    nearest = [f for f in _nearest(formats, names) if f.name != first]
+    found = [(n, c.columns) for n, c in others] + [(f.name, shared) for f in nearest if (shared := _shared(f, names))]
+    if found:
+        name, why = found[0][0], _some(found[0][1])
+    elif nearest and not claim.sure:
+        name, why = nearest[0].name, _lacks(nearest[0], names)
+    else:
+        return "no other format fits"
+    return f"second: {name} ({why}); to override: {naming(name)}"
+
+
+def naming(format: str) -> str:
+    """How a user names a format, on the command line and in Python."""
+    return f'--format {format}, format="{format}"'
+
+
+def nearest_formats(formats: Sequence[Detectable], names: Sequence[str]) -> list[tuple[str, str]]:
+    """The three formats that are closest to a table that no format claims, and the columns that are missing."""
+    return [(f.name, _lacks(f, names)) for f in _nearest(formats, names)[:3]]
+
+
+def _lacks(form: Detectable, names: Sequence[str]) -> str:
+    return f"needs {listed(form.signs.missing(names))}"
+
+
+def _claims(formats: Sequence[Detectable], names: Sequence[str]) -> list[tuple[str, Claim]]:
+    """The claims on a table, the best first."""
+    found = [(f.name, claim) for f in formats if (claim := f.signs.claim(names)) is not None]
+    return sorted(found, key=lambda entry: (entry[1].sure, len(entry[1].columns)), reverse=True)
+
+
+def _respelt(form: Detectable, names: Sequence[str]) -> list[str]:
+    """The columns, those with a close match in the format under its name."""
+    known = sorted(form.signs.known)
+    return [next(iter(get_close_matches(name.lower(), known, 1, ALIKE)), name) for name in names[:COMPARED]]
+
+
+ALIKE = 0.85
+"""The lowest ratio of a close match: `reqest` is one, `trace_id` is not."""
+
+COMPARED = 100
+"""So many columns of a table are compared by spelling."""
+
+
+def _nearest(formats: Sequence[Detectable], names: Sequence[str]) -> list[Detectable]:
+    """The formats that a table may have, the nearest first; of equals the later one, which is the plainer."""
+    places = {f.name: place for place, f in enumerate(formats)}
+    allowed = [f for f in formats if f.signs.allow(names)]
+    return sorted(allowed, key=lambda f: (f.signs.nearness(names), places[f.name]), reverse=True)
+
+
+def _shared(form: Detectable, names: Sequence[str]) -> Columns:
+    return tuple(n for n in names if n in form.signs.known)
+
+
+def _some(names: Sequence[str]) -> str:
+    return listed(names[:SHOWN]) + (", …" if len(names) > SHOWN else "")
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'s' if len(names) > 1 else ''} {_some(names)}"
+
+
+SHOWN = 4
+"""As many columns are named in a reason."""

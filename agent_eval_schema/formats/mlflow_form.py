@@ -1,0 +1,72 @@
+"""The tables that mlflow.genai.evaluate rejects as a whole, and the columns that it ignores.
+
+    inputs of the first row are not an object   the run ends before any scoring (no other row is examined)
+    request, response beside inputs, outputs  ignored; up to mlflow 3.6, which renamed the columns, the run ends
+    expected_response beside inputs           ignored: ground truth is read from `expectations` only
+
+Measured with mlflow 3.3 to 3.17. Rows that are passed to mlflow are rewritten, so that none of this remains.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.notes import Notes, filled_rows
+from agent_eval_schema.decoding.columns import value_of_cell
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import expectations, mlflow_inputs
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+
+EXPECTED = (
+    *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "expected_tool_calls"),
+    *("reference_trajectory", "custom_expected"),
+)
+"""Columns of ground truth, which have their place in `expectations`."""
+
+WRITTEN_ANEW = frozenset({expectations.BESIDE_INPUTS.code})
+"""The rules on rows that do not apply to rows that are passed to mlflow."""
+
+
+def remarks(head: pa.RecordBatch) -> list[Finding]:
+    """The issues of the table as a whole, of which this is the first batch."""
+    if filled_rows(head, "trace").any():  # which mlflow reads: a frame of search_traces has all of these columns
+        return []
+    found = [
+        Finding(mlflow_inputs.IGNORED_BESIDE, f"`{ignored}` is ignored beside `{read}`", ignored)
+        for ignored, read in (("request", "inputs"), ("response", "outputs"))
+        if (filled_rows(head, ignored) & filled_rows(head, read)).any()
+    ]
+    cells = read_cells(head.slice(0, 1), "inputs")
+    text = cells.texts[0] if cells is not None and head.num_rows else None
+    if cells is not None and text is not None:
+        value = value_of_cell(text, cells.json)
+        if value is not None and not isinstance(value, dict | jsontext.Malformed):
+            message = f"expected an object in the first row, got {describe(value)}"
+            found.append(Finding(mlflow_inputs.FIRST_INPUTS, message, "inputs"))
+    return found
+
+
+def notes_beside_inputs(batch: pa.RecordBatch) -> Notes:
+    """The ground truth in columns next to `inputs`, by row; where `expectations` have the same key, that one is
+    read."""
+    notes = Notes()
+    names = [n for n in EXPECTED if n in batch.schema.names] if "inputs" in batch.schema.names else []
+    if not names:
+        return notes
+    own = read_cells(batch, "expectations")
+    for name in names:
+        cells = read_cells(batch, name)
+        for row, text in enumerate(cells.texts if cells is not None else ()):
+            if text is None or text == "null":
+                continue
+            read = own is not None and own.texts[row] is not None and f'"{name}"' in str(own.texts[row])
+            place, message = (
+                (f"expectations.{name}", f"`{name}` beside `inputs` is ignored: expectations have their own")
+                if read
+                else (name, f"`{name}` beside `inputs` is ignored")
+            )
+            column = place.partition(".")[0]
+            notes.setdefault(row, []).append(Finding(expectations.BESIDE_INPUTS, message, column, place))
+    return notes

@@ -1,0 +1,69 @@
+"""Values that become text in a file whose cells are text.
+
+MLflow reads the text of an output as text, whatever it looks like. So in Parquet, CSV and Delta, an output that is a
+number, an object or a list is read back as its JSON text, and writing such a file emits a warning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from agent_eval_schema.cells.arrow import is_text
+from agent_eval_schema.cells.batch import is_json_column
+from agent_eval_schema.formats.registry import detect, find_format
+from agent_eval_schema.io.write import keeps_types
+
+
+class ValuesAsTextWarning(UserWarning):
+    """A file was written from which values that are not text are read back as their JSON text.
+
+    See Also
+    --------
+    write_eval_set : Emits this warning for `outputs` of MLflow rows that are written to Parquet, CSV or Delta.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import write_eval_set
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = write_eval_set([{"inputs": {"question": "6 * 7?"}, "outputs": 42}], "rows.parquet")
+    >>> [w.category.__name__ for w in caught]
+    ['ValuesAsTextWarning']
+    """
+
+
+class TextCounts:
+    """The values of each column that become text in a file, counted while its batches are written."""
+
+    def __init__(self, schema: pa.Schema, path: str) -> None:
+        form = detect(schema.names, schema.metadata).format
+        writer = None if form is None or keeps_types(path) else find_format(form).writer
+        self._names = [] if writer is None else [name for name in writer.texts if name in schema.names]
+        self._only_text = path.lower().endswith(".csv")
+        self._counts: Counter[str] = Counter()
+
+    def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches."""
+        for batch in batches:
+            for name in self._names:
+                self._counts[name] += self._count(batch.schema.field(name), batch.column(name))
+            yield batch
+
+    def _count(self, field: pa.Field, cells: pa.Array) -> int:
+        if is_json_column(field):
+            return int(pc.sum(pc.invert(pc.starts_with(cells, '"'))).as_py() or 0)
+        return len(cells) - cells.null_count if self._only_text and not is_text(field.type) else 0
+
+    def __bool__(self) -> bool:
+        return self._counts.total() > 0
+
+    @property
+    def message(self) -> str:
+        """How many values of which columns are read back as text."""
+        found = ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count)
+        return f"values that are not text ({found}) are read back as their JSON text: write .jsonl to keep them"

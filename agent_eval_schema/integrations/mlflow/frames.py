@@ -1,0 +1,181 @@
+"""The frame that each evaluator takes, made of canonical columns.
+
+    mlflow.genai       inputs (what predict_fn takes), outputs, expectations, trace, tags        mlflow.genai.evaluate
+    databricks-agent   the canonical columns that have a value                                   mlflow.evaluate
+    mlflow.evaluate    inputs, predictions, targets as texts; what our metrics read              mlflow.models.evaluate
+    vertex             prompt, reference, response, reference_trajectory, predicted_trajectory   EvalTask
+
+No cell makes an evaluator raise an exception: every cell is plain Python (no numpy, no NaN), every object is an object,
+expectations hold only the keys that are there, traces are what mlflow reads. Needs no mlflow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats.databricks import write_databricks
+from agent_eval_schema.formats.mlflow import EXPECTED_COLUMNS, expectations_of
+from agent_eval_schema.traces.encode import TRACED_COLUMNS, made_of, rewritten
+
+Evaluator = Literal["mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex"]
+Inputs = Literal["auto", "messages", "query", "question"]
+
+EVALUATORS: tuple[Evaluator, ...] = ("mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex")
+
+Columns = dict[str, Any]
+"""A list of values per column; but a Series where a column of the input is passed through."""
+
+TRACE_STATE = "__trace__"
+"""The column with the state of each row's trace: whether MLflow reads it as it is (None: there is no trace)."""
+
+
+def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
+    requests = cells_of(columns, "request")
+    shape = INPUTS[inputs]
+    made = [shape(r) if messages_of(r) else None for r in requests]
+    if inputs == "auto":
+        made = [i if isinstance(i, dict) else m for i, m in zip(cells_of(columns, "inputs"), made, strict=True)]
+    frame: Columns = {"inputs": made}
+    if outputs == "provided":
+        pairs = zip(cells_of(columns, "outputs"), cells_of(columns, "response"), strict=True)
+        frame["outputs"] = [response if own is None else own for own, response in pairs]
+    expectations = list(_expectations(columns, len(requests)))
+    if any(expectations):
+        frame["expectations"] = expectations
+    if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
+        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns, len(requests)))
+    if "tags" in columns:
+        frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
+    if "request_id" in columns and None not in columns["request_id"]:
+        frame["request_id"] = columns["request_id"]
+    return _frame(frame)
+
+
+def cells_of(columns: Columns, name: str) -> list[Any]:
+    """The cells of a column; a canonical column without any value is not there."""
+    found: list[Any] = columns.get(name) or [None] * len(columns[TRACE_STATE])
+    return found
+
+
+def messages_of(request: dict[str, Any] | None) -> Any:
+    """The messages; of an invalid row that is kept there may be none."""
+    return request and request.get("messages")
+
+
+def last_texts(columns: Columns) -> list[str | None]:
+    """The text of the last message of each request."""
+    return [_query(r)["query"] if messages_of(r) else None for r in cells_of(columns, "request")]
+
+
+def _messages(request: dict[str, Any]) -> dict[str, Any]:
+    return request
+
+
+def _query(request: dict[str, Any]) -> dict[str, Any]:
+    """The last message, of any role, since an agent is called with the message to answer."""
+    *history, last = request["messages"]
+    return {"query": chat.join_text(last.get("content")), "history": history}
+
+
+def _question(request: dict[str, Any]) -> dict[str, Any]:
+    """The newest question alone; a chat that led to it has no place here."""
+    return {"question": _query(request)["query"]}
+
+
+INPUTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "auto": _messages,
+    "messages": _messages,
+    "query": _query,
+    "question": _question,
+}
+
+_NEED_TRACE = ("trace", "session_id", *TRACED_COLUMNS)
+"""Columns that scorers read from a trace only."""
+
+
+def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
+    names = [n for n in ("expectations", "custom_expected", *EXPECTED_COLUMNS) if n in columns]
+    for row in range(size if names else 0):
+        yield expectations_of({n: columns[n][row] for n in names})
+
+
+def _traces(columns: Columns, size: int) -> Iterator[str]:
+    """A trace for every row, as MLflow reads it: all have one, or evaluate raises an exception."""
+    start = time.time_ns()
+    given = columns.get("trace", [None] * size)
+    for row, (text, plain) in enumerate(zip(given, columns[TRACE_STATE], strict=True)):
+        if text is not None and plain:
+            yield text
+            continue
+        found = rewritten(text) if text is not None else None
+        yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the others
+_AGENT_COLUMNS = (
+    *("request_id", "request", "response", "expected_response", "expected_facts", "guidelines"),
+    *("expected_retrieved_context", "retrieved_context", "trace", "custom_expected"),
+)
+_OUTPUTS = ("response", "retrieved_context", "trace")
+
+
+def _for_databricks_agent(columns: Columns, outputs: str, _: Inputs) -> pd.DataFrame:
+    """The documented input columns, those that have a value; the outputs that the agent will produce are omitted."""
+    names = [n for n in _AGENT_COLUMNS if n in columns and not (outputs == "generated" and n in _OUTPUTS)]
+    rows = [write_databricks(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return _frame({n: [row.get(n) for row in rows] for n in names})
+
+
+_MEASURED = (
+    *("retrieved_context", "expected_retrieved_context", "predicted_trajectory", "reference_trajectory"),
+    *("input_token_count", "output_token_count", "total_token_count", "latency_seconds", "failure"),
+)
+"""The columns that our metrics read (metrics.py)."""
+
+
+def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs) -> pd.DataFrame:
+    """Texts for mlflow's own metrics; targets only if every row has one, as these compare all rows."""
+    frame: Columns = {"inputs": last_texts(columns)}
+    if outputs == "provided":
+        frame["predictions"] = ["" if v is None else v for v in columns.get("response", [None] * len(frame["inputs"]))]
+    if None not in columns.get("expected_response", [None]):
+        frame["targets"] = columns["expected_response"]
+    frame.update({n: columns[n] for n in _MEASURED if n in columns})
+    return _frame(frame)
+
+
+def _for_vertex(columns: Columns, outputs: str, _: Inputs) -> pd.DataFrame:
+    renamed = {"response": "response", "expected_response": "reference"}
+    frame: Columns = {"prompt": last_texts(columns)}
+    frame.update({name: columns[column] for column, name in renamed.items() if column in columns})
+    for name in ("reference_trajectory", "predicted_trajectory"):
+        if name in columns:
+            frame[name] = columns[name]
+    made = ("response", "predicted_trajectory") if outputs == "generated" else ()
+    return _frame({n: v for n, v in frame.items() if n not in made})
+
+
+FRAMES: dict[str, Callable[[Columns, str, Inputs], pd.DataFrame]] = {
+    "mlflow.genai": _for_genai,
+    "databricks-agent": _for_databricks_agent,
+    "mlflow.evaluate": _for_mlflow_evaluate,
+    "vertex": _for_vertex,
+}
+
+
+def _frame(columns: Columns) -> pd.DataFrame:
+    """Objects as they are: pandas must not turn None into NaN, or texts into its own kind."""
+    series = {n: v if isinstance(v, pd.Series) else _objects(v) for n, v in columns.items()}
+    return pd.DataFrame(series)
+
+
+def _objects(values: list[Any]) -> pd.Series[Any]:
+    # numpy looks into each object of a list, but not of an iterator
+    return pd.Series(np.fromiter(values, object, len(values)), dtype="object")

@@ -1,0 +1,106 @@
+"""A plugin for pytest: the datasets that `files` of the settings names are tests, one per file and failing rule.
+
+    evals/help_desk.jsonl::AE206 FAILED
+    evals/orders.jsonl::valid PASSED
+
+pytest loads it in every project in which the package is installed: without settings it does nothing, and all that is
+heavy is imported when a dataset is collected.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from agent_eval_schema.validation.report import Report
+    from agent_eval_schema.validation.settings import Found
+
+VALID = "valid"
+"""The name of the one test of a dataset that nothing fails."""
+
+_FOUND = pytest.StashKey["tuple[Found, frozenset[str]]"]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find the settings of the project, and its datasets."""
+    from agent_eval_schema.issues import EvalSetError
+    from agent_eval_schema.validation.settings import find_settings
+
+    try:
+        found = find_settings(None, config.rootpath)
+        files = frozenset(os.path.abspath(path) for path in found.files())
+    except EvalSetError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[_FOUND] = found, files
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect a dataset."""
+    found, files = parent.config.stash[_FOUND]
+    if os.path.abspath(file_path) not in files:
+        return None
+    collector: EvalSetFile = EvalSetFile.from_parent(parent, path=file_path)
+    collector.found = found
+    return collector
+
+
+class EvalSetFile(pytest.File):
+    """A dataset."""
+
+    found: Found
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """A test for each rule that fails, or one that passes."""
+        from agent_eval_schema.formats.column_names import with_names
+        from agent_eval_schema.formats.opening import open_source
+        from agent_eval_schema.issues import FAILING, EvalSetError
+        from agent_eval_schema.rules import RULES
+        from agent_eval_schema.validation.validate import check_source
+
+        settings, path = self.found.settings, os.path.relpath(self.path)
+        try:
+            source = open_source(path)
+            report = check_source(
+                with_names(source, settings.columns) if settings.columns else source,
+                format=settings.format,
+                outputs=settings.outputs,
+                select=settings.select,
+                ignore=(*settings.ignore, *self.found.ignored(path)),
+            )
+        except EvalSetError as error:
+            raise self.CollectError(str(error)) from None
+        failing = [code for code in report.counts if RULES[code].severity in FAILING[settings.fail_on]]
+        for name in failing or [VALID]:
+            item: EvalSetItem = EvalSetItem.from_parent(self, name=name)
+            item.report = report
+            yield item
+
+
+class EvalSetItem(pytest.Item):
+    """A rule of which a dataset has issues, or a dataset without any."""
+
+    report: Report
+
+    def runtest(self) -> None:
+        """Fail with the issues of the rule."""
+        from agent_eval_schema.validation.assertion import failures
+
+        if self.name != VALID:
+            assert isinstance(self.parent, EvalSetFile)
+            wrong = failures(self.report, self.parent.found.settings.fail_on, self.name)
+            raise AssertionError("\n".join(wrong))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The issues, without a traceback, which would only show this file."""
+        if isinstance(excinfo.value, AssertionError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+        """The place and the title of the test."""
+        return self.path, None, self.name

@@ -1,0 +1,78 @@
+"""Stdin → a local copy, whose file extension is that of its content: a stream has no name.
+
+    PAR1…                                .parquet
+    {"request": …}⏎{"request": …}⏎       .jsonl     an object per line
+    {…} or […]                           .json      one value, on one line or on many
+    request,response⏎                    .csv       .tsv if there are tabs and no commas
+
+Each of them may be compressed (gzip, bzip2, Zstandard).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import TemporaryDirectory
+
+from agent_eval_schema.io.jsonl import jsonl_lines
+from agent_eval_schema.io.streams import STDIN_NAME, naming
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.text import jsontext
+
+_COMPRESSIONS = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def copy_stdin(path: str) -> str:
+    """Copy stdin to a file named `path` plus a file extension; returns its name.
+
+    Raises EvalSetError if there is no data: none was given, or it was read before.
+    """
+    stream = getattr(sys.stdin, "buffer", None)  # a notebook has none
+    with open(path, "wb") as file:
+        if stream is not None:
+            shutil.copyfileobj(stream, file)
+    if not os.path.getsize(path):
+        expected = "JSON Lines, JSON, CSV or Parquet"
+        raise EvalSetError(f"{STDIN_NAME}: expected {expected}; got no data (stdin can be read only once)")
+    return _with_extension(path)
+
+
+@contextmanager
+def stdin_as_file() -> Iterator[str]:
+    """A copy of stdin for a reader that takes a path."""
+    with TemporaryDirectory() as folder:
+        path = copy_stdin(os.path.join(folder, "stdin"))
+        with naming(path, STDIN_NAME):
+            yield path
+
+
+def _with_extension(path: str) -> str:
+    with open(path, "rb") as file:
+        head = file.read(4)
+    if head == b"PAR1":
+        return _renamed(path, ".parquet")
+    compression = next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), "")
+    plain = _renamed(path, compression)
+    lines = (line.strip() for line in jsonl_lines(plain))
+    with naming(plain, STDIN_NAME):
+        first, second = (*islice((line for line in lines if line), 2), b"", b"")[:2]
+    return _renamed(plain, _extension(first, second), before=compression)
+
+
+def _extension(first: bytes, second: bytes) -> str:
+    """The file extension of a text whose first lines are these."""
+    if not first.startswith((b"{", b"[")):
+        return ".tsv" if b"\t" in first and b"," not in first else ".csv"
+    whole = [line for line in (first, second) if isinstance(jsontext.parse(line), dict)]
+    goes_on = first.endswith((b"{", b"[", b",", b":"))
+    return ".jsonl" if second and whole and not goes_on else ".json"
+
+
+def _renamed(path: str, extension: str, before: str = "") -> str:
+    name = path.removesuffix(before) + extension + before
+    os.replace(path, name)
+    return name

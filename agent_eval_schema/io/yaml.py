@@ -1,0 +1,98 @@
+"""YAML → the JSON texts of its rows: a list has a row per entry, anything else is one row.
+
+    displayName: refund                      {"displayName": "refund",
+    golden:                          ─▶       "golden": {"turns": [{"steps": [{"userInput": {"text": "yes"}}]}]}}
+      turns: [{steps: [{userInput: {text: yes}}]}]
+
+Scalars are read as YAML 1.2 has them, where `yes` and `2025-01-31` are text. A key that a mapping has twice is in the
+JSON text twice, for the rule that reports it. Needs PyYAML (the extra `ces`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.visible import visible
+
+_DEEPEST = 100
+_MOST_COPIES = 20
+"""An alias refers to its anchor; the factor by which aliases may enlarge a file."""
+
+
+def yaml_rows(data: bytes) -> list[tuple[bytes, str]]:
+    """The JSON texts of the rows in a YAML text; of what cannot be read the text itself, and why."""
+    try:
+        rows = [row for document in _documents(data) for row in _listed(document)]
+        budget = [_MOST_COPIES * len(data) + 1000]
+        return [(_json(row, budget, 0).encode(), "") for row in rows]
+    except _Unreadable as error:
+        return [(data, str(error))]
+
+
+class _Unreadable(ValueError):
+    pass
+
+
+def _documents(data: bytes) -> list[Any]:
+    """The documents of a YAML stream as nodes."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise missing("ces", "PyYAML 6", error) from error
+    try:
+        text = data.decode("utf-8-sig")
+        found = list(yaml.compose_all(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
+    except UnicodeDecodeError as error:
+        raise _Unreadable(f"expected UTF-8, got another byte at {error.start}") from error
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark is not None else ""
+        raise _Unreadable(f"{line}expected YAML: {visible(str(error.problem or error.context))}") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise _Unreadable(f"expected YAML: {visible(str(error).partition(chr(10))[0])}") from error
+    return [document for document in found if document is not None]
+
+
+def _listed(document: Any) -> list[Any]:
+    return list(document.value) if document.id == "sequence" else [document]
+
+
+def _json(node: Any, budget: list[int], depth: int) -> str:
+    """The JSON text of a node."""
+    if depth > _DEEPEST:
+        raise _Unreadable(
+            f"line {node.start_mark.line + 1}: expected a value of ordinary depth, got one nested too deep"
+        )
+    if node.id == "sequence":
+        text = "[" + ",".join(_json(item, budget, depth + 1) for item in node.value) + "]"
+    elif node.id == "mapping":
+        text = "{" + ",".join(f"{_key(k)}:{_json(v, budget, depth + 1)}" for k, v in node.value) + "}"
+    else:
+        text = json.dumps(node.value) if node.style else _scalar(node.value)
+        budget[0] -= len(text)
+        if budget[0] < 0:
+            raise _Unreadable("expected a file of ordinary size, got one that its aliases make very large")
+    return text
+
+
+def _key(node: Any) -> str:
+    if node.id != "scalar":
+        raise _Unreadable(f"line {node.start_mark.line + 1}: expected a key that is text, got a {node.id}")
+    return json.dumps(node.value)
+
+
+def _scalar(text: str) -> str:
+    """A plain scalar, as the core schema of YAML 1.2 has it."""
+    if text in ("", "~", "null", "Null", "NULL"):
+        return "null"
+    if text.lower() in ("true", "false") and text in (text.lower(), text.upper(), text.capitalize()):
+        return text.lower()
+    if re.fullmatch(r"[-+]?[0-9]+", text):
+        return str(int(text)) if len(text) < 4000 else json.dumps(text)
+    if re.fullmatch(r"0o[0-7]+|0x[0-9a-fA-F]+", text):
+        return str(int(text, 0))
+    if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
+        return json.dumps(float(text))
+    return json.dumps(text)

@@ -1,0 +1,1 @@
+"""What an evaluation dataset can show: size, duplicates, leakage, coverage and cost."""

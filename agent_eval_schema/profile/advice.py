@@ -1,0 +1,142 @@
+"""What to do next: the steps that gain most, each with its number and the command that helps."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from agent_eval_schema.metrics.support import Support
+from agent_eval_schema.profile.leakage import TRUTH
+from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.profile.summary import NextStep, ProfileSummary
+from agent_eval_schema.render.profile.words import short
+
+MOST_STEPS = 7
+"""Steps that are reported, at most."""
+
+LEAST_TRUTHS = 4
+"""From this many rows with ground truth on, it means something that most have the same."""
+
+POINTS = 0.05
+"""The difference that a metric should be able to detect."""
+
+
+def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextStep, ...]:
+    """The steps in order of gain: the share of the rows, or of what a metric lacks, that they improve."""
+    if not summary.rows:
+        return ()
+    file = shlex.quote(summary.source or "FILE")
+    steps = [
+        *_invalid(summary, file),
+        *_duplicates(summary, file),
+        *_leaks(summary, file),
+        *_power(summary),
+        *_unlocked(summary, support, file),
+        *_tools(summary),
+        *_truths(summary, file),
+        *_documents(summary, file),
+        *_thin(summary),
+    ]
+    return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
+
+
+def _invalid(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    if summary.invalid:
+        text = f"{_share(summary.invalid, summary.rows)} of the rows are invalid and support no metric."
+        yield NextStep(summary.invalid / summary.rows, text, f"agent-eval-schema validate {file}")
+
+
+def _duplicates(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    found = summary.duplicates
+    repeated = found.exact + found.near
+    if repeated:
+        kind = "are exact or near duplicates of an earlier question" if found.near else "repeat an earlier question"
+        text = f"{_share(repeated, found.rows)} of the rows {kind}: {found.distinct:,} of {found.rows:,} are distinct."
+        yield NextStep(repeated / found.rows, text, f"agent-eval-schema profile {file} --write-distinct OUT")
+    if found.conflict_count:
+        rows = f"{plural(found.conflict_count, 'row')} {_verb(found.conflict_count, 'asks', 'ask')}"
+        text = (
+            f"{rows} the same as an earlier one and {_verb(found.conflict_count, 'expects', 'expect')} another answer."
+        )
+        gain = found.conflict_count / found.rows
+        yield NextStep(gain, text, f"agent-eval-schema validate {file} --select AE902")
+
+
+def _leaks(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    for leak in summary.leaks:
+        what = "have their ground truth" if leak.kind == TRUTH else f"have {leak.kind}"
+        text = f"{_share(leak.rows, summary.valid)} of the rows {what} in {leak.source}: they measure memory."
+        against = f" --against {shlex.quote(leak.source)}" if leak.source in summary.compared_with else ""
+        yield NextStep(leak.rows / summary.valid, text, f"agent-eval-schema profile {file}{against} --output json")
+
+
+def _power(summary: ProfileSummary) -> Iterator[NextStep]:
+    known = [p for p in summary.power if p.unit == "points" and p.half_width is not None and p.rows_needed is not None]
+    weak = [p for p in known if p.paired is not None and p.paired > POINTS]
+    if not weak:
+        return
+    worst = max(weak, key=lambda p: (p.half_width or 0.0, p.metric))
+    width, rows = round(100 * (worst.half_width or 0.0)), worst.rows_needed or (0,)
+    text = (
+        f"{short(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points; "
+        f"a difference of 5 points needs {rows[0]:,} rows."
+    )
+    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, "agent-eval-schema from-inference-table TABLE OUT")
+
+
+def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Iterator[NextStep]:
+    open_ = [s for s in support if s.unlock and s.unlock_rows]
+    if open_:
+        best = max(open_, key=lambda s: (s.unlock_rows, s.metric))
+        others = sum(s.unlock == best.unlock and s.unlock_rows == best.unlock_rows for s in open_)
+        text = f"{best.unlock} in {plural(best.unlock_rows, 'more row')} would enable {plural(others, 'metric')} there."
+        command = f"agent-eval-schema metrics {file} --system {summary.system}"
+        yield NextStep(0.2 * best.unlock_rows / summary.rows, text, command)
+
+
+def _tools(summary: ProfileSummary) -> Iterator[NextStep]:
+    unused = [t.tool for t in summary.coverage.tools if not t.expected and not t.called]
+    if unused:
+        names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
+        text = f"No row exercises {names}: {len(unused)} of {plural(len(summary.coverage.tools), 'tool')}."
+        gain = 0.5 * len(unused) / len(summary.coverage.tools)
+        yield NextStep(gain, text, "agent-eval-schema from-inference-table TABLE OUT")
+
+
+def _truths(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    found = summary.balance
+    if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
+        share = _share(found.top_truth_rows, found.truths)
+        text = f"{share} of the rows with ground truth have the same one: an agent that always gives it scores as much."
+        gain = found.top_truth_rows / found.truths * found.truths / summary.rows
+        yield NextStep(0.8 * gain, text, f"agent-eval-schema profile {file} --output json")
+
+
+def _documents(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+    found = summary.coverage.documents
+    if found.unknown_rows:
+        text = f"{_share(found.unknown_rows, summary.valid)} of the rows expect a document that is not in the list."
+        command = f"agent-eval-schema profile {file} --documents LIST --output json"
+        yield NextStep(found.unknown_rows / summary.valid, text, command)
+    if found.retrieved and found.never_retrieved:
+        count = f"{found.never_retrieved:,} of {plural(found.expected, 'expected document')}"
+        text = f"{count} {_verb(found.never_retrieved, 'is', 'are')} never retrieved."
+        gain = 0.3 * found.never_retrieved / found.expected
+        yield NextStep(gain, text, f"agent-eval-schema validate {file} --select AE903")
+
+
+def _thin(summary: ProfileSummary) -> Iterator[NextStep]:
+    thin = [(b.name, c.value) for b in summary.coverage.breakdowns for c in b.thin]
+    if thin:
+        name, value = thin[0]
+        more = f" and {len(thin) - 1} more" if thin[1:] else ""
+        text = f"Fewer than {summary.coverage.min_rows} rows have {name} `{value}`{more}: too few for their own score."
+        yield NextStep(0.1, text, "agent-eval-schema from-inference-table TABLE OUT --stratify COLUMN")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if part * 200 >= whole else "Less than 1 %"
+
+
+def _verb(count: int, one: str, several: str) -> str:
+    return one if count == 1 else several

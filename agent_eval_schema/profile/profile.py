@@ -1,0 +1,424 @@
+"""A dataset → its profile: what can be shown with it, before anything is run.
+
+    data ──gather──▶ Facts ──find_repeats──▶ Repeats ──▶ power, duplicates, leaks, coverage, cost ──▶ ProfileSummary
+         fact_batch: where the rows are                                       text │ JSON │ HTML ◀──┘
+
+Of each row a few numbers and hashes are kept; examples are read again when it is known which rows they are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from msgspec.structs import asdict
+
+from agent_eval_schema.cells.notes import own_columns
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat, find_format
+from agent_eval_schema.io.source import rows_where, schema_of
+from agent_eval_schema.io.write import write_batches
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.support import System
+from agent_eval_schema.profile.facts import Facts, gather
+from agent_eval_schema.profile.leakage import open_others
+from agent_eval_schema.profile.summarize import Findings, Options, find, summarize
+from agent_eval_schema.render.profile.html import profile_inline, profile_page
+from agent_eval_schema.render.profile.json import profile_json
+from agent_eval_schema.render.profile.summary import ProfileSummary
+from agent_eval_schema.render.profile.text import profile_text
+from agent_eval_schema.render.shown import Saved
+from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
+from agent_eval_schema.text.choices import path_of, require_bool
+from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
+from agent_eval_schema.validation.plan import Outputs, make_plan
+
+
+def profile_eval_set(
+    data: EvalSetLike,
+    *,
+    against: Any = (),
+    past: Any = None,
+    documents: Any = None,
+    price: Mapping[str, float] | None = None,
+    calls_per_minute: float | None = None,
+    system: System = "auto",
+    near: float = 0.7,
+    rate: float = 0.5,
+    correlation: float = 0.5,
+    cluster_correlation: float = 0.2,
+    min_rows: int = 10,
+    format: InputFormat = "auto",
+    outputs: Outputs = "auto",
+    show_values: bool = True,
+) -> Profile:
+    """Profile an evaluation dataset: size, duplicates, leakage, coverage and cost.
+
+    A profile reports what the dataset can show before an evaluation is run. Invalid rows are excluded and counted.
+
+    Parameters
+    ----------
+    data : EvalSetLike
+        Any input of `validate_eval_set`. The data is not changed.
+    against : EvalSetLike, path, or sequence of these, default ()
+        Datasets, prompts and texts in which the questions and the ground truth should not be. Files with the extension
+        `.txt`, `.md`, `.prompt`, `.jinja` or `.j2` are read as text, all others as datasets.
+    past : result, DataFrame, path, sequence of these, or None, default None
+        Earlier results on this dataset: an `EvalResult`, an `EvaluationResult`, or a table with columns such as
+        `document_recall/value`. Mean, spread and correlations are measured from them; None assumes them.
+    documents : iterable of str, path, or None, default None
+        The `doc_uri` of every document that exists, or a text file with one per line.
+    price : mapping of str to float or None, default None
+        The price of a judge in any currency per million tokens: `{"input": 2.5, "output": 10}`.
+    calls_per_minute : float or None, default None
+        The rate at which judges and agent are called.
+    system : {"auto", "databricks", "mlflow", "vertex", "ces", "all"}, default "auto"
+        The system whose metrics are profiled. `"auto"` is the system of the data's format.
+    near : float, default 0.7
+        The Jaccard similarity of word pairs from which two questions count as near duplicates, from 0 (exclusive) to 1.
+    rate : float, default 0.5
+        The expected rate of a score from 0 to 1 without past results; 0.5 has the widest interval.
+    correlation : float, default 0.5
+        The expected correlation between the scores of two versions on the same rows, from 0 to below 1.
+    cluster_correlation : float, default 0.2
+        The expected correlation between scores of one session or one expected document, from 0 to 1.
+    min_rows : int, default 10
+        The number of rows below which a value of a tag or script is reported as thin.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data, as in `validate_eval_set`.
+    show_values : bool, default True
+        If False, omit cell values and request IDs from the profile.
+
+    Returns
+    -------
+    Profile
+        The numbers, examples and next steps.
+
+    Raises
+    ------
+    EvalSetError
+        The data cannot be read as a table, or an option is not one of the allowed values.
+
+    See Also
+    --------
+    validate_eval_set : Validate every row.
+    metric_support : Return the metrics that each row supports.
+
+    Notes
+    -----
+    Intervals have a level of 95 %, differences a power of 80 %, on the normal distribution. The effective number of
+    rows is the number of distinct questions divided by the design effect of their clusters (Kish 1965; Miller, "Adding
+    Error Bars to Evals", 2024).
+
+    Examples
+    --------
+    >>> from agent_eval_schema import profile_eval_set
+    >>> profile = profile_eval_set("sample_data/good.jsonl")
+    >>> profile
+    <Profile: 12 of 12 rows valid, 12 distinct questions, 3 next steps>
+    >>> recall = profile.metrics.set_index("metric").loc["retrieval/ground_truth/document_recall"]
+    >>> int(recall["rows"]), round(float(recall["half_width"]), 2)
+    (6, 0.43)
+
+    Questions that are in a prompt:
+
+    >>> with open("few_shot.txt", "w") as file:
+    ...     _ = file.write("Q: How many days of parental leave do I get?")
+    >>> profile_eval_set("sample_data/good.jsonl", against="few_shot.txt").leaks[["kind", "rows"]]
+                    kind  rows
+    0  the same question     1
+    """
+    options = Options(system, near, rate, correlation, cluster_correlation, min_rows, price, calls_per_minute)
+    return build_profile(
+        data, options, against, past, documents, format=format, outputs=outputs, values=show_values, screen=notebook()
+    )
+
+
+def build_profile(
+    data: Any,
+    options: Options,
+    against: Any = (),
+    past: Any = None,
+    documents: Any = None,
+    *,
+    format: str = "auto",
+    outputs: str = "auto",
+    values: bool = True,
+    screen: ProgressDisplay | None = None,
+) -> Profile:
+    """The profile of a dataset. What takes long shows its progress on the screen, if there is one."""
+    require_bool("show_values", values)
+    options.require_valid()
+    others = open_others(against)
+    source = open_source(data)
+    plan = make_plan(source, format, outputs, values=values)
+    if plan.format in CES_FORMATS:
+        source = turns_of(source, plan.format)
+        plan = make_plan(source, "databricks", outputs, values=values)
+    source = find_format(plan.format).prepare(source).quoting(values)
+    texts = tuple(other.text for other in others if other.text is not None)
+    facts = gather(source, plan, texts, _documents(documents), screen)
+    return Profile(facts, find(facts, others, past, options), options)
+
+
+def _documents(given: Any) -> frozenset[str] | None:
+    if not isinstance(given, str | os.PathLike):
+        return None if given is None else frozenset(map(str, given))
+    try:
+        with open(given, encoding="utf-8") as file:
+            return frozenset(line.strip() for line in file if line.strip())
+    except (OSError, UnicodeDecodeError) as error:
+        raise EvalSetError(f"documents: {path_of(given)} cannot be read as text: {error}") from None
+
+
+NUMBERS = ("design_effect", "effective_rows", "mean", "deviation", "half_width", "unpaired", "paired")
+NEEDED = ("rows_for_5", "rows_for_3", "rows_for_1")
+
+
+class Profile(Saved):  # numpydoc ignore=PR01
+    """What an evaluation dataset can show: size, duplicates, leakage, coverage and cost.
+
+    `print(profile)` shows it as text; a notebook shows it as HTML.
+
+    Attributes
+    ----------
+    summary : ProfileSummary
+        All numbers and examples, as plain values; the reports are drawn from it.
+
+    See Also
+    --------
+    profile_eval_set : The function that returns a profile.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import profile_eval_set
+    >>> profile = profile_eval_set([{"request": "What is Delta Lake?"}, {"request": "What is delta lake"}])
+    >>> profile.counts["distinct"]
+    1
+    """
+
+    def __init__(self, facts: Facts, findings: Findings, options: Options) -> None:
+        self._facts, self._findings = facts, findings
+        self.summary: ProfileSummary = summarize(facts, findings, options)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of rows per kind.
+
+        Returns
+        -------
+        dict of str to int
+            The keys are `rows`, `valid`, `invalid`, `distinct` (questions), `exact_duplicates`, `near_duplicates`,
+            `conflicts` (same question, other ground truth) and `leaked` (rows with a leak).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> counts = profile_eval_set([{"request": "Hi"}, {"request": "hi!"}]).counts
+        >>> counts["valid"], counts["exact_duplicates"]
+        (2, 1)
+        """
+        summary, found = self.summary, self.summary.duplicates
+        leaked = {row for leak in self._findings.leaks for row in leak.rows}
+        return {
+            "rows": summary.rows,
+            "valid": summary.valid,
+            "invalid": summary.invalid,
+            "distinct": found.distinct,
+            "exact_duplicates": found.exact,
+            "near_duplicates": found.near,
+            "conflicts": found.conflict_count,
+            "leaked": len(leaked),
+        }
+
+    @property
+    def metrics(self) -> pd.DataFrame:
+        """The size and power per metric.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric, with a RangeIndex and the columns `system`, `metric` and `unit` (str; `"points"` for
+            scores from 0 to 1, otherwise `"value"`), `rows` and `distinct` (int64), `design_effect` and
+            `effective_rows` (float64), `mean`, `deviation`, `half_width`, `unpaired` and `paired` (float64; NaN if
+            unknown; the last two are the smallest differences that a run detects), `measured` (bool; from past
+            results), `rows_for_5`, `rows_for_3` and `rows_for_1` (Int64; rows for a paired difference of so many
+            points), and `note` (str).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> metrics = profile_eval_set([{"request": "Hi", "response": "Hello!"}] * 3).metrics
+        >>> metrics.loc[metrics["metric"].str.contains("safety"), "note"].item()
+        'the rows count as fewer than two: no interval'
+        """
+        rows = []
+        for power in self.summary.power:
+            row = asdict(power)
+            needed, note = row.pop("rows_needed") or (None, None, None), row.pop("note")
+            rows.append({**row, **dict(zip(NEEDED, needed, strict=True)), "note": note})
+        return pd.DataFrame(rows).astype({**dict.fromkeys(NUMBERS, "float64"), **dict.fromkeys(NEEDED, "Int64")})
+
+    @property
+    def duplicates(self) -> pd.DataFrame:
+        """The rows that repeat an earlier question.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per row, with a RangeIndex and the columns `row` and `first` (int64; 0-based positions of the row
+            and of the first row of its group) and `kind` (str; `"exact"` or `"near"`).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> profile_eval_set([{"request": "Where is my order?"}, {"request": "where is my order"}]).duplicates
+           row  first   kind
+        0    1      0  exact
+        """
+        repeats = self._findings.repeats
+        rows = np.sort(np.concatenate([repeats.exact_rows, repeats.near_rows]))
+        exact = repeats.exact[rows] != rows
+        kinds = pd.Series(np.where(exact, "exact", "near").tolist(), dtype="object")
+        return pd.DataFrame({"row": rows, "first": repeats.near[rows], "kind": kinds})
+
+    @property
+    def leaks(self) -> pd.DataFrame:
+        """The rows that are in another place, counted per place.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per place and kind, with a RangeIndex and the columns `source` and `kind` (str), `rows` (int64) and
+            `positions` (object; list of int, the 0-based positions of the rows).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> train = [{"request": "Where is my order?"}]
+        >>> profile_eval_set([{"request": "Where is my order?"}], against=[train]).leaks["rows"].tolist()
+        [1]
+        """
+        found = self._findings.leaks
+        rows = [(leak.source, leak.kind, len(leak.rows), leak.rows) for leak in found]
+        return pd.DataFrame(rows, columns=["source", "kind", "rows", "positions"]).astype({"rows": "int64"})
+
+    @property
+    def next_steps(self) -> list[str]:
+        """What to do next, the step that gains most first.
+
+        Returns
+        -------
+        list of str
+            At most seven sentences, each with a command.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> print(profile_eval_set([{"request": "Where is my order?"}] * 4).next_steps[0].partition(" → ")[0])
+        75 % of the rows repeat an earlier question: 1 of 4 are distinct.
+        """
+        return [f"{step.text} → {step.command}" for step in self.summary.next_steps]
+
+    def to_text(self, *, color: bool = False, width: int | None = None) -> str:
+        """Return the profile as text for a terminal.
+
+        Parameters
+        ----------
+        color : bool, default False
+            If True, use ANSI colors.
+        width : int or None, default None
+            The number of characters per line. None uses the width of the terminal.
+
+        Returns
+        -------
+        str
+            The numbers, with a few examples, and what to do next.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> "distinct" in profile_eval_set([{"request": "Hi"}] * 2).to_text(width=80)
+        True
+        """
+        return profile_text(self.summary, color=color, width=width)
+
+    def to_json(self) -> str:
+        """Return the profile as JSON.
+
+        Returns
+        -------
+        str
+            An object with a version and all numbers and examples; a number that would mean nothing is null.
+
+        Examples
+        --------
+        >>> import json
+        >>> from agent_eval_schema import profile_eval_set
+        >>> json.loads(profile_eval_set([{"request": "Hi"}] * 2).to_json())["duplicates"]["exact"]
+        1
+        """
+        return profile_json(self.summary)
+
+    def to_html(self) -> str:
+        """Return the profile as a standalone HTML page.
+
+        Returns
+        -------
+        str
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> profile_eval_set([{"request": "Hi"}]).to_html().startswith("<!doctype html>")
+        True
+        """
+        return profile_page(self.summary)
+
+    def _repr_html_(self) -> str:
+        return profile_inline(self.summary)
+
+    def write(self, path: str | os.PathLike[str]) -> int:
+        """Write the distinct rows to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The path of the file. The file extension selects the kind: `.jsonl`, `.json`, `.csv`, `.parquet`, or a Delta
+            folder.
+
+        Returns
+        -------
+        int
+            The number of rows that were written, with their original cells: all rows except those that repeat an
+            earlier question, exactly or as a near duplicate.
+
+        Raises
+        ------
+        EvalSetError
+            The file extension is not supported, or the file cannot be written.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import profile_eval_set
+        >>> profile_eval_set([{"request": "Where is my order?"}] * 4).write("distinct.jsonl")
+        1
+        """
+        source, near = self._facts.source, self._findings.repeats.near
+        rows = rows_where(source.batches(), near == np.arange(len(near)))
+        kept = (batch.select(own_columns(batch.schema)) for batch in rows)
+        return write_batches(path_of(path), kept, schema_of(source), source.state)
+
+    def __repr__(self) -> str:
+        summary = self.summary
+        steps = len(summary.next_steps)
+        return (
+            f"<Profile: {summary.valid:,} of {summary.rows:,} rows valid, "
+            f"{summary.duplicates.distinct:,} distinct questions, {steps} next step{'' if steps == 1 else 's'}>"
+        )

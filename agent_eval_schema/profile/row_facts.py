@@ -1,0 +1,286 @@
+"""One batch → what a profile keeps of its rows: `fact_batch`, pure and picklable, the same in a file and on Spark.
+
+A row becomes its verdict and a few numbers, hashes and names; no cell is kept.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.arrow import is_text, list_array
+from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.decoding.chat import is_parameter
+from agent_eval_schema.profile.shingles import contained, shingled
+from agent_eval_schema.profile.traced import Traced, content_text, read_trace, tool_names
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
+from agent_eval_schema.validation.checked_batch import VERDICT, rows_of
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import Plan
+
+STRINGS = pa.list_(pa.string())
+
+FACTS = pa.schema(
+    [
+        ("exact", pa.uint64()),  # the hash of the question's words, 0 if there is none
+        ("words", pa.int64()),
+        ("shingles", pa.list_(pa.uint32())),
+        ("script", pa.string()),
+        ("turns", pa.int64()),
+        ("session", pa.uint64()),
+        ("document", pa.uint64()),  # the first expected document
+        *((f"{name}_bytes", pa.int64()) for name in ("request", "response", "truth", "guidelines", "context")),
+        ("chunks", pa.int64()),
+        *((name, STRINGS) for name in ("tools_offered", "tools_expected", "tools_called")),
+        *((name, STRINGS) for name in ("uris_expected", "uris_retrieved", "guidelines", "tags")),
+        ("moment", pa.int64()),  # microseconds since 1970 UTC
+        ("in_prompt", pa.string()),  # where the row's own prompt contains its ground truth
+        ("found", pa.list_(pa.int32())),  # the given texts that contain the question (2 i) or the truth (2 i + 1)
+    ]
+)
+
+TEXTS = ("request", "response", "truth", "guidelines", "context")
+"""What a judge reads, of which the bytes are counted."""
+
+TIMES = ("request_time", "timestamp", "timestamp_ms", "created_at", "date")
+"""Columns, unknown to the format, that may say when a row was logged."""
+
+
+def fact_batch(batch: pa.RecordBatch, plan: Plan, texts: tuple[str, ...] = ()) -> pa.RecordBatch:
+    """The validation results of the rows of a batch, and what is kept of the rows; `texts` are normalized."""
+    checked = check_batch(batch, replace(plan, columns=True))
+    rows = _Cells(rows_of(checked))
+    arrays = [*checked.columns[: len(VERDICT)], *_facts(rows, texts)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*VERDICT, *FACTS], checked.schema.metadata))
+
+
+def fact(facts: pa.RecordBatch, name: str) -> pa.Array:
+    """A column of the facts."""
+    return facts.column(len(VERDICT) + FACTS.get_field_index(name))
+
+
+class _Cells:
+    """The normalized columns of some rows, each read when it is asked for."""
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self.rows, self.size = rows, rows.num_rows
+
+    def column(self, name: str) -> pa.Array:
+        return self.rows.column(self.rows.schema.get_field_index(name))
+
+    def texts(self, name: str) -> list[str | None]:
+        column = self.column(name)
+        return [None] * self.size if column.null_count == self.size else column.to_pylist()
+
+    def parts(self, name: str, key: str) -> list[list[str]]:
+        """Of each row the distinct values of a key of its documents or tool calls, in their order."""
+        column = self.column(name)
+        if column.null_count == self.size:
+            return [[] for _ in range(self.size)]
+        values = iter(column.flatten().field(key).to_pylist())
+        lengths = pc.list_value_length(column).fill_null(0).to_pylist()
+        rows = ([next(values) for _ in range(length)] for length in lengths)
+        return [list(dict.fromkeys(v for v in row if v)) for row in rows]
+
+
+class _Message(Struct, gc=False):
+    role: str = ""
+    content: Any = None
+
+
+class _Chat(Struct, gc=False):
+    messages: list[_Message] = []
+
+
+_chat = msgspec.json.Decoder(_Chat).decode
+
+
+def _facts(rows: _Cells, texts: Sequence[str]) -> Iterator[pa.Array]:
+    chats = [_Chat() if t is None else _chat(t) for t in rows.texts("request")]
+    inputs = rows.texts("inputs")
+    questions = [question_text(c.messages) for c in chats]
+    truths = list(zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True))
+    traced = _traced(rows, truths)
+    guidelines = [_guidelines(g) for g in rows.texts("guidelines")]
+    expected = rows.parts("expected_retrieved_context", "doc_uri")
+    of = shingled(questions, [_beside(q, i) for q, i in zip(questions, inputs, strict=True)])
+    strings = partial(pa.array, type=STRINGS)
+    yield pa.array(of.exact)
+    yield pa.array(of.words)
+    yield list_array(np.diff(of.ends), pa.array(of.shingles))
+    yield pa.array([script_of(q) for q in questions], pa.string())
+    yield pa.array([sum(m.role == "user" for m in c.messages) for c in chats], pa.int64())
+    yield _hashed(rows.texts("session_id"))
+    yield _hashed([uris[0] if uris else None for uris in expected])
+    yield pa.array([len(q.encode()) for q in questions], pa.int64())
+    yield pc.binary_length(rows.column("response")).fill_null(0).cast(pa.int64())
+    yield pa.array([_bytes(answer, facts or ()) for answer, facts in truths], pa.int64())
+    yield pa.array([_bytes(None, g) for g in guidelines], pa.int64())
+    yield _content_bytes(rows.column("retrieved_context"))
+    yield pc.list_value_length(rows.column("retrieved_context")).fill_null(0).cast(pa.int64())
+    called = rows.parts("predicted_trajectory", "tool_name")
+    offered = zip(called, [_offered(i) for i in inputs], [t.tools for t in traced], strict=True)
+    yield strings([sorted({*c, *i, *t}) for c, i, t in offered])
+    yield strings(rows.parts("reference_trajectory", "tool_name"))
+    yield strings(called)
+    yield strings(expected)
+    yield strings(rows.parts("retrieved_context", "doc_uri"))
+    yield strings(guidelines)
+    yield strings([[f"{k}={v}" for k, v in t or ()] for t in rows.column("tags").to_pylist()])
+    yield pa.array(_moments(rows, traced), pa.int64())
+    yield pa.array([t.in_prompt for t in traced], pa.string())
+    yield pa.array(_found(questions, truths, texts), pa.list_(pa.int32()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# questions
+def question_text(messages: Iterable[Any]) -> str:
+    """What a row asks: its messages without those of the system."""
+    texts = [content_text(m.content) for m in messages if m.role not in ("system", "developer")]
+    return "\n".join(t for t in texts if t)
+
+
+def _beside(question: str, inputs: str | None) -> str | None:
+    """What inputs contain beside the question, as JSON text: who asks the same of another document asks another
+    question."""
+    value = jsontext.parse(inputs) if inputs is not None else None
+    if not isinstance(value, dict) or (question.startswith("{") and jsontext.parse(question) == value):
+        return None
+    rest = {
+        k: v
+        for k, v in value.items()
+        if v is not None and v != question and k not in _NOT_ASKED and not is_parameter(k, v)
+    }
+    return jsontext.encode_sorted(rest).decode() if rest else None
+
+
+_NOT_ASKED = frozenset(
+    [
+        *("messages", "query", "history", "input", "tools"),
+        *("id", "request_id", "trace_id", "session", "session_id", "conversation_id", "thread_id", "user_id"),
+    ]
+)
+"""Keys of inputs that the messages contain, and those that say who asked and when: who asks the same again asks the
+same, whatever they are."""
+
+
+def script_of(text: str) -> str | None:
+    """The script of most letters of a text: Latin, Cyrillic, Arabic, Cjk, Hiragana …; None if it has no letter."""
+    if text.isascii():
+        return None if text.strip("0123456789 .,;:?!-+*/=()'\"\n") == "" else "Latin"
+    scripts = [_script(c) for c in text[:500] if c.isalpha()]
+    if not scripts:
+        return None
+    if "Japanese" in scripts:
+        return "Japanese"
+    return max(dict.fromkeys(scripts), key=scripts.count)
+
+
+@lru_cache(maxsize=1 << 14)
+def _script(letter: str) -> str:
+    name = unicodedata.name(letter, "Other").split(" ")[0].split("-")[0].title()
+    return {"Cjk": "Chinese", "Hiragana": "Japanese", "Katakana": "Japanese", "Hangul": "Korean"}.get(name, name)
+
+
+def question_of(rows: pa.RecordBatch) -> list[str]:
+    """What each normalized row asks, without what else its inputs contain."""
+    return [question_text(_Chat().messages if t is None else _chat(t).messages) for t in _Cells(rows).texts("request")]
+
+
+def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
+    """The ground truth of each normalized row as one text."""
+    cells = _Cells(rows)
+    pairs = zip(cells.texts("expected_response"), cells.texts("expected_facts"), strict=True)
+    return ["; ".join(facts) if facts else answer for answer, facts in pairs]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what else is counted
+def _bytes(answer: str | None, others: Iterable[str]) -> int:
+    return sum(len(text.encode()) for text in (answer or "", *others))
+
+
+def _content_bytes(contexts: pa.Array) -> pa.Array:
+    lengths = np.asarray(pc.list_value_length(contexts).fill_null(0)).astype(np.int64)
+    sizes = np.asarray(pc.binary_length(contexts.flatten().field("content")).fill_null(0)).astype(np.int64)
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    return pa.array(np.bincount(rows, weights=sizes, minlength=len(lengths)).astype(np.int64))
+
+
+def _hashed(texts: list[str | None]) -> pa.Array:
+    hashes, absent = hash_texts(texts)
+    return pa.array(hashes, pa.uint64(), mask=absent)
+
+
+def _guidelines(cell: Any) -> list[str]:
+    return list(dict.fromkeys(text for _, texts in cell or () for text in texts or ()))
+
+
+def _offered(inputs: str | None) -> list[str]:
+    if inputs is None or '"tools"' not in inputs:
+        return []
+    value = jsontext.parse(inputs)
+    return tool_names(value.get("tools")) if isinstance(value, dict) else []
+
+
+def _traced(rows: _Cells, truths: list[tuple[str | None, Any]]) -> list[Traced]:
+    traces = rows.texts("trace")
+    if traces.count(None) == rows.size:
+        return [Traced()] * rows.size
+    contents = rows.parts("retrieved_context", "content")
+    return [
+        Traced() if trace is None else read_trace(trace, [t for t in (answer, *(facts or ())) if t], retrieved)
+        for trace, (answer, facts), retrieved in zip(traces, truths, contents, strict=True)
+    ]
+
+
+def _moments(rows: _Cells, traced: list[Traced]) -> list[int | None]:
+    moments = [t.moment for t in traced]
+    for name in TIMES:
+        if name in rows.rows.schema.names:
+            for i, moment in enumerate(_times(rows.column(name))):
+                moments[i] = moment if moments[i] is None else moments[i]
+    return moments
+
+
+def _times(column: pa.Array) -> Iterator[int | None]:
+    if pa.types.is_temporal(column.type) and not pa.types.is_time(column.type):
+        yield from column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+        return
+    for value in column.to_pylist() if is_text(column.type) or pa.types.is_integer(column.type) else ():
+        yield _moment(value)
+
+
+def _moment(value: Any) -> int | None:
+    text = str(value).strip('"')
+    try:
+        # Of numbers those since 2001 in milliseconds are a time.
+        return int(text) * 1_000 if text.isdecimal() and len(text) == 13 else micros_since_epoch(read_iso(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _found(questions: list[str], truths: list[tuple[str | None, Any]], texts: Sequence[str]) -> list[list[int] | None]:
+    if not texts:
+        return [None] * len(questions)
+    asked = contained(questions, texts)
+    expected = [contained([t for t in (answer, *(facts or ())) if t], texts) for answer, facts in truths]
+    return [
+        [*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})]
+        for at, others in zip(asked, expected, strict=True)
+    ]
+
+
+def column_of(facts: pa.RecordBatch, name: str) -> Array:
+    """A column of numbers, 0 where there is none."""
+    return np.asarray(fact(facts, name).fill_null(0))

@@ -1,0 +1,184 @@
+"""Facts → findings → the numbers and examples of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.support import metrics_of, support_of
+from agent_eval_schema.profile.advice import next_steps
+from agent_eval_schema.profile.cost import estimate, require_price
+from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
+from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_conflicts, find_repeats
+from agent_eval_schema.profile.examples import EXAMPLES, read_examples
+from agent_eval_schema.profile.facts import Facts
+from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
+from agent_eval_schema.profile.past import PastScores, read_past
+from agent_eval_schema.profile.size import Sizing
+from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.profile.summary import (
+    Assumptions,
+    DuplicateGroup,
+    Duplicates,
+    Leak,
+    ProfileSummary,
+    RowExample,
+)
+from agent_eval_schema.text.choices import require_choice, shown
+
+
+class Options(Struct, frozen=True):
+    """What a user asked for; a profile has them as `profile_eval_set` describes them."""
+
+    system: str = "auto"
+    near: float = 0.7
+    rate: float = 0.5
+    correlation: float = 0.5
+    cluster_correlation: float = 0.2
+    min_rows: int = 10
+    price: Mapping[str, float] | None = None
+    calls_per_minute: float | None = None
+
+    def require_valid(self) -> None:
+        """Raise EvalSetError for a value that is not allowed."""
+        require_choice("system", self.system, (*SYSTEMS, "all", "auto"))
+        for name in ("near", "rate", "correlation", "cluster_correlation"):
+            share = getattr(self, name)
+            wrong = not _is_number(share) or not 0 <= share <= 1
+            if wrong or (name == "near" and not share) or (name == "correlation" and share == 1):
+                raise EvalSetError(f"{name}: expected a number from 0 to 1; got {shown(share)}")
+        for name in ("min_rows", "calls_per_minute"):
+            number = getattr(self, name)
+            if number is not None and not (_is_number(number) and number > 0):
+                raise EvalSetError(f"{name}: expected a number above 0; got {shown(number)}")
+        require_price(self.price)
+
+    def system_of(self, format: str) -> str:
+        """The system whose metrics are profiled."""
+        return find_format(format).system if self.system == "auto" else self.system
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Findings(Struct, frozen=True):
+    """What was found on the rows."""
+
+    repeats: Repeats
+    conflicts: list[tuple[int, int]]
+    leaks: list[FoundLeak]
+    compared: tuple[str, ...]
+    past: list[PastScores]
+
+
+def find(facts: Facts, others: Sequence[Other], past: Any, options: Options) -> Findings:
+    """What the facts show."""
+    repeats = find_repeats(facts, options.near)
+    return Findings(
+        repeats,
+        find_conflicts(facts, repeats),
+        list(find_leaks(facts, repeats, others, options.near)),
+        tuple(other.name for other in others),
+        read_past(past, facts),
+    )
+
+
+def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSummary:
+    """The numbers and examples of a profile."""
+    metrics = metrics_of(options.system_of(facts.plan.format))
+    groups, clustered = findings.repeats.groups(), cluster_rows(findings.repeats) if facts.plan.values else []
+    truth = commonest_truth(facts)[3]
+    examples = read_examples(facts, _shown(groups, findings, clustered, truth))
+    clusters, note = clusters_of([examples[row] for row in clustered])
+    assumed = Assumptions(options.rate, options.correlation, options.cluster_correlation, facts.cluster_words())
+    sizing = Sizing(facts, findings.repeats, findings.past, assumed)
+    valid = int(np.count_nonzero(facts.valid))
+    summary = ProfileSummary(
+        facts.source.name,
+        facts.plan.format,
+        facts.plan.outputs,
+        options.system_of(facts.plan.format),
+        facts.row_count,
+        valid,
+        facts.row_count - valid,
+        tuple(_notes(facts, valid)),
+        (),
+        tuple(map(sizing.power, metrics)),
+        assumed,
+        _duplicates(findings, groups, examples, options.near),
+        tuple(_leak(leak, examples) for leak in findings.leaks),
+        findings.compared,
+        cover(facts, options.min_rows, facts.has_documents, clusters, note if facts.plan.values else ""),
+        balance(facts, None if truth is None else examples[truth]),
+        estimate(facts, metrics, options.price, options.calls_per_minute),
+    )
+    masks, rows = facts.builder.valid_masks, facts.row_count
+    support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
+    return replace(summary, next_steps=next_steps(summary, support))
+
+
+def _shown(groups: list[Any], findings: Findings, clustered: list[int], truth: int | None) -> Iterable[int]:
+    """The rows that a profile shows."""
+    yield from clustered
+    yield from () if truth is None else (truth,)
+    for group in groups:
+        yield from group[:ROWS_OF_A_GROUP].tolist()
+    for pair in findings.conflicts[:EXAMPLES]:
+        yield from pair
+    for leak in findings.leaks:
+        yield from leak.rows[:EXAMPLES]
+
+
+def _notes(facts: Facts, valid: int) -> Iterable[str]:
+    """What a reader has to know before any number."""
+    if not facts.row_count:
+        yield "The dataset has no rows."
+    elif not valid:
+        yield "No row is valid: there is nothing to profile."
+    elif valid == 1:
+        yield "One row is valid: it shows nothing about an agent."
+    if facts.row_count > valid > 0:
+        yield f"{plural(facts.row_count - valid, 'invalid row')} excluded."
+    if valid and not facts.array("truth")[facts.valid].any():
+        yield "No row has ground truth: correctness cannot be scored."
+    unasked = int(np.count_nonzero(facts.valid & (facts.array("exact") == 0)))
+    if unasked:
+        yield f"{plural(unasked, 'valid row')} without words in the question: not compared."
+
+
+def _duplicates(
+    findings: Findings, groups: list[Any], examples: Mapping[int, RowExample], threshold: float
+) -> Duplicates:
+    repeats = findings.repeats
+    made = [
+        DuplicateGroup(
+            "exact" if len(set(repeats.exact[group].tolist())) == 1 else "near",
+            len(group),
+            tuple(examples[row] for row in group[:ROWS_OF_A_GROUP].tolist()),
+        )
+        for group in groups
+    ]
+    pairs = tuple((examples[one], examples[other]) for one, other in findings.conflicts[:EXAMPLES])
+    return Duplicates(
+        int(np.count_nonzero(repeats.asked)),
+        repeats.distinct,
+        len(repeats.exact_rows),
+        len(repeats.near_rows),
+        threshold,
+        repeats.group_count,
+        tuple(made),
+        len(findings.conflicts),
+        pairs,
+    )
+
+
+def _leak(leak: FoundLeak, examples: Mapping[int, RowExample]) -> Leak:
+    return Leak(leak.source, leak.kind, len(leak.rows), tuple(examples[row] for row in leak.rows[:EXAMPLES]))

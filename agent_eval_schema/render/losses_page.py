@@ -1,0 +1,58 @@
+"""What a conversion lost, as HTML and as JSON; computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agent_eval_schema.issues import Issue
+from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.losses import grouped
+from agent_eval_schema.render.page import inline, page
+from agent_eval_schema.runtime.version import __version__
+
+SCHEMA_VERSION = 1
+
+LISTED = 20
+"""Losses of a kind that are drawn; the JSON and the DataFrame have them all."""
+
+
+def losses_page(head: str, issues: Sequence[Issue]) -> str:
+    """The losses as a standalone HTML page."""
+    return page(head, "losses.html", **_drawn(head, issues))
+
+
+def losses_inline(head: str, issues: Sequence[Issue]) -> str:
+    """The losses for the output cell of a notebook."""
+    return inline("losses.html", **_drawn(head, issues))
+
+
+def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
+    """The numbers and every loss, for other programs."""
+    tool = {"name": "agent-eval-schema", "version": __version__}
+    return json_text({"schema_version": SCHEMA_VERSION, "tool": tool, **numbers, "losses": issues})
+
+
+def _drawn(head: str, issues: Sequence[Issue]) -> dict[str, Any]:
+    groups = [
+        {
+            "code": found[0].code,
+            "name": found[0].name,
+            "severity": str(found[0].severity),
+            "column": found[0].column or "",
+            "count": len(found),
+            "hint": found[0].hint,
+            "found": [
+                {
+                    "row": "" if i.row is None else f"{i.row:,}",
+                    "id": i.request_id or "",
+                    "path": i.path or "",
+                    "message": i.message,
+                }
+                for i in found[:LISTED]
+            ],
+            "more": max(len(found) - LISTED, 0),
+        }
+        for found in grouped(issues)
+    ]
+    return {"head": head, "parts": [("losses", "Losses")] if groups else [], "groups": groups, "version": __version__}

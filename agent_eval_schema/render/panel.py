@@ -1,0 +1,72 @@
+"""Small results as HTML: a title, a few facts, and tables. Computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agent_eval_schema.render.page import inline, page
+from agent_eval_schema.runtime.version import __version__
+
+ROWS_ON_A_PAGE, ROWS_INLINE = 500, 20
+"""Rows of a table that are drawn."""
+
+
+class PanelCell(Struct, frozen=True):
+    """A text, and the class of its color."""
+
+    text: str
+    mood: str = ""
+
+
+class PanelTable(Struct, frozen=True):
+    """A table: columns of numbers have a name that begins with `#`; `row_count` is the number of all rows."""
+
+    id: str
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[PanelCell]]
+    row_count: int
+
+
+class Panel(Struct, frozen=True):
+    """A title and the class of its color, facts as (term, text), tables."""
+
+    title: str
+    mood: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    tables: Sequence[PanelTable] = ()
+
+
+def table(id: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> PanelTable:
+    """A table of texts; a cell may be a PanelCell."""
+    cells = [[c if isinstance(c, PanelCell) else PanelCell(str(c)) for c in row] for row in rows]
+    return PanelTable(id, title, columns, cells[:ROWS_ON_A_PAGE], len(cells))
+
+
+def panel_page(panel: Panel) -> str:
+    """The result as a standalone HTML page."""
+    return page(panel.title, "panel.html", "result.css", **_drawn(panel, ROWS_ON_A_PAGE))
+
+
+def panel_inline(panel: Panel) -> str:
+    """The result for the output cell of a notebook."""
+    return inline("panel.html", "result.css", **_drawn(panel, ROWS_INLINE))
+
+
+def _drawn(panel: Panel, most: int) -> dict[str, Any]:
+    tables = [t for t in panel.tables if t.rows]
+    return {
+        "verdict": panel.title,
+        "mood": panel.mood or None,
+        "facts": panel.facts,
+        "parts": [(t.id, t.title) for t in tables],
+        "tables": [
+            {"id": t.id, "title": t.title, "columns": t.columns, "rows": t.rows[:most]}
+            | {"more": t.row_count - len(t.rows[:most])}
+            for t in tables
+        ],
+        "version": __version__,
+    }

@@ -1,0 +1,156 @@
+"""A profile as HTML; the shells, the style and the safety are those of page.py. Computes nothing but pictures."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.page import inline, page, percent
+from agent_eval_schema.render.profile.summary import MetricPower, ProfileSummary, RowExample
+from agent_eval_schema.render.profile.words import (
+    about_balance,
+    about_cost,
+    about_documents,
+    about_duplicates,
+    about_rows,
+    amount,
+    assumptions,
+    described,
+    headline,
+    needed,
+    worth,
+)
+from agent_eval_schema.runtime.version import __version__
+
+WIDTH, HEIGHT = 600, 160
+"""Of the power curve."""
+
+
+def profile_page(summary: ProfileSummary) -> str:
+    """The profile as a standalone HTML page."""
+    name = os.path.basename(summary.source) if summary.source else "evaluation dataset"
+    return page(f"Profile of {name}", "profile.html", **_drawn(summary))
+
+
+def profile_inline(summary: ProfileSummary) -> str:
+    """The profile for the output cell of a notebook."""
+    return inline("profile.html", **_drawn(summary))
+
+
+def _drawn(summary: ProfileSummary) -> dict[str, Any]:
+    found, cover = summary.duplicates, summary.coverage
+    values: dict[str, Any] = {
+        "described": described(summary),
+        "verdict": headline(summary),
+        "mood": "" if summary.valid else "error",
+        "notes": summary.notes if summary.valid else summary.notes[1:],
+        "version": __version__,
+        "steps": summary.next_steps,
+        "power": [_power(p) for p in summary.power if p.rows],
+        "assumptions": assumptions(summary),
+        "curve": _curve(summary.power),
+        "duplicates": about_duplicates(found) if found.exact or found.near else "",
+        "groups": [
+            {
+                "title": f"{plural(g.rows, 'row')}, {g.kind}",
+                "places": _places(g.examples),
+                "more": g.rows - len(g.examples),
+            }
+            for g in found.groups
+        ],
+        "sizes": [{"rows": g.rows, "share": percent(g.rows, found.groups[0].rows)} for g in found.groups],
+        "more_groups": found.group_count - len(found.groups),
+        "conflicts": [_places(pair) for pair in found.conflicts],
+        "conflict_count": found.conflict_count,
+        "leaks": [
+            {"title": f"{leak.kind} in {leak.source}", "count": leak.rows, "places": _places(leak.examples)}
+            for leak in summary.leaks
+        ],
+        "compared": summary.compared_with,
+        "facts": [*about_rows(cover), *about_documents(cover.documents)],
+        "tools": [
+            {
+                "tool": t.tool,
+                "numbers": [f"{n:,}" for n in (t.offered, t.expected, t.called)],
+                "share": percent(max(t.expected, t.called), max(summary.valid, 1)),
+                "unused": not t.expected and not t.called,
+            }
+            for t in cover.tools
+        ],
+        "breakdowns": [
+            {
+                "name": b.name,
+                "values": [{"value": c.value, "rows": c.rows, "share": percent(c.rows, summary.valid)} for c in b.top],
+                "more": b.values - len(b.top),
+            }
+            for b in cover.breakdowns
+        ],
+        "clusters": [
+            {"rows": c.rows, "terms": ", ".join(c.terms), "share": percent(c.rows, summary.valid)}
+            for c in cover.clusters
+        ],
+        "cluster_note": cover.cluster_note,
+        "balance": list(about_balance(summary.balance)),
+        "cost": list(about_cost(summary)),
+        "costs": [
+            {"metric": m.metric, "numbers": [f"{n:,}" for n in (m.calls, m.input_tokens, m.output_tokens)]}
+            for m in summary.cost.metrics
+        ],
+    }
+    kept = {
+        ("next", "What to do next"): values["steps"],
+        ("power", "Size and power"): values["power"],
+        ("duplicates", "Repeated questions"): values["duplicates"] or values["conflicts"],
+        ("leaks", "Leakage"): values["leaks"] or values["compared"],
+        ("coverage", "Coverage"): summary.valid,
+        ("balance", "Balance and age"): values["balance"],
+        ("cost", "Cost"): values["cost"],
+    }
+    return {**values, "parts": [part for part, content in kept.items() if content] if summary.valid else []}
+
+
+def _power(power: MetricPower) -> dict[str, Any]:
+    numbers = [amount(power, n) for n in (power.half_width, power.paired, power.unpaired)]
+    return {
+        "metric": power.metric,
+        "rows": f"{power.rows:,}",
+        "numbers": [worth(power), *numbers, *needed(power)] if not power.note else [],
+        "note": power.note,
+    }
+
+
+def _places(examples: tuple[RowExample, ...]) -> list[dict[str, Any]]:
+    return [
+        {"row": f"{e.row:,}", "request_id": e.request_id or "", "question": e.question or "", "truth": e.truth or ""}
+        for e in examples
+    ]
+
+
+def _curve(powers: tuple[MetricPower, ...]) -> dict[str, Any] | None:
+    """The smallest paired difference over the number of rows, of the metric with most rows, and where it is now."""
+    known = [p for p in powers if p.unit == "points" and p.paired and p.rows]
+    if not known:
+        return None
+    best = max(known, key=lambda p: (p.rows, p.metric))
+    difference, rows = best.paired or 0.0, best.rows
+    end = rows * 8
+
+    def place(count: float) -> tuple[float, float]:
+        height = min(difference * math.sqrt(rows / count), 1.0)
+        return round(WIDTH * count / end, 1), round(HEIGHT * (1 - height), 1)
+
+    points = [place(max(end * i / 120, 1)) for i in range(1, 121)]
+    here = place(rows)
+    return {
+        "points": " ".join(f"{x},{y}" for x, y in points),
+        "x": here[0],
+        "y": here[1],
+        "width": WIDTH,
+        "height": HEIGHT,
+        "metric": best.metric,
+        "end": f"{end:,} rows",
+        "label": f"{rows:,} rows: {amount(best, difference)} points; 8 times as many: "
+        f"{amount(best, difference / math.sqrt(8))} points",
+    }

@@ -1,0 +1,27 @@
+"""The pages of the vendors that document the behavior behind the rules."""
+
+from typing import Final
+
+ADK_EVALUATE: Final = "https://google.github.io/adk-docs/evaluate/"
+AGENT_FEEDBACK: Final = "https://docs.databricks.com/gcp/en/generative-ai/agent-framework/request-assessment-logs"
+CES_EVALUATION: Final = (
+    "https://docs.cloud.google.com/customer-engagement-ai/conversational-agents/ps/reference/rest/v1beta/"
+    "projects.locations.apps.evaluations"
+)
+CORRECTNESS: Final = "https://docs.databricks.com/aws/mlflow3/genai/eval-monitor/concepts/judges/is_correct"
+EVALUATION_SCHEMA: Final = "https://docs.databricks.com/aws/en/generative-ai/agent-evaluation/evaluation-schema"
+GOLDEN_CSV: Final = (
+    "https://docs.cloud.google.com/customer-engagement-ai/conversational-agents/ps/evaluation-batch-upload"
+)
+INFERENCE_TABLES: Final = "https://docs.databricks.com/aws/en/ai-gateway/inference-tables"
+JSON: Final = "https://www.rfc-editor.org/rfc/rfc8259"
+MLFLOW_EVALUATE: Final = "https://mlflow.org/docs/latest/genai/eval-monitor/running-evaluation/eval-examples"
+MLFLOW_RETRIEVER: Final = "https://mlflow.org/docs/latest/genai/data-model/traces/#retriever-spans"
+MLFLOW_TAGS: Final = "https://mlflow.org/docs/latest/genai/tracing/attach-tags"
+MLFLOW_TRACES: Final = "https://mlflow.org/docs/latest/genai/data-model/traces/"
+OPENAI_CHAT: Final = "https://platform.openai.com/docs/api-reference/chat/create"
+OPENAI_EVALS: Final = "https://platform.openai.com/docs/guides/evals"
+OPENAI_RESPONSES: Final = "https://platform.openai.com/docs/api-reference/responses/create"
+PANDAS_CSV: Final = "https://pandas.pydata.org/docs/reference/api/pandas.read_csv.html"
+RAGAS_DATASET: Final = "https://docs.ragas.io/en/stable/concepts/components/eval_dataset/"
+VERTEX_AGENTS: Final = "https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-agents"

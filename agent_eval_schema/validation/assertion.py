@@ -1,0 +1,101 @@
+"""A dataset in a test: `assert_valid` raises an AssertionError that names what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Literal, get_args
+
+from agent_eval_schema.formats.opening import EvalSetLike, open_source
+from agent_eval_schema.formats.registry import InputFormat
+from agent_eval_schema.issues import FAILING
+from agent_eval_schema.metrics.support import find_metric
+from agent_eval_schema.render.report.text import concise_text
+from agent_eval_schema.rules import words
+from agent_eval_schema.text.choices import require_choice
+from agent_eval_schema.validation.plan import Outputs
+from agent_eval_schema.validation.report import Report, coverage_of
+from agent_eval_schema.validation.validate import check_source
+
+FailOn = Literal["error", "warning", "never"]
+
+SHOWN = 20
+"""The issues that a failure lists."""
+
+
+def assert_valid(
+    data: EvalSetLike,
+    *,
+    fail_on: FailOn = "error",
+    metrics: Iterable[str] | Mapping[str, int] = (),
+    format: InputFormat = "auto",
+    outputs: Outputs = "auto",
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> None:
+    """Assert that an evaluation dataset is valid, in a test.
+
+    Parameters
+    ----------
+    data : EvalSetLike
+        Any input of `validate_eval_set`.
+    fail_on : {"error", "warning", "never"}, default "error"
+        The lowest severity of an issue that fails the assertion.
+    metrics : iterable of str or mapping of str to int, default ()
+        Names of metrics that every row has to support; or by name the number of rows that have to, at least. A part of
+        a name between slashes is sufficient, such as `"correctness"`.
+    format : FormatName or "auto", default "auto"
+        The format of the data. `"auto"` detects it from the column names.
+    outputs : {"auto", "provided", "generated"}, default "auto"
+        Whether the agent's outputs are in the data or will be generated.
+    select : iterable of str, default ()
+        Codes, prefixes of codes or names of the rules to enable; () enables all.
+    ignore : iterable of str, default ()
+        Rules to disable.
+
+    Raises
+    ------
+    AssertionError
+        The data has an issue of that severity, or fewer rows than required support a metric. The message lists the
+        first 20 issues, and for a metric the field that would enable the most additional rows.
+    EvalSetError
+        The data cannot be read, or an option is wrong.
+
+    See Also
+    --------
+    Report.raise_if_invalid : Raise an EvalSetError if the data has an error.
+
+    Examples
+    --------
+    >>> from agent_eval_schema import assert_valid
+    >>> assert_valid("sample_data/good.jsonl", metrics={"correctness": 10})
+    >>> try:
+    ...     assert_valid([{"request": "Hi", "response": "Hello!"}], metrics=["correctness"])
+    ... except AssertionError as error:
+    ...     print(error)
+    0 of 1 rows support response/llm_judged/correctness/rating, expected 1: +1 with expected_response or expected_facts
+    """
+    require_choice("fail_on", fail_on, get_args(FailOn))
+    report = check_source(open_source(data), format=format, outputs=outputs, select=words(select), ignore=words(ignore))
+    wrong = failures(report, fail_on)
+    needed = metrics if isinstance(metrics, Mapping) else dict.fromkeys(words(metrics), report.row_count)
+    for name, rows in needed.items():
+        found = coverage_of(report, find_metric(name))
+        if found.supported < rows:
+            unlock = f": +{found.unlock_rows} with {found.unlock}" if found.unlock else ""
+            wrong.append(f"{found.supported} of {found.total} rows support {found.metric}, expected {rows}{unlock}")
+    if wrong:
+        raise AssertionError("\n".join(wrong))
+
+
+def failures(report: Report, fail_on: FailOn, code: str | None = None) -> list[str]:
+    """What fails: the verdict and the first issues of these severities, of one rule or of all; nothing if none does."""
+    failing = FAILING[fail_on]
+    issues = (i for i in report.iter_issues() if i.severity in failing and code in (None, i.code))
+    shown = list(islice(issues, SHOWN))
+    if not shown:
+        return []
+    count = report.counts[code] if code else sum(report.count(severity) for severity in failing)
+    more = [f"… and {count - len(shown):,} more"] if count > len(shown) else []
+    lines = concise_text(report.summary, shown, report.lines({i.row for i in shown if i.row is not None}))
+    return [repr(report), *lines.splitlines(), *more]

@@ -1,0 +1,140 @@
+"""The normalized columns of judged rows, in Arrow: each canonical column as `FIELDS` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from agent_eval_schema.cells.arrow import is_text, is_valid_text, list_array
+from agent_eval_schema.cells.batch import CANONICAL_CELLS, JSON_CELLS, is_json_column
+from agent_eval_schema.decoding.requests import Chat, canonical_request
+from agent_eval_schema.decoding.values import FAILED, Column
+from agent_eval_schema.schema import (
+    COLUMNS,
+    DOCUMENT,
+    OTHER_KEYS,
+    ROW_SCHEMA,
+    ChatRequest,
+    Contexts,
+    JsonObject,
+    JsonValue,
+    NamedGuidelines,
+    RetrievedContext,
+    Tags,
+    ToolCall,
+    Trajectory,
+    columns_of,
+)
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.validation.rows import Rows
+
+_METADATA = {
+    **dict.fromkeys(columns_of(ChatRequest, JsonObject, JsonValue), JSON_CELLS),
+    **dict.fromkeys(columns_of(Contexts, RetrievedContext, Trajectory), CANONICAL_CELLS),
+}
+FIELDS = {n: pa.field(n, ROW_SCHEMA.field(n).type, metadata=_METADATA.get(n)) for n in COLUMNS}
+"""The normalized columns, each with the function that writes its cells."""
+
+
+def normalized(name: str, rows: Rows) -> pa.Array:
+    """A canonical column of judged rows, as `FIELDS` has it; a cell that could not be read is null."""
+    kind = ROW_SCHEMA.field(name).type
+    if name not in rows.values:
+        return pa.nulls(rows.size, kind)
+    given = rows.values[name]
+    if given.array is not None:
+        return given.array.cast(kind)
+    if (array := _as_it_came(name, rows, given)) is not None:
+        return array.cast(kind)
+    values = [None if v is FAILED else v for v in given]
+    try:
+        return _in_arrow(name, values, kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        # A cell that Arrow cannot hold costs that cell, never the row.
+        return pa.concat_arrays([_cell(name, value, kind) for value in values])
+
+
+def _as_it_came(name: str, rows: Rows, values: Column) -> pa.Array | None:
+    """The column of the batch itself, if every cell is unchanged: large texts need not be rewritten."""
+    at = rows.batch.schema.get_field_index(name)
+    if name not in ("request", "trace") or at < 0 or is_json_column(rows.batch.schema.field(at)):
+        return None
+    array = rows.batch.column(at)
+    if not is_text(array.type) or not all([v is None or v.__class__ in (Chat, memoryview) for v in values]):
+        return None
+    return array if name == "request" or is_valid_text(array) else None  # a Chat is of a column that is valid
+
+
+def _in_arrow(name: str, values: list[Any], kind: pa.DataType) -> pa.Array:
+    form = _ARROW_FORMS.get(name, _as_it_is)(values)
+    return form if isinstance(form, pa.Array) else pa.array(form, kind)
+
+
+def _cell(name: str, value: Any, kind: pa.DataType) -> pa.Array:
+    try:
+        return _in_arrow(name, [value], kind)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        return pa.nulls(1, kind)
+
+
+def _as_it_is(values: list[Any]) -> list[Any]:
+    return values
+
+
+def _requests(values: list[Any]) -> list[Any]:
+    return [None if v is None else canonical_request(v).decode() for v in values]
+
+
+def _documents(values: list[Any]) -> pa.Array:
+    """Built of flat columns: Arrow takes twice as long to make them of dicts."""
+    flat = [d for v in values for d in v or ()]
+    names = [field.name for field in DOCUMENT]
+    columns = [pa.array([getattr(d, name) for d in flat], pa.string()) for name in names]
+    documents = pa.StructArray.from_arrays(columns, fields=list(DOCUMENT))
+    return list_array([len(v or ()) for v in values], documents, [v is None for v in values])
+
+
+def _calls(values: list[Any]) -> list[Any]:
+    return [None if v is None else [_call(c) for c in v] for v in values]
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    given = {} if call.tool_input is None else call.tool_input
+    return {"tool_name": call.tool_name, "tool_input": jsontext.encode(given).decode(), OTHER_KEYS: call.other_keys}
+
+
+def _guidelines(values: list[Any]) -> list[Any]:
+    named = [{"guidelines": v} if isinstance(v, list) else v for v in values]
+    return [None if v is None else list(v.items()) for v in named]
+
+
+def _tags(values: list[Any]) -> list[Any]:
+    return [None if v is None else [(k, _tag(t)) for k, t in v.items()] for v in values]
+
+
+def _tag(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def _objects(values: list[Any]) -> list[Any]:
+    return [None if v is None else jsontext.encode(v).decode() for v in values]
+
+
+def _texts(values: list[Any]) -> list[Any]:
+    return [v if v is None or isinstance(v, str) else bytes(v).decode("utf-8", "replace") for v in values]
+
+
+_FORMS: tuple[tuple[Any, Callable[[list[Any]], list[Any] | pa.Array]], ...] = (
+    (ChatRequest, _requests),
+    (Contexts, _documents),
+    (RetrievedContext, _documents),
+    (Trajectory, _calls),
+    (NamedGuidelines, _guidelines),
+    (Tags, _tags),
+    (JsonObject, _objects),
+    (str, _texts),
+)
+_ARROW_FORMS = {name: form for kind, form in _FORMS for name in columns_of(kind)}
+"""The conversion of the cells of a column into Arrow, where they are not Arrow values already."""

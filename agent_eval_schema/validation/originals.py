@@ -1,0 +1,216 @@
+"""inputs, outputs and expectations: the source's own values, kept where the normalized columns contain less.
+
+    inputs        {"question": "…", "k": 3}                      request is the chat, and has no k
+    outputs       42 · {"answer": "…", "confidence": 0.9}        response is the text that judges read
+    expectations  {"expected_response": 42}                      expected_response is text
+
+What a row took from its trace has its original there: the inputs and outputs of the root span, and the expectations.
+An original is null where it is what MLflow's form would be written from the other columns: the row contains it already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.cells.cells import json_cell, read_cells
+from agent_eval_schema.decoding.columns import value_of_cell
+from agent_eval_schema.decoding.requests import canonical_request, request_key
+from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.formats.mlflow import EXPECTATIONS, EXPECTED_COLUMNS, expectations_of
+from agent_eval_schema.io.arrow import canonical_values
+from agent_eval_schema.issues import Rule
+from agent_eval_schema.rules import requests
+from agent_eval_schema.schema import JsonValue, columns_of
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import canonical_json
+from agent_eval_schema.traces.decode import json_of
+from agent_eval_schema.traces.derive import Derived
+from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
+from agent_eval_schema.validation.rows import BIT_OF, Rows
+
+ORIGINALS = columns_of(JsonValue)
+
+
+VIEWS = {
+    "inputs": ("request",),
+    "outputs": ("response",),
+    "expectations": ("custom_expected", *EXPECTED_COLUMNS),
+}
+"""Per original the columns that contain the values that are read from it."""
+
+
+def taken_from_trace(derived: int) -> frozenset[str]:
+    """The originals that come from the trace of a row, of which these fields (a bit each) were taken from it."""
+    return frozenset(name for name, bits in _BITS.items() if derived & bits)
+
+
+_BITS = {name: int(np.bitwise_or.reduce([BIT_OF[view] for view in views])) for name, views in VIEWS.items()}
+
+
+def original(name: str, rows: Rows) -> pa.Array:
+    """The column of originals, JSON texts; null where the other columns of the row contain all of the value."""
+    read, view = _READERS[name]
+    found = read(rows)
+    if found.count(None) < len(found):
+        views = view(rows)
+        pairs = zip(found, views, strict=True)
+        found = [text if text and not _same(text, says) and jsontext.is_json(text) else None for text, says in pairs]
+    return pa.array(found, pa.string())
+
+
+def asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
+    """A key of the request in each row that has a ground truth (the others cannot conflict): all inputs count, not only
+    those that the request contains."""
+    requests = zip(rows.column("request"), truths, _inputs(rows), strict=True)
+    return [None if truth is None else _key(request, own) for request, truth, own in requests]
+
+
+def _key(request: Any, own: str | None) -> str | None:
+    if request is None or request is FAILED:
+        return None
+    return request_key(request) if own is None or _same(own, canonical_request(request)) else canonical_json(own)
+
+
+def _same(text: str, view: bytes | None) -> bool:
+    """Whether a JSON text is that of the view; most often its very bytes, or it begins otherwise."""
+    if view is None or text.encode() == view:
+        return view is not None
+    if _start(text) != _start(view.decode()):
+        return False
+    value, said = jsontext.parse(text), jsontext.decode(view)
+    if "null" in text and isinstance(value, dict) and isinstance(said, dict) and value.keys() == said.keys():
+        value, said = _without_nulls(value), _without_nulls(said)  # an argument that is null is one all the same
+    same: bool = value == said
+    return same
+
+
+def _start(text: str) -> str:
+    """What JSON begins with, without blanks: a request has one key, and an answer is a string."""
+    found = _START(text)
+    return "" if found is None else "".join(found[0].split())
+
+
+_START = re.compile(r'\s*(?:\{\s*"messages"|\S)').match
+
+
+def _without_nulls(value: Any) -> Any:
+    """Absent is null: the value without the keys that are null."""
+    if isinstance(value, dict):
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return [_without_nulls(v) for v in value] if isinstance(value, list) else value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the values of the source
+def _texts(rows: Rows, name: str) -> list[str | None]:
+    """The JSON texts of a column."""
+    cells = read_cells(rows.batch, name)
+    return [None] * rows.size if cells is None else [_json_text(text, cells.json, rows, name) for text in cells.texts]
+
+
+def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> str | None:
+    """The JSON text of a cell. A text output of MLflow is not parsed; any other text may be JSON, as in rows that were
+    normalized before."""
+    if text is None or text == "null":
+        return None
+    if rows.format == "mlflow":
+        return json_cell(text, is_json, name not in ("outputs", "response"))
+    if is_json and not text.startswith('"'):
+        return text
+    value = value_of_cell(text, is_json)
+    return jsontext.encode(text if isinstance(value, jsontext.Malformed) else value).decode()
+
+
+def _unless_null(text: str | None) -> str | None:
+    return None if text == "null" else text
+
+
+def _inputs(rows: Rows) -> list[str | None]:
+    """inputs; else a request that has more keys than are read, or another form; else those of the trace's root."""
+    rules = (requests.REQUEST_EXTRA_KEY, requests.REQUEST_PARAMETERS, requests.RESPONSES_REQUEST)
+    return _with_those_of_traces(_given(rows, "inputs", *rules), rows, "inputs")
+
+
+def _outputs(rows: Rows) -> list[str | None]:
+    """outputs; else a response that is not text; else those of the trace's root."""
+    return _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
+
+
+def _with_those_of_traces(found: list[str | None], rows: Rows, name: str) -> list[str | None]:
+    """The texts, and those of the traces from which the view was taken."""
+    for row, derived in _taken(rows, name):
+        found[row] = found[row] or _unless_null(json_of(getattr(derived, name)))
+    return found
+
+
+def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
+    """The rows of which any view of the original was taken from the trace, with its values."""
+    for row in np.flatnonzero(rows.filled & np.uint32(_BITS[name])).tolist():
+        derived = rows.derived[row] if rows.derived is not None else None
+        if derived is not None:
+            yield row, derived
+
+
+def _expected(rows: Rows) -> list[str | None]:
+    """expectations without the keys that are null: MLflow rejects them, and null means absent here. Else those of the
+    trace that the row took from it."""
+    found = [_without_null_keys(t) if t is not None and "null" in t else t for t in _texts(rows, "expectations")]
+    for row, derived in _taken(rows, "expectations"):
+        columns = {name: EXPECTATIONS.get(name, "custom_expected") for name in derived.expectations or {}}
+        own = {n: v for n, v in (derived.expectations or {}).items() if rows.filled[row] & BIT_OF[columns[n]]}
+        found[row] = found[row] or jsontext.encode(own).decode()
+    return found
+
+
+def _without_null_keys(text: str) -> str:
+    value = jsontext.parse(text)
+    return (
+        jsontext.encode({k: v for k, v in value.items() if v is not None}).decode() if isinstance(value, dict) else text
+    )
+
+
+def _given(rows: Rows, name: str, *rules: Rule) -> list[str | None]:
+    """The cells of a column; where there is none, those of its view that a rule reports to contain more."""
+    found, codes = _texts(rows, name), [rule.code for rule in rules]
+    noted = {row for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if note[0] in codes}
+    (view,) = VIEWS[name]
+    cells = read_cells(rows.batch, view) if noted else None
+    if cells is not None:
+        for row in noted:
+            found[row] = found[row] or _json_text(cells.texts[row], cells.json, rows, view)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the values of the other columns
+def _requests(rows: Rows) -> list[bytes | None]:
+    return [None if v is None or v is FAILED else canonical_request(v) for v in rows.column("request")]
+
+
+def _responses(rows: Rows) -> list[bytes | None]:
+    return [None if v is None or v is FAILED else jsontext.encode(v) for v in rows.column("response")]
+
+
+def _expectations(rows: Rows) -> list[bytes | None]:
+    names = [n for n in VIEWS["expectations"] if n in rows.values]
+    columns = [canonical_values(normalized(n, rows), FIELDS[n]) for n in names]
+    if names == ["expected_response"]:  # by far most often
+        return [b"{}" if v is None else _ANSWER + jsontext.encode(v) + b"}" for v in columns[0]]
+    cells = zip(*columns, strict=True) if names else [()] * rows.size
+    return [jsontext.encode(expectations_of(dict(zip(names, row, strict=True)))) for row in cells]
+
+
+_ANSWER = b'{"expected_response":'
+
+
+_READERS: dict[str, tuple[Callable[[Rows], list[str | None]], Callable[[Rows], list[bytes | None]]]] = {
+    "inputs": (_inputs, _requests),
+    "outputs": (_outputs, _responses),
+    "expectations": (_expected, _expectations),
+}
+"""Per column the value of the source, and the value of the other columns."""

@@ -1,0 +1,149 @@
+"""The settings of a repository: `[tool.agent-eval-schema]` in pyproject.toml, or the file agent-eval-schema.toml.
+
+    [tool.agent-eval-schema]
+    files = ["evals/**/*.jsonl"]
+    fail-on = "warning"
+    per-file-ignores = { "evals/legacy/*" = ["AE5"] }
+
+The file is looked for in the working directory and the folders above it; the first folder that has one decides, as for
+ruff and pytest. An option of the command line wins over it.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import sys
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from agent_eval_schema.issues import EvalSetError
+
+TABLE = "agent-eval-schema"
+"""The table below `tool` in pyproject.toml."""
+
+OWN_FILE = "agent-eval-schema.toml"
+
+
+Codes = tuple[str, ...]
+"""Codes, prefixes or names of rules."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
+    """Settings of agent-eval-schema: the defaults of the options of `validate`."""
+
+    files: Annotated[
+        tuple[str, ...], Meta(description="datasets that `validate` reads if no FILE is given: globs, relative to here")
+    ] = ()
+    format: Annotated[str, Meta(description="format of the input")] = "auto"
+    outputs: Annotated[
+        Literal["auto", "provided", "generated"],
+        Meta(description="whether the agent's outputs are in the data (provided) or will be generated"),
+    ] = "auto"
+    columns: Annotated[
+        dict[str, str], Meta(description="names of columns that the format does not know: path in the data → our name")
+    ] = {}
+    select: Annotated[Codes, Meta(description="rules to enable: codes, prefixes or names (default: all)")] = ()
+    ignore: Annotated[Codes, Meta(description="rules to disable")] = ()
+    per_file_ignores: Annotated[
+        dict[str, Codes], Meta(description="rules to disable in the files that a glob matches, by path or by name")
+    ] = {}
+    fail_on: Annotated[
+        Literal["error", "warning", "never"], Meta(description="lowest severity that causes exit code 1")
+    ] = "error"
+    output: Annotated[
+        Literal["text", "concise", "json", "github", "junit", "sarif"], Meta(description="form of the report on stdout")
+    ] = "text"
+
+
+class Found(Struct, frozen=True):
+    """Settings and the file that they are from; without one, the defaults."""
+
+    settings: Settings = Settings()
+    path: Path | None = None
+
+    def files(self) -> list[str]:
+        """The files that the globs match, relative to the working directory."""
+        if self.path is None:
+            return []
+        found = [
+            os.path.relpath(self.path.parent / name)
+            for pattern in self.settings.files
+            for name in sorted(glob.glob(pattern, root_dir=self.path.parent, recursive=True))
+        ]
+        if self.settings.files and not found:
+            raise EvalSetError(f"{self.path.name}: no file matches files = {json.dumps(self.settings.files)}")
+        return list(dict.fromkeys(found))
+
+    def ignored(self, path: str) -> tuple[str, ...]:
+        """The rules that are disabled for a file."""
+        if self.path is None:
+            return ()
+        place = Path(os.path.relpath(path, self.path.parent)).as_posix()
+        matching = (c for p, c in self.settings.per_file_ignores.items() if fnmatch(place, p) or _is_name(place, p))
+        return tuple(code for codes in matching for code in codes)
+
+
+def _is_name(place: str, pattern: str) -> bool:
+    """Whether a pattern without a folder matches the name of the file, in whatever folder that is."""
+    return "/" not in pattern and fnmatch(place.rpartition("/")[2], pattern)
+
+
+def find_settings(config: str | None, start: Path | None = None) -> Found:
+    """The settings in a file, or (None) those that are nearest to a folder, by default the working directory. Raises
+    EvalSetError if they cannot be read."""
+    if config is not None:
+        found = _read(Path(config))
+        if found is None:
+            raise EvalSetError(f"{config}: expected a table [tool.{TABLE}], got none")
+        return found
+    here = start or Path.cwd()
+    for folder in (here, *here.parents):
+        for name in (OWN_FILE, "pyproject.toml"):
+            if (folder / name).is_file() and (found := _read(folder / name)) is not None:
+                return found
+    return Found()
+
+
+def _read(path: Path) -> Found | None:
+    """The settings in a file; None for a pyproject.toml that has none."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        table: Any = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise EvalSetError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise EvalSetError(f"{path}: malformed TOML: {error}") from error
+    if path.name == "pyproject.toml":
+        tool = table.get("tool", {})
+        if not isinstance(tool, dict) or TABLE not in tool:
+            return None
+        table = tool[TABLE]
+    return Found(_settings(table, path), path)
+
+
+def _settings(table: Any, path: Path) -> Settings:
+    from agent_eval_schema.text.choices import choice_problem
+
+    names = [field.encode_name for field in msgspec.structs.fields(Settings)]
+    unknown = [name for name in table if name not in names] if isinstance(table, dict) else []
+    if unknown:
+        raise EvalSetError(f"{path}: unknown setting: {choice_problem(unknown[0], names)}")
+    try:
+        return msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        raise EvalSetError(f"{path}: {str(error).replace(' - at `$.', ' - at `')}") from None
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the settings, for editors."""
+    (found,), definitions = msgspec.json.schema_components([Settings], ref_template="#/$defs/{name}")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found, "$defs": definitions}

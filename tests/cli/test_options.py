@@ -1,0 +1,133 @@
+"""The arguments of every command: groups and examples in the help, and one line for a wrong one."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema.cli import argument_parser, main
+from tests.conftest import SAMPLES
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and those of its commands and verbs."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from parsers(command)
+
+
+RUNNABLE = [parser for parser in parsers(argument_parser()) if parser.get_default("run")]
+
+
+def examples_of(parser: argparse.ArgumentParser) -> list[str]:
+    """The command lines below `examples:`."""
+    return [line.strip() for line in (parser.epilog or "").splitlines()[1:]]
+
+
+@pytest.mark.parametrize("parser", RUNNABLE, ids=lambda parser: parser.prog)
+def test_the_help_of_a_command_has_groups_and_ends_with_examples(parser: argparse.ArgumentParser) -> None:
+    words = parser.format_help()
+    options = [a for a in parser._actions if a.option_strings]
+    grouped = [a for group in parser._action_groups if group.title != "general" for a in group._group_actions]
+    general = {"--help", "--debug", "--quiet", "--jobs", "--resume", "--engine"}
+    assert {a.option_strings[-1] for a in options if a not in grouped} <= general
+    assert words.index("general:") > max((words.index(f"\n{g.title}:") for g in _filled(parser)), default=0)
+    assert words.rstrip().endswith(examples_of(parser)[-1])
+    assert [a.dest for a in parser._actions if not a.help] == []
+
+
+def _filled(parser: argparse.ArgumentParser) -> list[argparse._ArgumentGroup]:
+    return [g for g in parser._action_groups if g._group_actions and g.title != "general"]
+
+
+@pytest.mark.parametrize("example", [e for parser in RUNNABLE for e in examples_of(parser)])
+def test_each_example_of_the_help_runs(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if "from-inference-table" in example:
+        pytest.importorskip("duckdb")
+    shutil.copytree(SAMPLES, tmp_path / "sample_data")
+    monkeypatch.chdir(tmp_path)
+    program, *arguments = shlex.split(example)
+    assert program == "agent-eval-schema"
+    written = None
+    if arguments[-2:-1] == ["<"]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(arguments[-1]).read_bytes())))
+    elif arguments[-2:-1] == [">"]:
+        written = Path(arguments[-1])
+    arguments = arguments[:-2] if arguments[-2:-1] in (["<"], [">"]) else arguments
+    found = [str(path) for word in arguments for path in (sorted(Path().glob(word)) if "*" in word else [word])]
+    assert main(found) in (0, 1)
+    said = capsys.readouterr()
+    if written is not None:
+        written.write_text(said.out)
+        assert written.stat().st_size
+    named = [word for word in shlex.split(example)[1:] if os.path.splitext(word)[1] in (".jsonl", ".html", ".csv")]
+    assert [name for name in named if "*" not in name and not Path(name).exists()] == []
+    assert said.out or said.err
+
+
+MEANT = "; did you mean {!r}?".format
+WRONG = {
+    "validat x.jsonl": ("COMMAND: expected one of validate, metrics, ", MEANT("validate")),
+    "Explain AE206": ("COMMAND: expected one of ", MEANT("explain")),
+    "ces templat": ("VERB: expected one of template, update; got 'templat'", MEANT("template")),
+    "explain ae90": ("code: expected a code (AE206) or a name ", MEANT("AE905")),
+    "explain message-rol": ("code: expected ", MEANT("message-role")),
+    "validate good.jsonl --select message_role": ("select: expected codes ", MEANT("message-role")),
+    "validate good.jsonl --format databrick": ("format: expected one of ", MEANT("databricks")),
+    "validate good.jsonl --outputs provide": ("--outputs: expected one of ", MEANT("provided")),
+    "validate good.jsonl --output jsn": ("--output: expected one of ", MEANT("json")),
+    "validate good.jsonl --selct AE1": ("unexpected option '--selct'", MEANT("--select")),
+    "validate good.jsonl --selct=AE1": ("unexpected option '--selct'", MEANT("--select")),
+    "validate good.jsonl --jobs 0": ("--jobs: expected a whole number of at least 1; got '0'", "--help`"),
+    "--quiet validate good.jsonl": ("--quiet: expected after the command", "see `agent-eval-schema validate --help`"),
+    "metrics good.jsonl good.csv": ("unexpected argument 'good.csv'", "see `agent-eval-schema metrics --help`"),
+    "metrics good.jsonl --system databrick": ("system: expected one of ", MEANT("databricks")),
+    "diff good.jsonl": ("the following arguments are required: NEW", "see `agent-eval-schema diff --help`"),
+    "convert good.jsonl out.jsonl --to raga": ("to: expected one of ", MEANT("ragas")),
+    "score vertex.jsonl --min trajectory_recal": ("--min: expected METRIC=MEAN, ", MEANT("trajectory_recall")),
+    "score vertex.jsonl --min trajectory_recal=0.9": ("--min: expected one of ", MEANT("trajectory_recall")),
+    "score vertex.jsonl --min trajectory_recall=high": ("--min: expected METRIC=MEAN, ", MEANT("trajectory_recall")),
+    "score vertex.jsonl --metrics trajectory_recal": ("metrics: expected one of ", MEANT("trajectory_recall")),
+    "schema databrick": ("format: expected one of ", MEANT("databricks")),
+    "ces update evaluation.json --timeout soon": ("--timeout: expected a positive number of seconds; ", "--help`"),
+    "from-inference-table inference_table.jsonl x.jsonl --family legcy": ("family: expected one of ", MEANT("legacy")),
+    "from-inference-table inference_table.jsonl x.jsonl --keep parial": ("include: expected one of ", MEANT("partial")),
+    "from-inference-table inference_table.jsonl x.jsonl --dedupe questions": ("--dedupe: expected ", MEANT("question")),
+    "from-inference-table inference_table.jsonl x.jsonl --seed one": (
+        "--seed: expected a whole number; got 'one'",
+        "--help`",
+    ),
+    "from-inference-table inference_table.jsonl x.jsonl --engine sparc": ("--engine: expected one of ", MEANT("spark")),
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_wrong_argument_is_one_line_with_the_closest_that_works(
+    arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if arguments.startswith("from-inference-table"):
+        pytest.importorskip("duckdb")
+    for name in ("good.jsonl", "good.csv", "vertex.jsonl", "evaluation.json", "inference_table.jsonl"):
+        shutil.copy(SAMPLES / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    try:
+        code: object = main(arguments.split())
+    except SystemExit as stopped:
+        code = stopped.code
+    told = capsys.readouterr()
+    assert (code, told.out, told.err.count("\n")) == (2, "", 1)
+    start, end = WRONG[arguments]
+    assert told.err.partition(": ")[2].startswith(start)
+    assert told.err.rstrip().endswith(end)

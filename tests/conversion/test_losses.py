@@ -1,0 +1,122 @@
+"""What does not come through a conversion is named, and what comes through keeps its meaning."""
+
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema.conversion.unread import _missing
+
+Row = dict[str, Any]
+ROW = {"request": "Hi", "response": "Hello"}
+
+
+def losses(rows: list[Row], target: str, source: str = "auto") -> list[tuple[str, str]]:
+    found = convert_eval_set(rows, format=source, to=target).losses
+    return sorted(zip(found["code"], found["path"], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("reference", "ragas"),
+        ("reference", "vertex"),
+        ("expected_output", "deepeval"),
+        ("outputs_of_mine", "mlflow"),
+        ("session", "mlflow"),
+        ("metadata", "langsmith"),
+        ("item", "openai"),
+        ("prompt", "vertex"),
+    ],
+)
+def test_a_column_that_is_passed_through_takes_no_place_in_the_target(name: str, target: str) -> None:
+    row = {**ROW, name: "ticket #4711"}
+    made = convert_eval_set([row], target)
+    (written,) = made.data.to_dict("records")
+    is_renamed = name != "outputs_of_mine"
+    assert written[f"passed_through.{name}" if is_renamed else name] == "ticket #4711"
+    assert [loss for loss in losses([row], target) if "response" not in loss] == [("AE815", name)] * is_renamed
+    (report,) = convert_eval_set(made.data, format=target, to="databricks").data.to_dict("records")
+    assert report[name] == "ticket #4711"
+    assert "expected_response" not in report
+
+
+@pytest.mark.parametrize(
+    ("row", "source", "target", "expected"),
+    [
+        ({"inputs": {"question": "a", "k": 3}, "dataset_id": "d"}, "langsmith", "ragas", [("AE811", "inputs.k")]),
+        ({"inputs": {"question": "a", "k": 3}}, "mlflow", "deepeval", [("AE811", "inputs.k")]),
+        (
+            {"inputs": {"question": "a"}, "outputs": {"answer": "b", "n": 1}},
+            "mlflow",
+            "ragas",
+            [("AE811", "outputs.n")],
+        ),
+        ({"inputs": {"question": "a"}, "outputs": 42}, "mlflow", "ragas", [("AE812", "outputs")]),
+        (
+            {"request": {"messages": [{"role": "user", "content": "a"}], "tools": [{"type": "x"}]}},
+            "databricks",
+            "ragas",
+            [("AE811", "request.tools")],
+        ),
+        (
+            {**ROW, "retrieved_context": [{"doc_uri": "a", "content": "b", "score": 0.5}]},
+            "databricks",
+            "ragas",
+            [("AE812", "retrieved_context[0].score")],
+        ),
+        (
+            {"prompt": "a", "predicted_trajectory": [{"tool_name": "f", "tool_input": {}, "id": 7}]},
+            "vertex",
+            "ragas",
+            [("AE812", "predicted_trajectory[0].id")],
+        ),
+    ],
+)
+def test_a_path_of_the_source_that_the_target_cannot_hold_is_named(
+    row: Row, source: str, target: str, expected: list[tuple[str, str]]
+) -> None:
+    assert losses([row], target, source) == expected
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"request": {"messages": [{"role": "user", "content": "a"}], "temperature": 0.2, "tools": [{"type": "x"}]}},
+        {**ROW, "response": {"choices": [{"message": {"role": "assistant", "content": "b"}}], "usage": {"n": 3}}},
+        {**ROW, "retrieved_context": [{"doc_uri": "a", "content": "b", "score": 0.5}]},
+        {**ROW, "predicted_trajectory": [{"tool_name": "f", "tool_input": {"a": 1}, "id": 7}]},
+    ],
+    ids=str,
+)
+def test_a_row_of_the_databricks_form_comes_through_as_it_came(row: Row) -> None:
+    made = convert_eval_set([row], "databricks")
+    request = {"messages": [{"role": "user", "content": "Hi"}]} if row["request"] == "Hi" else row["request"]
+    assert made.data.to_dict("records") == [{**row, "request": request}]
+    assert made.lossless
+
+
+def test_a_trace_that_holds_a_session_says_nothing_of_the_run() -> None:
+    """mlflow reads a session in a trace only; the trace made for it needs a state, times and an id."""
+    row = {"request": "Hi", "response": "Hello", "session_id": "s"}
+    made = convert_eval_set([row], "mlflow").data
+    (back,) = validate_eval_set(made).iter_rows()
+    assert {n: v for n, v in back.items() if v is not None} == {
+        "request": {"messages": [{"role": "user", "content": "Hi"}]},
+        "response": "Hello",
+        "session_id": "s",
+        "trace": back["trace"],
+    }
+
+
+@pytest.mark.parametrize("extra", [{"R": False, "r": 0}, {"a_b": 1, "ab": 2, "aB": 3}])
+def test_keys_that_differ_in_spelling_only_are_different_keys(extra: dict[str, Any]) -> None:
+    call = {"tool_name": "f", "tool_input": {"x": [extra]}}
+    row = {"request": "Hi", "response": "Hello", "reference_trajectory": [call]}
+    made = convert_eval_set([row], "vertex")
+    assert made.losses["path"].tolist() == []
+    assert validate_eval_set(made.data).rows["reference_trajectory"][0] == [call]
+    for key in extra:
+        given = {"keys": extra}
+        back = {"keys": {k: v for k, v in extra.items() if k != key}}
+        assert [found.path for found in _missing(0, (), given, back)] == [("keys", key)]

@@ -1,0 +1,227 @@
+"""The built site: every public thing has its place, links lead somewhere, nothing is loaded from the network."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import agent_eval_schema
+from agent_eval_schema import ces, scorers
+from agent_eval_schema.cli import argument_parser
+from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
+from agent_eval_schema.formats.json_schema import SCHEMAS
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.metrics.catalog import METRICS
+from agent_eval_schema.metrics.definitions import DEFINITIONS
+from agent_eval_schema.rules import RULES
+from agent_eval_schema.rules.exclusions import REASONS
+from agent_eval_schema.schema import COLUMNS
+from tests.conftest import ROOT
+from tests.helpers.docstrings import members
+
+if os.environ.get("AGENT_EVAL_SCHEMA_DOCS") != "built":
+    for package in ("sphinx", "numpydoc", "myst_nb", "pydata_sphinx_theme", "sphinx_design", "sphinx_copybutton"):
+        pytest.importorskip(package)
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs")]
+
+
+class Page(HTMLParser):
+    """The anchors of a page, its links, what a browser loads for it, and its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.text = ""
+        self._inside: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self._inside = [*self._inside, tag] if tag in ("script", "style") else self._inside
+        self.anchors.add(given.get("id", ""))
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") not in ("canonical", "next", "prev", "index", "search", "genindex"):
+            self.loaded.append(given.get("href", ""))
+        self.loaded += [given[name] for name in ("src", "srcset", "data") if name in given and tag != "a"]
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._inside[-1:] == [tag]:
+            self._inside.pop()
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._inside else data
+
+
+Site = dict[str, Page]
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """The folder of the site, built without a warning; `.ci/run docs` has built it."""
+    out = ROOT / "docs" / "_build" / "html"
+    if os.environ.get("AGENT_EVAL_SCHEMA_DOCS") == "built":
+        return out
+    command = [sys.executable, "-m", "sphinx", "-q", "-E", "-W", "--keep-going", "-n", "-b", "html", "docs", str(out)]
+    offline = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+    environment = {**os.environ, **offline, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return out
+
+
+@pytest.fixture(scope="module")
+def site(folder: Path) -> Site:
+    return {
+        path.relative_to(folder).as_posix(): Page(path)
+        for path in folder.rglob("*.html")
+        if "_static" not in path.parts
+    }
+
+
+def test_every_public_name_has_a_page_and_its_members_have_anchors(site: Site) -> None:
+    for module in (agent_eval_schema, scorers, ces):
+        for name in module.__all__:
+            value = getattr(module, name)
+            path = f"{module.__name__}.{name}"
+            page = site[f"reference/api/{path}.html"]
+            if not inspect.ismodule(value):
+                assert path in page.anchors, path
+            if inspect.isclass(value) and module is not scorers:
+                missing = [member for member, _ in members(value) if f"{path}.{member}" not in page.anchors]
+                assert missing == [], path
+
+
+def test_every_rule_has_a_page_that_says_what_why_and_how(site: Site) -> None:
+    for rule in RULES.values():
+        page = site[f"reference/rules/{rule.name}.html"]
+        assert rule.code.lower() in page.anchors
+        for text in (rule.summary, rule.why, rule.hint):
+            assert _plain(text) in _plain(page.text), rule.code
+        assert f"{rule.name}.html" in site["reference/rules/index.html"].links
+
+
+def _plain(text: str) -> str:
+    """Letters and digits: what typography and line breaks leave as it is."""
+    return re.sub(r"\W+", "", text)
+
+
+def test_every_format_metric_column_reason_family_and_schema_has_its_place(site: Site, folder: Path) -> None:
+    for form in FORMATS:
+        assert "Detection" in site[f"reference/formats/{form.name}.html"].text
+    coverage = site["reference/metrics/coverage.html"].text
+    assert [m.name for m in METRICS if m.name not in coverage] == []
+    assert [name for name in DEFINITIONS if name not in coverage] == []
+    columns = site["reference/schema/columns.html"]
+    assert [name for name in COLUMNS if f"column-{name}".replace("_", "-") not in columns.anchors] == []
+    reasons = site["reference/production/exclusion-reasons.html"].text
+    assert [r.name for r in REASONS if r.name not in reasons or _plain(r.remedy) not in _plain(reasons)] == []
+    families = site["reference/production/table-families.html"].text
+    assert [family.name for family in TABLE_FAMILIES if family.name not in families] == []
+    downloads = {path.name for path in (folder / "_downloads").rglob("*.json")}
+    assert downloads == {f"{name}.schema.json" for name in SCHEMAS}
+
+
+def test_every_command_has_a_page_and_every_option_an_anchor(site: Site) -> None:
+    for words, parser in _commands(argument_parser()):
+        page = site[f"reference/cli/{'-'.join(words)}.html"]
+        for action in parser._actions:
+            for option in action.option_strings[-1:]:
+                anchor = f"cmdoption-agent-eval-schema-{'-'.join(words)}-{option.lstrip('-')}"
+                assert anchor in page.anchors, (words, option)
+
+
+def _commands(
+    parser: argparse.ArgumentParser, *before: str
+) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
+    inner = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
+    for action in inner:
+        for name, command in action.choices.items():
+            yield from _commands(command, *before, name)
+    if not inner:
+        yield before, parser
+
+
+def test_links_inside_the_site_lead_to_a_page_and_an_anchor(site: Site, folder: Path) -> None:
+    broken = []
+    for name, page in site.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc or name == "404.html":
+                continue
+            target = os.path.normpath(Path(name).parent / unquote(parts.path)) if parts.path else name
+            target = target.removeprefix("./")
+            if target in site:
+                if parts.fragment and unquote(parts.fragment) not in site[target].anchors:
+                    broken.append((name, link))
+            elif not (folder / target).exists():
+                broken.append((name, link))
+    assert broken == []
+
+
+def test_links_to_the_site_lead_to_a_page(site: Site) -> None:
+    """Those of README, of the notebooks and of the package: its addresses do not change unnoticed."""
+    files = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("*/*.md"),
+        *ROOT.glob("notebooks/*.ipynb"),
+        *ROOT.rglob("agent_eval_schema/**/*.py"),
+    ]
+    texts = {path: path.read_text(encoding="utf-8") for path in files}
+    found = {(path.name, link) for path, text in texts.items() for link in TO_THE_SITE.findall(text)}
+    assert len(found) > 5
+    assert {(name, link) for name, link in found if (link or "index.html") not in site} == set()
+
+
+TO_THE_SITE = re.compile(r"https://agent-eval-schema\.github\.io/agent-eval-schema/([\w./-]*)")
+
+REMOTE = re.compile(r"^\s*(?:https?:)?//", re.IGNORECASE)
+
+
+def test_nothing_is_loaded_from_the_network(site: Site, folder: Path) -> None:
+    loaded = {(name, source) for name, page in site.items() for source in page.loaded if REMOTE.match(source)}
+    assert loaded == set()
+    styles = list(folder.rglob("*.css"))
+    assert styles
+    remote = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//", re.IGNORECASE)
+    assert [path.name for path in styles if remote.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_a_newcomer_is_two_clicks_away_from_each_task(site: Site) -> None:
+    wanted = {
+        "reference/cli/validate.html",
+        "how-to/mlflow/before-genai-evaluate.html",
+        "how-to/production/build-from-inference-table.html",
+        "how-to/agents/run-an-agent.html",
+        "how-to/convert/convert-between-formats.html",
+        "how-to/ci/github-actions.html",
+    }
+    assert wanted - set(site["index.html"].links) == set()
+
+
+def test_agents_get_the_site_as_text(folder: Path, site: Site) -> None:
+    listed = re.findall(r"\]\(([^)]+\.html)\)", (folder / "llms.txt").read_text(encoding="utf-8"))
+    assert len(listed) > 100
+    assert [name for name in listed if name not in site] == []
+    whole = (folder / "llms-full.txt").read_text(encoding="utf-8")
+    assert [rule.code for rule in RULES.values() if f"{rule.name} ({rule.code})" not in whole] == []
+    assert "Validate every row" in whole
+
+
+def test_search_works_offline(folder: Path) -> None:
+    index = (folder / "searchindex.js").read_text(encoding="utf-8")
+    assert index.startswith("Search.setIndex(")
+    assert "missing-doc-uri" in index

@@ -1,0 +1,79 @@
+"""Messages of the CES API as users may write them, as strategies."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agent_eval_schema.formats.ces import schema
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 53), 1 << 53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+SCALARS: dict[str, Any] = {
+    "string": st.text(max_size=6),
+    "bool": st.booleans(),
+    "bytes": st.binary(max_size=5).flatmap(
+        lambda b: st.sampled_from(
+            [
+                base64.b64encode(b).decode(),
+                base64.urlsafe_b64encode(b).decode(),
+                base64.b64encode(b).decode().rstrip("="),
+            ]
+        )
+    ),
+    "int32": st.integers(-(1 << 31), (1 << 31) - 1).flatmap(lambda n: st.sampled_from([n, str(n), float(n)])),
+    "float": st.floats(width=32, allow_nan=False, allow_infinity=False)
+    | st.sampled_from(["0.5", "NaN", "-Infinity", 3]),
+    "double": st.floats(allow_nan=False, allow_infinity=False),
+    schema.STRUCT: st.dictionaries(st.text(max_size=4), JSON, max_size=3),
+    schema.TIMESTAMP: st.sampled_from(["2025-01-31T12:00:00Z", "2024-02-29T23:59:59.250Z"]),
+    schema.DURATION: st.sampled_from(["1.500s", "0s", "-3s"]),
+}
+
+
+@st.composite
+def messages(draw: st.DrawFn, name: str, depth: int = 0) -> dict[str, Any]:
+    """A message of the table, as a user may write it: fields in any order, under either name, null or absent."""
+    message, made = schema.message(name), {}
+    chosen = {
+        draw(st.sampled_from([n for n in group if depth < 6 or not message.fields[n].message] or group))
+        for group in message.oneofs.values()
+    }
+    for json_name, field in message.fields.items():
+        wanted = json_name in chosen if field.oneof else field.required or (depth < 5 and draw(st.integers(0, 3)) == 0)
+        if field.output_only or field.type in ("map", schema.STATUS) or not wanted:
+            continue
+        key = field.proto_name if draw(st.integers(0, 5)) == 0 else json_name
+        made[key] = draw(values(json_name, field, depth))
+        if not field.required and not field.oneof and draw(st.integers(0, 9)) == 0:
+            made[key] = None
+    return dict(draw(st.permutations(list(made.items()))))
+
+
+def values(name: str, field: schema.FieldType, depth: int) -> Any:
+    if field.message:
+        one: Any = messages(field.message, depth + 1)
+    elif field.enum:
+        known = schema.enum_values(field.enum)
+        one = st.sampled_from([*known, *known.values()])
+    elif field.resource_format:
+        full = field.resource_format[0].replace("{", "").replace("}", "")
+        one = st.sampled_from(["a name", full])
+    elif name == "maxTurns":
+        one = st.integers(0, 100)
+    else:
+        one = SCALARS[field.type]
+        if field.required and field.type == "string":
+            one = st.text(min_size=1, max_size=6)
+    if not field.repeated:
+        return one
+    return st.lists(one, min_size=1 if field.required else 0, max_size=2)

@@ -1,0 +1,146 @@
+"""A file that is replaced holds what was made of it, or it stays as it is: nobody's rows are lost on the way."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema import EvalSetError, validate_eval_set, write_eval_set
+from agent_eval_schema.cli import main
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io.atomic import FileState, replacing
+from tests.conftest import SAMPLES, as_csv, as_json, as_jsonl, as_parquet
+
+ROWS = [{"request": "Hi", "response": "a", "expected_facts": "one"}, {"request": " ", "response": "b"}]
+
+
+def append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"request": "late", "response": "c"}\n')
+
+
+def exchange(path: Path) -> None:
+    """As an editor or another `--fix` does: another file takes the place, here one of the same size."""
+    other = path.with_name("other")
+    other.write_bytes(b"x" * path.stat().st_size)
+    os.utime(other, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    other.replace(path)
+
+
+def overwrite(path: Path) -> None:
+    """In place, with as many bytes."""
+    changed = path.stat().st_mtime_ns
+    path.write_bytes(b"x" * path.stat().st_size)
+    os.utime(path, ns=(changed, changed + 1))
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+CHANGES = [append, exchange, overwrite, remove]
+
+
+def deepeval(_: object, folder: Path) -> str:
+    """Of a format that is not fixed: the file is copied."""
+    path = folder / "rows.json"
+    path.write_bytes((SAMPLES / "deepeval.json").read_bytes())
+    return str(path)
+
+
+class Meanwhile(StringIO):
+    """A stdout whose reader changes the file as soon as the report is there."""
+
+    def __init__(self, change: Callable[[], None]) -> None:
+        super().__init__()
+        self._change: Callable[[], None] | None = change
+
+    def write(self, text: str) -> int:
+        if self._change is not None:
+            self._change()
+            self._change = None
+        return super().write(text)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("kind", [as_jsonl, as_json, as_csv, as_parquet, deepeval])
+def test_fix_leaves_a_file_alone_that_changed_meanwhile(
+    kind: Callable[..., str],
+    change: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path(kind(ROWS, tmp_path))
+    after: list[bytes | None] = []
+
+    def changing() -> None:
+        change(path)
+        after.append(path.read_bytes() if path.exists() else None)
+
+    monkeypatch.setattr(sys, "stdout", Meanwhile(changing))
+    assert main(["validate", str(path), "--fix", str(path)]) == 2
+    assert after == [path.read_bytes() if path.exists() else None]
+    told = capsys.readouterr().err
+    assert f"{path}: " in told
+    kept = sorted(tmp_path.glob("rows.new*"))
+    assert all(str(name) in told for name in kept)
+    if change is append and kind is as_jsonl:  # the only one that can be read to the end
+        assert [name.name for name in kept] == ["rows.new.jsonl"]
+        assert validate_eval_set(str(kept[0])).row_count == 3
+    assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("write", ["write", "write_invalid", "write_eval_set"])
+def test_no_function_replaces_a_file_that_changed_since_it_was_read(write: str, tmp_path: Path) -> None:
+    path = Path(as_jsonl(ROWS, tmp_path))
+    source, report = open_source(path), validate_eval_set(path)
+    append(path)
+    after = path.read_bytes()
+    with pytest.raises(EvalSetError, match=r"changed .* it stays as it is; the result is in .*rows.new.jsonl"):
+        write_eval_set(source, path) if write == "write_eval_set" else getattr(report, write)(path)
+    assert path.read_bytes() == after
+    assert len((tmp_path / "rows.new.jsonl").read_bytes()) > 0
+
+
+def test_a_result_is_kept_under_a_name_that_nobody_has(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    (tmp_path / "a.new.txt").write_text("another one's")
+    read = FileState.of(str(path))
+    append(path)
+    with pytest.raises(EvalSetError, match=r"a\.new2\.txt"), replacing(str(path), read) as temporary:
+        Path(temporary).write_text("made")
+    assert (tmp_path / "a.new.txt").read_text() == "another one's"
+    assert (tmp_path / "a.new2.txt").read_text() == "made"
+
+
+def test_an_error_in_a_file_that_changes_is_told_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    read = FileState.of(str(path))
+    append(path)
+    with pytest.raises(EvalSetError, match="changed while it was read"), replacing(str(path), read):
+        raise ValueError("fewer rows than before")
+    with pytest.raises(ValueError, match="ours"), replacing(str(path), FileState.of(str(path))):
+        raise ValueError("ours")
+
+
+def test_a_link_and_another_target_are_told_apart(tmp_path: Path) -> None:
+    """The file behind a link is the one that was read; a target that was not read is replaced whatever it holds."""
+    path, link, other = tmp_path / "a.jsonl", tmp_path / "link.jsonl", tmp_path / "b.jsonl"
+    as_jsonl(ROWS, tmp_path)
+    (tmp_path / "rows.jsonl").replace(path)
+    link.symlink_to(path)
+    other.write_text("old")
+    source = open_source(path)
+    append(path)
+    append(other)
+    with pytest.raises(EvalSetError, match="changed since it was read"):
+        write_eval_set(source, link)
+    assert write_eval_set(source, other) == 3

@@ -1,0 +1,69 @@
+"""JSON rows that have a key twice: whichever value is read, the other one may not be lost without a word."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.cells.notes import notes_on
+from agent_eval_schema.io.jsonl import cell_batches
+
+GOOD = '{"request": "Hi", "response": "Hello"}'
+
+TWICE = {
+    "as json.dumps writes it": '{"request": "Hi", "request": "Ho", "response": "x"}',
+    "compact": '{"request":"Hi","response":"x","request":"Ho"}',
+    "with an escape in the name": r'{"request": "Hi", "response": "x", "reque\u0073t": "Ho"}',
+    "null and a value": '{"request": null, "response": "x", "request": "Ho"}',
+    "the same value": '{"request": "Hi", "response": "x", "request": "Hi"}',
+    "a column of the user's own": '{"request": "Hi", "response": "x", "note": 1, "note": 2}',
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+@pytest.mark.parametrize("ending", [".jsonl", ".json"])
+def test_a_row_with_a_key_twice_is_refused_and_handed_back_whole(case: str, ending: str, tmp_path: Path) -> None:
+    text = f"{GOOD}\n{TWICE[case]}\n{GOOD}\n" if ending == ".jsonl" else f"[{GOOD}, {TWICE[case]}, {GOOD}]"
+    path = tmp_path / f"rows{ending}"
+    path.write_text(text)
+    report = validate_eval_set(path, ignore=["AE103"])
+    key = "note" if "note" in TWICE[case] else "request"
+    assert report.issues[["row", "column", "code"]].to_numpy().tolist() == [[1, key, "AE114"]]
+    assert f"2: expected `{key}` once, got it 2 times" in report.issues["message"][0]
+    report.write_invalid(tmp_path / "invalid.jsonl")
+    assert json.loads((tmp_path / "invalid.jsonl").read_text())["__line__"] == TWICE[case]
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=4,
+)
+_PAIRS = st.lists(st.tuples(st.sampled_from(["a", "b", "ü", "a:", '"', "long name"]), _JSON), min_size=1, max_size=6)
+_STYLES = st.sampled_from([(", ", ": "), (",", ":"), (",\n  ", " : "), (" ,", ":\t")])
+
+
+def _object(pairs: list[tuple[str, Any]], style: tuple[str, str], ascii_only: bool) -> str:
+    comma, colon = style
+    texts = [json.dumps(k, ensure_ascii=ascii_only) + colon + json.dumps(v, ensure_ascii=ascii_only) for k, v in pairs]
+    return "{" + comma.join(texts) + "}"
+
+
+@given(st.lists(_PAIRS, min_size=1, max_size=12), _STYLES, st.booleans())
+def test_exactly_the_objects_with_a_key_twice_are_noted(
+    objects: list[list[tuple[str, Any]]], style: tuple[str, str], ascii_only: bool
+) -> None:
+    """However the file is written, as long as it is in one style."""
+    texts = [_object(pairs, style, ascii_only) for pairs in objects]
+    (batch,) = cell_batches((text.encode(), "", "") for text in texts)
+    counts = [Counter(key for key, _ in pairs) for pairs in objects]
+    twice = {i: [key for key, count in found.items() if count > 1] for i, found in enumerate(counts)}
+    found = {row: [finding.column for finding in findings] for row, findings in notes_on(batch).items()}
+    assert found == {row: keys for row, keys in twice.items() if keys}

@@ -1,0 +1,55 @@
+"""One owner at a time, whoever comes and goes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema import EvalSetError
+from agent_eval_schema.io.lock import held_alone
+
+
+def test_the_second_owner_is_told_and_nothing_stays(tmp_path: Path) -> None:
+    path, link = tmp_path / "set.jsonl", tmp_path / "link.jsonl"
+    link.symlink_to(path)
+    with held_alone([str(path), None]):
+        for other in (path, link):
+            with pytest.raises(EvalSetError, match="another run is writing it"), held_alone([str(other)]):
+                pass
+        with held_alone([str(tmp_path / "other.jsonl")]):
+            pass
+    with held_alone([str(path)]):
+        pass
+    assert [p.name for p in tmp_path.iterdir()] == ["link.jsonl"]
+
+
+def test_of_many_that_come_and_go_one_holds_it(tmp_path: Path) -> None:
+    """An owner removes the file that others may have opened already."""
+    path, inside, most, turns = str(tmp_path / "set.jsonl"), [0], [0], [0]
+
+    def work() -> None:
+        for _ in range(300):
+            try:
+                with held_alone([path]):
+                    inside[0] += 1
+                    most[0] = max(most[0], inside[0])
+                    turns[0] += 1
+                    inside[0] -= 1
+            except EvalSetError:
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1]
+    assert turns[0] >= 300
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(EvalSetError, match="cannot be written"), held_alone([str(tmp_path / "no" / "set.jsonl")]):
+        pass

@@ -1,0 +1,105 @@
+"""Tables of other libraries: judged like the same rows in a list, and given back as tables of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from agent_eval_schema import EvalSetError, convert_eval_set, normalize_eval_set, validate_eval_set
+from agent_eval_schema.io.tables import like, to_arrow
+
+ROWS: list[dict[str, Any]] = [
+    {"request": "How many days?", "response": "12 days.", "expected_facts": ["12 days"], "team": "hr"},
+    {"request": None, "response": "Hello", "expected_facts": None, "team": "it"},
+    {"request": "Who approves?", "response": "Your manager.", "expected_facts": ["the manager"], "team": None},
+]
+
+
+def polars(rows: Any) -> Any:
+    return pytest.importorskip("polars").DataFrame(rows)
+
+
+def lazy_polars(rows: Any) -> Any:
+    return polars(rows).lazy()
+
+
+def duckdb(rows: Any) -> Any:
+    return pytest.importorskip("duckdb").from_arrow(pa.Table.from_pylist(rows))
+
+
+def hugging_face(rows: Any) -> Any:
+    return pytest.importorskip("datasets").Dataset.from_list(rows)
+
+
+class Stream:
+    """An object of which only the Arrow PyCapsule interface is known."""
+
+    def __init__(self, rows: Any) -> None:
+        self._table = pa.Table.from_pylist(rows)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class Batch:
+    """The same for a single batch."""
+
+    def __init__(self, rows: Any) -> None:
+        self._batch = pa.RecordBatch.from_pylist(rows)
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self._batch.__arrow_c_array__(requested_schema)
+
+
+MAKERS: list[Callable[[Any], Any]] = [polars, lazy_polars, duckdb, hugging_face, Stream, Batch]
+
+
+def arrow_of(table: Any) -> pa.Table:
+    table = to_arrow(table, "data")
+    assert isinstance(table, pa.Table)
+    return table
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_table_of_another_library_is_validated_and_given_back(make: Callable[[Any], Any]) -> None:
+    data = make(ROWS)
+    report, expected = validate_eval_set(data), validate_eval_set(ROWS)
+    assert list(report.iter_issues()) == list(expected.iter_issues())
+    assert report.metric_support.equals(expected.metric_support)
+    kind = pa.Table if make in (Stream, Batch) else type(make(ROWS))
+    normalized = normalize_eval_set(make(ROWS), on_invalid="drop")
+    for given, rows in ((report.valid, [0, 2]), (report.invalid, [1])):
+        assert isinstance(given, kind)
+        assert arrow_of(given).to_pylist() == [ROWS[i] for i in rows]
+    assert isinstance(normalized, kind)
+    table = arrow_of(normalized)
+    assert table["response"].to_pylist() == ["12 days.", "Your manager."]
+    assert table["team"].to_pylist() == ["hr", None]
+    assert validate_eval_set(normalized).ok
+    assert convert_eval_set(make(ROWS), "mlflow").data["outputs"].tolist() == ["12 days.", "Your manager."]
+
+
+def test_a_data_set_of_several_splits_is_not_guessed() -> None:
+    datasets = pytest.importorskip("datasets")
+    splits = datasets.DatasetDict(train=hugging_face(ROWS), test=hugging_face(ROWS[:1]))
+    with pytest.raises(
+        EvalSetError, match=r"^data: expected one split, got a DatasetDict of train, test; use data\['train'\]$"
+    ):
+        validate_eval_set(splits)
+    assert validate_eval_set(splits["test"]).ok
+
+
+def test_a_column_is_not_a_table() -> None:
+    for column in (pa.array(["a"]), pd.Series(["a"]), polars(ROWS)["request"]):
+        with pytest.raises(EvalSetError, match=r"^data: expected a DataFrame, an Arrow table"):
+            validate_eval_set(column)
+
+
+def test_what_exchanges_no_tables_with_arrow_has_no_kind_of_its_own() -> None:
+    assert like(pd.DataFrame(ROWS)) is None
+    assert like(ROWS) is None
+    assert like("rows.jsonl") is None

@@ -1,0 +1,482 @@
+"""The profile of a dataset: every number by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from agent_eval_schema import EvalSetError, EvalTask, Profile, profile_eval_set
+from tests.conftest import Row
+
+CORRECTNESS = "response/llm_judged/correctness/rating"
+RECALL = "retrieval/ground_truth/document_recall"
+
+LEAVE = "How many days of parental leave do I get this year?"
+
+QUESTIONS = [
+    "Where do I find the canteen?",
+    "Who pays for my desk at home?",
+    "When is the office closed in winter?",
+    "Which laptop can I choose as a developer?",
+]
+
+
+def row(question: str, truth: str | None = None, **more: Any) -> Row:
+    return {"request": question, "response": "An answer.", **({"expected_response": truth} if truth else {}), **more}
+
+
+def line(profile: Profile, metric: str) -> Any:
+    return profile.metrics.set_index("metric").loc[metric]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# size and power
+def test_size_and_power_by_hand() -> None:
+    profile = profile_eval_set([row(q, f"truth {i}") for i, q in enumerate(QUESTIONS)])
+    found = line(profile, CORRECTNESS)
+    assert (found["rows"], found["distinct"], found["design_effect"], found["effective_rows"]) == (4, 4, 1.0, 4.0)
+    assert found["half_width"] == pytest.approx(1.959964 * 0.5 / 2)
+    assert found["paired"] == pytest.approx(2.801585 * 0.5 / 2, abs=1e-6)
+    assert found["unpaired"] == pytest.approx(2.801585 * 0.5 / 2 * math.sqrt(2), abs=1e-6)
+    assert (found["rows_for_5"], found["rows_for_3"], found["rows_for_1"]) == (785, 2181, 19623)
+    assert not found["measured"]
+
+
+def test_repeated_questions_count_once() -> None:
+    profile = profile_eval_set([row(QUESTIONS[i % 2], f"truth {i % 2}") for i in range(8)])
+    found = line(profile, CORRECTNESS)
+    assert (found["rows"], found["distinct"], found["effective_rows"]) == (8, 2, 2.0)
+
+
+def test_a_session_is_a_cluster() -> None:
+    rows = [row(q, "t", session_id="a" if i < 3 else f"s{i}") for i, q in enumerate(QUESTIONS)]
+    found = line(profile_eval_set(rows, cluster_correlation=0.5), CORRECTNESS)
+    # sizes 3 and 1: a row is in a cluster of (9 + 1) / 4 = 2.5 rows on average
+    assert found["design_effect"] == pytest.approx(1 + 1.5 * 0.5)
+    assert found["effective_rows"] == pytest.approx(4 / 1.75)
+
+
+def test_an_expected_document_is_a_cluster() -> None:
+    documents = [{"doc_uri": "a"}]
+    rows = [row(q, expected_retrieved_context=documents, retrieved_context=documents) for q in QUESTIONS]
+    found = line(profile_eval_set(rows), RECALL)
+    assert found["effective_rows"] == pytest.approx(4 / (1 + 3 * 0.2))
+    assert profile_eval_set(rows).summary.assumptions.clusters == "expected document"
+
+
+def test_a_rate_of_past_results() -> None:
+    rows = [row(f"{q} {i}", "t") for i in range(3) for q in QUESTIONS]
+    past = pd.DataFrame({CORRECTNESS: ["yes"] * 9 + ["no"] * 3})
+    found = line(profile_eval_set(rows, past=past), CORRECTNESS)
+    assert found["measured"]
+    assert found["mean"] == 0.75
+    assert found["deviation"] == pytest.approx(math.sqrt((11 / 16) * (5 / 16)))  # two of each added to 9 of 12
+
+
+def test_a_mean_of_past_results_in_its_own_unit() -> None:
+    rows = [row(q, latency_seconds=1.0) for q in QUESTIONS]
+    assert line(profile_eval_set(rows), "agent/latency_seconds")["note"].startswith("the spread of its values")
+    past = pd.DataFrame({"agent/latency_seconds": [1.0, 2.0, 3.0, 4.0]})
+    found = line(profile_eval_set(rows, past=past), "agent/latency_seconds")
+    deviation = math.sqrt(5 / 3)
+    assert (found["unit"], found["mean"], found["deviation"]) == ("value", 2.5, pytest.approx(deviation))
+    assert found["half_width"] == pytest.approx(1.959964 * deviation / 2)
+    assert found["rows_for_5"] == math.ceil((2.801585 * deviation / (0.05 * 2.5)) ** 2)
+
+
+def test_the_correlation_of_two_past_results() -> None:
+    rows = [row(f"{q} {i}", "t", request_id=f"{i}-{j}") for i in range(2) for j, q in enumerate(QUESTIONS)]
+    one = pd.DataFrame({CORRECTNESS: [1, 1, 1, 1, 0, 0, 0, 0], "request_id": [r["request_id"] for r in rows]})
+    other = pd.DataFrame({CORRECTNESS: [0, 1, 1, 1, 1, 0, 0, 0], "request_id": one["request_id"]})[::-1]
+    found = line(profile_eval_set(rows, past=[one, other]), CORRECTNESS)
+    # both have a mean of 1/2 and differ on two of eight rows: r = 1 - 2 · 2 / 8 = 1/2
+    assert found["paired"] == pytest.approx(found["unpaired"] * math.sqrt(1 - 0.5))
+
+
+def test_the_correlation_within_sessions_is_measured() -> None:
+    rows = [row(f"{q} {i}", "t", session_id=str(i)) for i in range(2) for q in QUESTIONS[:2]]
+    past = pd.DataFrame({CORRECTNESS: [1, 1, 0, 0]})
+    found = line(profile_eval_set(rows, past=past), CORRECTNESS)
+    assert found["design_effect"] == 2.0  # clusters of two, in which all is alike
+
+
+def test_past_results_of_an_evaluation_and_of_its_file(tmp_path: Path) -> None:
+    call = [{"tool_name": "search", "tool_input": {}}]
+    rows = [
+        {
+            "prompt": q,
+            "predicted_trajectory": call,
+            "reference_trajectory": call if i else [{"tool_name": "book", "tool_input": {}}],
+        }
+        for i, q in enumerate(QUESTIONS)
+    ]
+    result = EvalTask(rows, ["trajectory_exact_match"]).evaluate()
+    result.write(tmp_path / "scores.jsonl")
+    for past in (result, tmp_path / "scores.jsonl"):
+        found = line(profile_eval_set(rows, past=past), "trajectory_exact_match")
+        assert (found["rows"], found["mean"], found["measured"]) == (4, 0.75, True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "notes"),
+    [
+        ([], ("The dataset has no rows.",)),
+        ([{"request": ""}], ("No row is valid: there is nothing to profile.",)),
+        (
+            [{"request": "Hi"}],
+            (
+                "One row is valid: it shows nothing about an agent.",
+                "No row has ground truth: correctness cannot be scored.",
+            ),
+        ),
+    ],
+)
+def test_numbers_that_mean_nothing_are_sentences(rows: list[Row], notes: tuple[str, ...]) -> None:
+    profile = profile_eval_set(rows)
+    assert profile.summary.notes == notes
+    assert profile.metrics[["half_width", "paired", "unpaired"]].isna().all().all()
+    assert "nan" not in profile.to_json().lower()
+    assert "nan" not in profile.to_text().lower().split()
+    assert notes[0] in profile.to_text(width=200)
+    assert notes[0] in profile.to_html()
+
+
+def test_invalid_rows_are_excluded_and_counted() -> None:
+    rows = [*(row(q, "t") for q in QUESTIONS), {"request": {"messages": []}, "response": "x"}, row(QUESTIONS[0], "t")]
+    profile = profile_eval_set(rows)
+    assert profile.counts["invalid"] == 1
+    assert profile.counts["exact_duplicates"] == 1
+    assert "1 invalid row excluded." in profile.summary.notes
+    assert line(profile, CORRECTNESS)["rows"] == 5
+
+
+def test_a_repeated_id_makes_a_row_invalid() -> None:
+    rows = [row(QUESTIONS[0], "t", request_id="a"), row(QUESTIONS[0], "t", request_id="a")]
+    profile = profile_eval_set(rows)
+    assert (profile.counts["invalid"], profile.counts["exact_duplicates"]) == (1, 0)
+    assert profile.summary.coverage.breakdowns[0].top[0].rows == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# duplicates
+def test_duplicates_by_hand() -> None:
+    rows = [row(LEAVE), row(LEAVE.upper()), row(f"{LEAVE} Thanks!"), *map(row, QUESTIONS)]
+    profile = profile_eval_set(rows)
+    assert profile.duplicates.to_dict("list") == {"row": [1, 2], "first": [0, 0], "kind": ["exact", "near"]}
+    assert (profile.counts["distinct"], profile.counts["exact_duplicates"], profile.counts["near_duplicates"]) == (
+        5,
+        1,
+        1,
+    )
+    (group,) = profile.summary.duplicates.groups
+    assert (group.kind, group.rows, group.examples[0].question) == ("near", 3, LEAVE)
+
+
+def test_the_threshold_of_near_duplicates() -> None:
+    rows = [row(LEAVE), row(f"{LEAVE} Thanks!")]  # 10 of 11 pairs of words
+    assert profile_eval_set(rows, near=10 / 11).counts["near_duplicates"] == 1
+    assert profile_eval_set(rows, near=0.92).counts["near_duplicates"] == 0
+
+
+def test_two_questions_that_differ_in_what_they_ask_are_two() -> None:
+    assert profile_eval_set([row(LEAVE), row(LEAVE.replace("parental", "sick"))]).counts["distinct"] == 2
+
+
+def test_the_whole_conversation_is_the_question() -> None:
+    def chat(*texts: str) -> Row:
+        roles = ("system", "user", "assistant", "user")
+        messages = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=False)]
+        return {"request": {"messages": messages}, "response": "x"}
+
+    rows = [chat("Be brief.", "Book a desk", "Which day?", "Yes"), chat("Be kind.", "Cancel it", "Sure?", "Yes")]
+    assert profile_eval_set(rows).counts["distinct"] == 2
+    assert profile_eval_set([chat("Be brief.", LEAVE), chat("Be kind.", LEAVE)]).counts["distinct"] == 1
+
+
+def test_inputs_that_differ_beside_the_question() -> None:
+    rows = [{"inputs": {"question": LEAVE, "country": c, "session_id": c}} for c in ("France", "Spain", "Spain")]
+    assert profile_eval_set(rows).duplicates["row"].tolist() == [2]
+
+
+def test_the_same_question_with_another_truth() -> None:
+    rows = [row(LEAVE, "16 weeks"), row(LEAVE, "12 weeks"), row(LEAVE), row(LEAVE, "16 weeks")]
+    profile = profile_eval_set(rows)
+    assert profile.counts["conflicts"] == 1
+    ((one, other),) = profile.summary.duplicates.conflicts
+    assert (one.row, one.truth, other.row, other.truth) == (0, "16 weeks", 1, "12 weeks")
+
+
+def test_the_distinct_rows_as_a_file(tmp_path: Path) -> None:
+    rows = [row(LEAVE, note="first"), row(f"{LEAVE} Please!"), {"request": "", "response": "x"}, row(QUESTIONS[0])]
+    path = tmp_path / "distinct.jsonl"
+    assert profile_eval_set(rows).write(path) == 3
+    written = [json.loads(text) for text in path.read_text().splitlines()]
+    assert [r["request"] for r in written] == [LEAVE, "", QUESTIONS[0]]
+    assert written[0]["note"] == "first"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# leakage
+def leaks(profile: Profile) -> list[tuple[str, str, list[int]]]:
+    return [tuple(r) for r in profile.leaks[["source", "kind", "positions"]].itertuples(index=False)]
+
+
+def test_leakage_from_a_dataset() -> None:
+    rows = [row(LEAVE), *map(row, QUESTIONS)]
+    train = [{"inputs": {"question": f"{LEAVE} Thanks!"}}, {"inputs": {"question": QUESTIONS[1]}}]
+    profile = profile_eval_set(rows, against=[train])
+    assert leaks(profile) == [
+        ("against[0]", "the same question", [2]),
+        ("against[0]", "a near duplicate of the question", [0]),
+    ]
+    assert profile.counts["leaked"] == 2
+
+
+def test_leakage_from_texts(tmp_path: Path) -> None:
+    text = tmp_path / "few_shot.txt"
+    text.write_text(f"Examples\nQ: {LEAVE}\nA: You get sixteen weeks of leave.\n")
+    rows = [row(LEAVE), row(QUESTIONS[0], "sixteen weeks of leave"), row(QUESTIONS[1], "sixteen weeks")]
+    assert leaks(profile_eval_set(rows, against=text)) == [
+        (str(text), "the same question", [0]),
+        (str(text), "the ground truth", [1]),
+    ]
+
+
+def traced(prompt: list[Row], truth: str, retrieved: str | None = None) -> Row:
+    def span(name: str, kind: str, parent: str | None, inputs: Any, outputs: Any) -> Row:
+        attributes = {"mlflow.spanType": kind, "mlflow.spanInputs": inputs, "mlflow.spanOutputs": outputs}
+        attributes = {key: json.dumps(value) for key, value in attributes.items()}
+        if kind == "CHAT_MODEL":
+            tools = [{"type": "function", "function": {"name": "refund"}}]
+            attributes["mlflow.chat.tools"] = json.dumps(tools)
+        times = {"start_time_unix_nano": 1_700_000_000_000_000_000, "end_time_unix_nano": 1_700_000_001_000_000_000}
+        return {"span_id": name, "parent_span_id": parent, "name": name, "attributes": attributes, **times}
+
+    spans = [
+        span("root", "AGENT", None, {"messages": [prompt[-1]]}, "An answer."),
+        span("model", "CHAT_MODEL", "root", {"messages": prompt}, "An answer."),
+        span("look_up", "TOOL", "root", {"id": 1}, "found"),
+    ]
+    if retrieved:
+        documents = [{"page_content": retrieved, "metadata": {"doc_uri": "a"}}]
+        spans.append(span("search", "RETRIEVER", "root", "q", documents))
+    info = {"trace_id": "tr-1", "state": "OK", "trace_metadata": {}, "tags": {}}
+    return {"trace": json.dumps({"info": info, "data": {"spans": spans}}), "expected_response": truth}
+
+
+TOLD = "Parental leave lasts sixteen weeks."
+
+
+@pytest.mark.parametrize(
+    ("prompt", "retrieved", "place"),
+    [
+        ([("system", f"Know this. {TOLD}"), ("user", LEAVE)], None, "the system prompt"),
+        (
+            [("user", "How long?"), ("assistant", TOLD.upper()), ("user", LEAVE)],
+            None,
+            "an earlier message of the prompt",
+        ),
+        ([("system", f"Context: {TOLD}"), ("user", LEAVE)], TOLD, None),
+        ([("system", "Be brief."), ("user", f"{LEAVE} {TOLD}")], None, None),
+    ],
+)
+def test_ground_truth_in_the_prompt(prompt: list[tuple[str, str]], retrieved: str | None, place: str | None) -> None:
+    messages = [{"role": role, "content": text} for role, text in prompt]
+    found = profile_eval_set([traced(messages, TOLD, retrieved)])
+    assert found.leaks["source"].tolist() == ([place] if place else [])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# coverage, balance, cost
+def test_tools_by_hand() -> None:
+    rows = [traced([{"role": "user", "content": LEAVE}], "t")]
+    rows[0]["reference_trajectory"] = [{"tool_name": "book"}, {"tool_name": "book"}]
+    profile = profile_eval_set(rows)
+    tools = {t.tool: (t.offered, t.expected, t.called) for t in profile.summary.coverage.tools}
+    assert tools == {"refund": (1, 0, 0), "book": (0, 1, 0), "look_up": (1, 0, 1)}
+    assert any("No row exercises `refund`: 1 of 3 tools." in step for step in profile.next_steps)
+    assert (profile.summary.balance.first, profile.summary.coverage.days) == ("2023-11-14", 1)
+
+
+def test_documents_by_hand() -> None:
+    def documents(*uris: str) -> list[Row]:
+        return [{"doc_uri": uri} for uri in uris]
+
+    rows = [
+        row(QUESTIONS[0], expected_retrieved_context=documents("a", "b"), retrieved_context=documents("a", "a", "c")),
+        row(QUESTIONS[1], expected_retrieved_context=documents("a"), retrieved_context=documents("c")),
+        row(QUESTIONS[2]),
+    ]
+    profile = profile_eval_set(rows, documents=["a", "c"])
+    found = profile.summary.coverage.documents
+    assert (found.expected, found.retrieved, found.never_retrieved, found.rows_expecting) == (2, 2, 1, 2)
+    assert {d.doc_uri: (d.expected, d.retrieved) for d in found.top} == {"a": (2, 1), "b": (1, 0), "c": (0, 2)}
+    assert found.unknown_rows == 1
+    assert profile_eval_set(rows).summary.coverage.documents.unknown_rows is None
+
+
+def test_a_list_of_documents_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text("a\n\nb\n")
+    rows = [row(q, expected_retrieved_context=[{"doc_uri": u}]) for q, u in zip(QUESTIONS, "abcd", strict=True)]
+    profile = profile_eval_set(rows, documents=tmp_path / "list.txt")
+    assert profile.summary.coverage.documents.unknown_rows == 2
+
+
+def test_kinds_of_rows_by_hand() -> None:
+    tags = [{"intent": "leave"}, {"intent": "leave"}, {"intent": "desk"}, {}]
+    texts = [LEAVE, "Сколько дней отпуска?", "有多少天的假期", "休暇は何日ですか"]
+    rows = [row(text, tags=tag) for text, tag in zip(texts, tags, strict=True)]
+    found = {b.name: b for b in profile_eval_set(rows, min_rows=2).summary.coverage.breakdowns}
+    assert {c.value: c.rows for c in found["script"].top} == {"Latin": 1, "Cyrillic": 1, "Chinese": 1, "Japanese": 1}
+    assert {c.value: c.rows for c in found["tag intent"].top} == {"leave": 2, "desk": 1}
+    assert [c.value for c in found["tag intent"].thin] == ["desk"]
+
+
+def test_truth_that_is_all_alike() -> None:
+    rows = [row(q, "yes", guidelines=["Be kind", f"Rule {i}"]) for i, q in enumerate(QUESTIONS)]
+    profile = profile_eval_set(rows)
+    found = profile.summary.balance
+    assert (found.truths, found.distinct_truths, found.top_truth_rows, found.top_truth) == (4, 1, 4, "yes")
+    assert found.shared_guidelines == ("Be kind",)
+    assert profile.next_steps[0].startswith("100 % of the rows with ground truth have the same one")
+
+
+def test_the_span_of_time_of_a_column() -> None:
+    times = ["2026-01-02T03:04:05Z", "2026-03-01", None, "never"]
+    rows = [row(q, request_time=t) for q, t in zip(QUESTIONS, times, strict=True)]
+    found = profile_eval_set(rows).summary
+    assert (found.balance.first, found.balance.last, found.coverage.days) == ("2026-01-02", "2026-03-01", 2)
+
+
+def test_the_cost_by_hand() -> None:
+    rows = [{"request": "a" * 40, "response": "b" * 20, "expected_response": "c" * 8}] * 3
+    profile = profile_eval_set(rows, price={"input": 2.0, "output": 10.0}, calls_per_minute=6)
+    lines = {m.metric: m for m in profile.summary.cost.metrics}
+    found = lines[CORRECTNESS]
+    assert (found.calls, found.input_tokens, found.output_tokens) == (3, 3 * 68 // 4 + 3 * 400, 450)
+    assert found.money == pytest.approx((1251 * 2 + 450 * 10) / 1e6)
+    assert lines["response/llm_judged/safety/rating"].input_tokens == 15 + 1200
+    assert set(lines) == {CORRECTNESS, *(f"response/llm_judged/{n}/rating" for n in ("relevance_to_query", "safety"))}
+    assert (profile.summary.cost.calls, profile.summary.cost.minutes) == (9, 1.5)
+
+
+def test_a_judge_of_chunks_is_called_for_each() -> None:
+    context = [{"doc_uri": "a", "content": "x" * 12}, {"doc_uri": "b", "content": "y" * 8}]
+    profile = profile_eval_set([{"request": "q" * 20, "retrieved_context": context}], outputs="generated")
+    found = {m.metric: m for m in profile.summary.cost.metrics}["retrieval/llm_judged/chunk_relevance_precision"]
+    assert (found.calls, found.input_tokens) == (2, (20 + 2 * 20) // 4 + 800)
+    assert profile.summary.cost.agent_calls == 1
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# next steps, forms, inputs
+def test_next_steps_are_at_most_seven_in_order_of_gain() -> None:
+    rows = [row(LEAVE, f"t{i}") for i in range(6)] + [{"request": "", "response": "x"}]
+    profile = profile_eval_set(rows, against=[[{"request": LEAVE}]])
+    gains = [step.gain for step in profile.summary.next_steps]
+    assert gains == sorted(gains, reverse=True)
+    assert 4 <= len(gains) <= 7
+    assert all(step.command.startswith("agent-eval-schema ") for step in profile.summary.next_steps)
+    assert profile.next_steps[0].startswith("100 % of the rows have the same question in against[0]")
+
+
+def test_every_input_has_the_same_profile(every_input: Callable[[list[Row]], Any]) -> None:
+    rows = [row(LEAVE, "a", request_id="r0"), row(f"{LEAVE} Thanks", "b", request_id="r1"), row(QUESTIONS[0], "c")]
+    profile = profile_eval_set(every_input(rows))
+    assert profile.duplicates.to_dict("list") == {"row": [1], "first": [0], "kind": ["near"]}
+    assert line(profile, CORRECTNESS)["effective_rows"] == 2.0
+    assert profile.summary.duplicates.groups[0].examples[1].request_id == "r1"
+
+
+@pytest.mark.parametrize("name", ["golden.csv", "evaluation.json", "good_mlflow.jsonl", "vertex.jsonl", "openai.jsonl"])
+def test_samples_of_other_formats(samples: Path, name: str) -> None:
+    profile = profile_eval_set(samples / name)
+    assert profile.counts["distinct"] == profile.counts["valid"] > 0
+    assert profile.metrics["rows"].max() > 0
+
+
+HOSTILE = "<script>alert(1)</script> \x1b[31m ::error:: what is the leave policy"
+
+
+def test_hostile_cells_are_only_shown() -> None:
+    rows = [row(HOSTILE, HOSTILE, tags={HOSTILE: HOSTILE}) for _ in range(3)]
+    profile = profile_eval_set(rows)
+    for page in (profile.to_html(), profile._repr_html_()):
+        assert "<script>alert" not in page
+        assert "&lt;script&gt;alert(1)" in page
+    assert "\x1b" not in profile.to_text() + profile.to_json()
+
+
+def test_without_values_nothing_of_a_cell_is_shown() -> None:
+    secret = "Xylophone4711"
+    document = [{"doc_uri": secret, "content": secret}]
+    rows = [
+        row(
+            f"{LEAVE} {secret}",
+            secret,
+            request_id=f"{secret}{i}",
+            tags={"name": secret},
+            guidelines=[secret],
+            expected_retrieved_context=document,
+            predicted_trajectory=[{"tool_name": secret}],
+        )
+        for i in range(4)
+    ]
+    profile = profile_eval_set(rows, show_values=False)
+    assert profile.counts["exact_duplicates"] == 3
+    shown = profile.to_text() + profile.to_json() + profile.to_html() + str(profile.next_steps)
+    assert secret.lower() not in shown.lower()
+
+
+def test_the_forms(tmp_path: Path) -> None:
+    profile = profile_eval_set([row(LEAVE, "a"), row(LEAVE, "b")])
+    document = json.loads(profile.to_json())
+    assert (document["schema_version"], document["duplicates"]["conflict_count"]) == (1, 1)
+    for name in ("p.html", "p.json", "p.txt"):
+        profile.save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 500
+    assert str(profile).startswith("2 rows, 2 valid; databricks format")
+    assert repr(profile).startswith("<Profile: 2 of 2 rows valid, 1 distinct questions, ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"near": 0}, "near: expected a number from 0 to 1"),
+        ({"correlation": 1}, "correlation: expected"),
+        ({"rate": "high"}, "rate: expected a number"),
+        ({"min_rows": 0}, "min_rows: expected a number above 0"),
+        ({"price": {"input": 1}}, "price: expected amounts per million tokens"),
+        ({"system": "azure"}, "system: expected one of"),
+        ({"past": 3}, "past: expected a result"),
+        ({"past": pd.DataFrame({"a": [1]})}, "past: expected a table with columns of scores"),
+        ({"documents": "no-such-file"}, "documents: no-such-file cannot be read"),
+        ({"against": "no-such.txt"}, "no-such.txt: No such file"),
+    ],
+)
+def test_wrong_options(options: Row, message: str) -> None:
+    with pytest.raises(EvalSetError, match=message):
+        profile_eval_set([row(LEAVE)], **options)
+
+
+def test_clusters_of_questions() -> None:
+    pytest.importorskip("sklearn")
+    topics = {"vacation": "days vacation summer", "laptop": "laptop screen broken"}
+    rows = [row(f"{words} number{i}") for words in topics.values() for i in range(8)]
+    found = profile_eval_set(rows, near=1.0).summary.coverage
+    assert sorted(c.rows for c in found.clusters) == [8, 8]
+    assert {term for c in found.clusters for term in c.terms} >= {"vacation", "laptop"}
+
+
+@pytest.mark.xdist_group("spark")
+def test_on_spark(spark: Any) -> None:
+    rows = [("r0", LEAVE, "x"), ("r1", f"{LEAVE} Thanks", "x"), ("r2", QUESTIONS[0], "x")]
+    profile = profile_eval_set(spark.createDataFrame(rows, ["request_id", "request", "response"]))
+    assert profile.counts["near_duplicates"] == 1
+    assert profile.summary.duplicates.groups[0].examples[0].question == LEAVE

@@ -1,0 +1,133 @@
+"""Results in notebooks as they are: nbconvert's own JupyterLab page in Chromium, trusted, and with `<style>` stripped
+as in an untrusted notebook and in GitHub's viewer. What is measured: alignment, stripes, colors, bars."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_eval_schema import (
+    convert_eval_set,
+    diff_eval_sets,
+    eval_set_from_inference_table,
+    validate_eval_set,
+)
+from tests.conftest import SAMPLES
+from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
+from tests.render.results import comparison, task
+from tests.render.test_page import CHROMIUM, CONTRAST, REQUIRED, browser
+from tests.render.test_saved_forms import scored
+
+__all__ = ["browser"]
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "report": lambda: validate_eval_set(SAMPLES / "broken.jsonl"),
+    "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl"),
+    "conversion": lambda: convert_eval_set(SAMPLES / "broken.jsonl", "ragas"),
+    "scores": lambda: scored(["a", "b"]),
+    "result": lambda: task(["a", "b"]).evaluate(),
+    "comparison": lambda: comparison(["a", "b"]),
+    "build": lambda: eval_set_from_inference_table(SAMPLES / "inference_table.jsonl", sample=9),
+}
+
+
+def lab_page(html: str, theme: str) -> str:
+    """The page that nbconvert makes of a notebook with this output."""
+    nbformat, nbconvert = pytest.importorskip("nbformat"), pytest.importorskip("nbconvert")
+    v4 = nbformat.v4
+    output = v4.new_output("display_data", {"text/html": html, "text/plain": "x"})
+    book = v4.new_notebook(cells=[v4.new_code_cell("report", outputs=[output], id="a")])
+    with pytest.MonkeyPatch.context() as patch:  # where its templates are, if it is not in this environment
+        patch.setenv("JUPYTER_PATH", str(Path(nbconvert.__file__).parents[4] / "share" / "jupyter"))
+        page: str = nbconvert.HTMLExporter(template_name="lab", theme=theme).from_notebook_node(book)[0]
+    return page
+
+
+def opened(browser: Any, folder: Path, page: str, **options: Any) -> Any:
+    path = folder / "notebook.html"
+    path.write_text(page, encoding="utf-8")
+    shown = browser.new_page(**options)
+    shown.route("http*://**", lambda route: route.abort())
+    shown.goto(path.as_uri(), wait_until="domcontentloaded")
+    shown.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    return shown
+
+
+MEASURED = """() => {
+  const of = (e, name) => getComputedStyle(e)[name];
+  const cells = [...document.querySelectorAll('.aes th, .aes td')];
+  const wrong = cells.filter(e => of(e, 'textAlign') !== (e.classList.contains('n') ? 'right' : 'left'));
+  const rows = [...document.querySelectorAll('.aes tr')];
+  const striped = rows.filter(e => of(e, 'backgroundColor') !== 'rgba(0, 0, 0, 0)');
+  const bars = [...document.querySelectorAll('.aes .meter')].map(e => {
+    const [own, inner] = [e.getBoundingClientRect(), e.firstElementChild.getBoundingClientRect()];
+    return [own.width > 20 && own.height > 4, inner.height > 4, of(e.firstElementChild, 'background')];
+  });
+  return {cells: cells.length, wrong: wrong.map(e => e.outerHTML.slice(0, 200)), striped: striped.length, bars};
+}"""
+
+
+def check(page: Any) -> dict[str, Any]:
+    found: dict[str, Any] = page.evaluate(MEASURED)
+    assert found["cells"] > 1
+    assert found["wrong"] == []
+    assert found["striped"] == 0
+    for wide, high, color in found["bars"]:
+        assert wide
+        assert high
+        assert not color.startswith("rgba(0, 0, 0, 0) none")
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("kind", RESULTS)
+def test_jupyterlab_aligns_and_stripes_nothing(browser: Any, tmp_path: Path, kind: str, theme: str) -> None:
+    page = opened(browser, tmp_path, lab_page(RESULTS[kind]()._repr_html_(), theme), color_scheme="light")
+    check(page)
+    page.evaluate("document.querySelectorAll('body > *').forEach(e => { e.querySelector('.aes') || e.remove() })")
+    page.evaluate("document.querySelectorAll('.jp-Cell-inputWrapper, .jp-OutputPrompt').forEach(e => e.remove())")
+    assert page.evaluate(CONTRAST)["poor"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", RESULTS)
+def test_without_style_the_colors_and_bars_stay(browser: Any, tmp_path: Path, kind: str) -> None:
+    html = RESULTS[kind]()._repr_html_()
+    stripped = re.sub(r"<style>.*?</style>", "", html, flags=re.DOTALL)
+    page = opened(browser, tmp_path, lab_page(stripped, "light"))
+    check(page)
+    if kind == "report":
+        colors = page.evaluate(
+            "['error', 'warning', 'info'].map(c => getComputedStyle(document.querySelector('.aes .' + c)).color)"
+        )
+        assert len(set(colors)) == 3
+        assert len(page.evaluate(MEASURED)["bars"]) > 5
+
+
+@pytest.mark.parametrize("kind", ["result", "comparison", "scores"])
+def test_hostile_text_stays_text_in_a_notebook(kind: str) -> None:
+    texts = [text.encode("utf-8", "replace").decode() for text in HOSTILE]
+    made = {"result": lambda t: task(t).evaluate(), "comparison": comparison, "scores": scored}[kind](texts)
+    tags = Tags(made._repr_html_())
+    assert tags.open == []
+    assert {t for t, _ in tags.seen} <= ALLOWED
+    for _, attributes in tags.seen:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "action")]
+        assert re.fullmatch(r"[\w:;#%.,() -]*", attributes.get("style") or "")
+    assert "window.pwned" in made._repr_html_()
+
+
+def test_the_inline_form_shows_five_issues_and_folds_the_rest() -> None:
+    html = validate_eval_set(SAMPLES / "broken.jsonl")._repr_html_()
+    assert html.index("kinds of issue</summary>") > html.index("AE003")
+    before = html[: html.index("kinds of issue</summary>")]
+    assert len(re.findall(r'<details class="issue"', before)) == 5
+    assert html.index("Metric coverage") < html.index("Field coverage, distributions and source</summary>")

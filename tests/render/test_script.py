@@ -1,0 +1,156 @@
+"""The script of the validation page, in Chromium from `file://`: search, filters, sort, metric → rows, row → cells and
+trace; and what it never does: run what is in a cell, or load anything."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from agent_eval_schema import validate_eval_set
+from agent_eval_schema.validation.shown_rows import CELL, ROWS
+from tests.conftest import SAMPLES
+from tests.render.report.test_html import HOSTILE, hostile_rows
+from tests.render.test_page import CHROMIUM, REQUIRED, SCRIPT, Visit, browser, saved
+
+__all__ = ["browser"]
+
+in_browser = pytest.mark.skipif(CHROMIUM is None and not REQUIRED, reason="no Chromium on this machine")
+
+
+def embedded(page: str) -> dict[str, Any]:
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_the_script_is_small() -> None:
+    assert len(SCRIPT.encode()) <= 4096
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|fetch|import\b", SCRIPT)
+
+
+def test_invalid_rows_come_first_and_no_more_than_a_page_can_hold() -> None:
+    rows = [{"request": " " if i % 3 == 0 else "x", "response": "y"} for i in range(3 * ROWS)]
+    found = embedded(validate_eval_set(rows).to_html())
+    assert found["total"] == 3 * ROWS
+    assert [r["row"] for r in found["rows"]] == list(range(0, 3 * ROWS, 3))
+    assert all(r["codes"] == ["AE202"] and not r["valid"] and not r["metrics"] for r in found["rows"])
+
+
+def test_large_cells_are_cut_and_the_page_stays_small() -> None:
+    rows = [{"request": "x" * 100_000, "response": f"{i}"} for i in range(ROWS)]
+    page = validate_eval_set(rows).to_html()
+    found = embedded(page)
+    assert len(page) < 1 << 20
+    assert len(found["rows"]) == ROWS
+    assert dict(found["rows"][0]["cells"])["request"] == "x" * CELL + f"… ({100_000 - CELL:,} more characters)"
+    assert found["rows"][-1]["cells"] == []
+
+
+def test_without_values_there_are_rows_without_cells() -> None:
+    rows = [{"request_id": "secret-1", "request": "secret-2", "response": "secret-3", "trace": "secret-4"}] * 2
+    page = validate_eval_set(rows, show_values=False).to_html()
+    assert "secret" not in page
+    assert [(r["id"], r["cells"], r["spans"]) for r in embedded(page)["rows"]] == [(None, [], [])] * 2
+
+
+def test_nothing_in_the_data_can_end_the_script_element() -> None:
+    text = "</script><script>window.pwned=1</script><!--<script> \u2028 ]]> &lt; ' \u202e"
+    page = validate_eval_set([{"request": text, "response": "x"}]).to_html()
+    assert page.count("<script") == page.count("</script") == 2
+    assert dict(embedded(page)["rows"][0]["cells"])["request"] == text
+
+
+def test_the_rows_of_a_code_are_a_csv() -> None:
+    page = validate_eval_set(SAMPLES / "broken.jsonl").to_html()
+    (address,) = re.findall(r'href="data:text/csv;charset=utf-8,([^"]*)" download="AE404.csv"', page)
+    assert list(csv.reader(unquote(address).splitlines())) == [["row", "line"], ["20", "21"], ["22", "23"]]
+
+
+@pytest.mark.slow
+@in_browser
+class TestInBrowser:
+    @pytest.fixture
+    def broken(self, browser: Any, tmp_path: Path) -> Any:
+        visit = Visit(browser, saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html()))
+        assert visit.trouble == []
+        return visit.page
+
+    def codes(self, page: Any) -> list[str]:
+        return [str(e.get_attribute("id")) for e in page.locator(".issues > details:visible").all()]
+
+    def test_it_filters_searches_and_sorts(self, broken: Any) -> None:
+        everything = self.codes(broken)
+        broken.click("[data-filter=fixable]")
+        assert set(self.codes(broken)) == {"AE102", "AE204", "AE205", "AE206", "AE303", "AE304"} | {
+            *("AE401", "AE404", "AE406")
+        }
+        broken.click("[data-filter=warning]")
+        assert "AE102" in self.codes(broken)
+        assert "AE206" not in self.codes(broken)
+        broken.click("[data-filter='']")
+        broken.fill("#search", "HR-006")
+        assert self.codes(broken) == ["AE206"]
+        assert broken.inner_text("#found") == f"1 of {len(everything)} codes"
+        assert [e.inner_text() for e in broken.locator("#rowlist .tag").all()] == ["row 5"]
+        broken.fill("#search", "")
+        broken.select_option("#sort", "code")
+        assert self.codes(broken) == sorted(everything)
+        broken.select_option("#sort", "rows")
+        assert self.codes(broken)[0] == "AE102"
+        broken.select_option("#sort", "")
+        assert self.codes(broken) == everything
+
+    def test_a_metric_leads_to_its_rows_and_a_row_to_its_cells(self, broken: Any) -> None:
+        report = validate_eval_set(SAMPLES / "broken.jsonl")
+        name = "response/llm_judged/groundedness/rating"
+        broken.click(f"button:text-is('{name}')")
+        shown = [int(e.inner_text().split()[1]) for e in broken.locator("#rowlist .tag").all()]
+        assert shown == report.metric_support[name].to_numpy().nonzero()[0].tolist()
+        broken.click("#AE206 [data-row] button")
+        assert "Which form do I need" in broken.inner_text("#row-5")
+        broken.click("#all")
+        assert broken.locator("#rowlist > details").count() == 37
+
+    def test_an_anchor_opens_its_code(self, browser: Any, tmp_path: Path) -> None:
+        path = saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html())
+        page = browser.new_page()
+        page.goto(path.as_uri() + "#AE404")
+        assert page.locator("#AE404").get_attribute("open") is not None
+        assert page.locator("#AE402").get_attribute("open") is None
+
+    def test_a_trace_is_a_waterfall(self, browser: Any, tmp_path: Path) -> None:
+        page = Visit(browser, saved(tmp_path, validate_eval_set(SAMPLES / "good.jsonl").to_html())).page
+        page.evaluate("document.querySelector('#row-10').open = true")
+        page.wait_for_selector("#row-10 .span")
+        spans = page.locator("#row-10 .span").all()
+        assert "helpdesk_agent AGENT ok 0.507" in spans[0].inner_text()
+        bars = [span.locator(".meter > span").bounding_box() for span in spans]
+        assert [bar["x"] for bar in bars] == sorted(bar["x"] for bar in bars)
+        assert bars[0]["width"] == max(bar["width"] for bar in bars)
+        assert page.locator("#row-10 .span .meter > .error").count() == 1
+
+    def test_hostile_rows_can_be_opened(self, browser: Any, tmp_path: Path) -> None:
+        spans = [{"name": t, "span_id": f"{i}", "start_time_unix_nano": i} for i, t in enumerate(HOSTILE[:9])]
+        traced = {"request": "x", "trace": json.dumps({"info": {}, "data": {"spans": spans}})}
+        visit = Visit(browser, saved(tmp_path, validate_eval_set([traced, *hostile_rows()]).to_html()))
+        visit.page.evaluate("document.querySelectorAll('#rowlist details').forEach(d => { d.open = true })")
+        visit.page.wait_for_timeout(100)
+        assert visit.page.locator("#rowlist dd").count() > 100
+        assert visit.page.locator(".span").count() == 9
+        assert HOSTILE[0] in visit.page.inner_text("#rowlist")
+        assert (visit.trouble, visit.at_home) == ([], True)
+        assert visit.page.evaluate("window.pwned") is None
+        assert visit.page.locator("#rowlist").locator("script, img, svg, a, iframe").count() == 0
+
+    def test_without_script_the_page_reads(self, browser: Any, tmp_path: Path) -> None:
+        path = saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html())
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(path.as_uri())
+        text = page.inner_text("body")
+        assert "did you mean 'user'?" in text
+        assert "With scripts enabled" in text
+        assert page.locator("button:visible, input:visible, select:visible").count() == 0
