@@ -1,0 +1,201 @@
+"""The tables of the package as pages: columns, schemas, derivations, metrics, inference tables, extras."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.metadata import metadata
+from pathlib import Path
+
+from agent_eval_schema import json_schema
+from agent_eval_schema.formats.inference_tables import MAPPED, MAPPING_TARGETS, TABLE_FAMILIES
+from agent_eval_schema.formats.json_schema import SCHEMAS
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.metrics.catalog import FIELD_WORDS, METRICS, SYSTEMS
+from agent_eval_schema.metrics.definitions import DEFINITIONS
+from agent_eval_schema.metrics.support import need_words
+from agent_eval_schema.rules.exclusions import REASONS
+from agent_eval_schema.schema import COLUMN_DESCRIPTIONS, COLUMNS, ROW_SCHEMA
+from agent_eval_schema.traces.derive import DERIVATIONS
+from reference.markdown import Pages, code, codes, prose, table
+
+SCHEMA, METRICS_FOLDER, PRODUCTION = "reference/schema", "reference/metrics", "reference/production"
+
+
+def pages(_: Path) -> Pages:
+    """The pages, the JSON Schemas and the part of the installation page."""
+    return {
+        f"{SCHEMA}/columns.md": _columns(),
+        f"{SCHEMA}/json-schemas.md": _json_schemas(),
+        **{f"{SCHEMA}/{name}.schema.json": json.dumps(json_schema(name), indent=2) + "\n" for name in SCHEMAS},
+        f"{SCHEMA}/traces.md": _derivations(),
+        f"{METRICS_FOLDER}/coverage.md": _metrics(),
+        f"{PRODUCTION}/table-families.md": _families(),
+        f"{PRODUCTION}/exclusion-reasons.md": _reasons(),
+        "reference/generated/extras.inc": _extras(),
+    }
+
+
+def _columns() -> str:
+    schema = json_schema("canonical")
+    required = schema.get("required", []) or schema["$defs"]["EvalRow"].get("required", [])
+    parts = [
+        "# Canonical columns\n",
+        "`normalize_eval_set` returns these columns for every input format, in this order. An absent value is null; "
+        "an empty list is a value. The input is never modified.\n",
+        "The Arrow type is that of the Parquet files that `write_eval_set` writes; in Python and JSON, a nested cell "
+        "is a list or an object.\n",
+    ]
+    for name in COLUMNS:
+        origins = [(form.name, form.origins(()).get(name)) for form in FORMATS]
+        other = [f"{code(place)} ([{form}](../formats/{form}.md))" for form, place in origins if place]
+        parts += [
+            f"(column-{name})=\n## {name}\n",
+            prose(COLUMN_DESCRIPTIONS[name]) + "\n",
+            f"Arrow type: {code(ROW_SCHEMA.field(name).type)}. "
+            + ("Required." if name in required else "Optional.")
+            + (f" In other formats: {', '.join(other)}." if other else "")
+            + "\n",
+        ]
+        read_by = [code(metric) for metric, definition in DEFINITIONS.items() if name in definition.reads]
+        if read_by:
+            parts += [f"Read by the metrics {', '.join(read_by)}.\n"]
+    return "\n".join(parts)
+
+
+def _json_schemas() -> str:
+    rows = [
+        (code(name), json_schema(name).get("title", ""), f"{{download}}`{name}.schema.json <{name}.schema.json>`")
+        for name in SCHEMAS
+    ]
+    return "\n".join(
+        [
+            "# JSON Schemas\n",
+            "JSON Schemas (draft 2020-12) of one row, for editors and for programs that write evaluation datasets. "
+            "`agent-eval-schema schema NAME` and `json_schema(NAME)` return the same documents. Validation reports "
+            "more: rules over several cells or rows cannot be expressed in JSON Schema.\n",
+            table(("Schema", "Content", "File"), rows),
+            "[Use a schema in an editor](../../how-to/ci/editor-schema.md).\n",
+        ]
+    )
+
+
+def _derivations() -> str:
+    rows = [(code(d.field), prose(d.source)) for d in DERIVATIONS]
+    return "\n".join(
+        [
+            "# Fields derived from traces\n",
+            "A field that the row's columns lack is derived from its MLflow trace. A value in a column takes "
+            "precedence; a conflict is reported as [AE605](../rules/trace-disagrees.md).\n",
+            table(("Field", "Derived from"), rows),
+            "`token_counts` are the columns `input_token_count`, `output_token_count` and `total_token_count`. "
+            "`expectations` are `expected_response`, `expected_facts`, `guidelines`, `expected_retrieved_context`, "
+            "`reference_trajectory` and `custom_expected`.\n",
+            "Traces of every MLflow version since 2.13 are read, as JSON string, object or `Trace`. Parts that cannot "
+            "be parsed are skipped and reported ([family AE6](../rules/index.md)).\n",
+        ]
+    )
+
+
+def _metrics() -> str:
+    parts = [
+        "# Metrics and required fields\n",
+        "Which metrics a row supports follows from the fields that it has. A row with an error supports no metric. "
+        "[Metric coverage](../../concepts/metric-coverage.md) explains how a report uses this table.\n",
+        "::::{container} filterable\n",
+    ]
+    for system in SYSTEMS:
+        rows = [
+            (code(m.name), ", ".join(prose(need_words(n)) for n in m.needs), "LLM judge" if m.judged else "computed")
+            for m in METRICS
+            if m.system == system
+        ]
+        parts += [f"**{_SYSTEM_NAMES[system]}** (`--system {system}`)\n", table(("Metric", "Needs", "Value"), rows)]
+    computed = [(code(name), codes(d.reads), prose(d.undefined)) for name, d in DEFINITIONS.items()]
+    parts += [
+        "::::\n",
+        "## Metrics that this package computes\n",
+        "`EvalTask`, `score_trajectories` and the [scorers](../api/agent_eval_schema.scorers.rst) compute these "
+        "without a model. [Trajectories](trajectory.md), [tool calls](tool-calls.md) and "
+        "[text and retrieval](text-and-retrieval.md) define them.\n",
+        table(("Metric", "Columns", "No score for a complete row if"), computed),
+        "## Names of fields\n",
+        "Reports name fields that are more specific than a column as follows.\n",
+        table(("Field", "In a report"), [(code(k), prose(v)) for k, v in FIELD_WORDS.items()]),
+    ]
+    return "\n".join(parts)
+
+
+_SYSTEM_NAMES = {
+    "databricks": "Databricks Agent Evaluation",
+    "mlflow": "MLflow 3 scorers",
+    "vertex": "Vertex AI agent evaluation",
+    "ces": "Google Customer Engagement Suite",
+}
+
+
+def _families() -> str:
+    parts = [
+        "# Inference table families\n",
+        "The family of a table is detected from its columns, in this order; `--family` and `family=` override "
+        "detection. A table has a family if it has at least one column of each group.\n",
+    ]
+    for family in TABLE_FAMILIES:
+        groups = [f"- {codes(group)}" for group in family.signs]
+        rows = [
+            (code(target), codes(names), prose(MAPPING_TARGETS[target])) for target, names in family.columns.items()
+        ]
+        parts += [
+            f"(family-{family.name})=\n## {family.name}\n",
+            f"{prose(family.summary[0].upper() + family.summary[1:])}.\n",
+        ]
+        parts += [
+            "Known by:\n",
+            "\n".join(groups) + "\n",
+            table(("Target", "Columns (the first that exists)", "Content"), rows),
+        ]
+    parts += [
+        f"(family-{MAPPED.name})=\n## {MAPPED.name}\n",
+        f"{prose(MAPPED.summary[0].upper() + MAPPED.summary[1:])}. Any log can be read if you "
+        "[map its columns](../../how-to/production/other-logs.md) to these targets:\n",
+        table(("Target", "Content"), [(code(t), prose(text)) for t, text in MAPPING_TARGETS.items()]),
+    ]
+    return "\n".join(parts)
+
+
+def _reasons() -> str:
+    rows = [
+        (f"[]{{#reason-{r.name}}}{code(r.name)}", prose(r.sentence), prose(r.remedy), "yes" if r.switchable else "no")
+        for r in REASONS
+    ]
+    return "\n".join(
+        [
+            "# Exclusion reasons\n",
+            "Every row of an inference table becomes a row of the evaluation dataset or is excluded for exactly one of "
+            "these reasons: the first that applies, in this order. `--excluded PATH` and `build.excluded` return the "
+            "excluded rows.\n",
+            table(("Reason", "Condition", "Remedy", "Can be kept"), rows),
+            "*Can be kept*: `--keep REASON` and `include=[...]` do not exclude rows for this reason.\n",
+        ]
+    )
+
+
+def _extras() -> str:
+    """Extras and the packages that they install, for the installation page."""
+    found = metadata("agent-eval-schema")
+    wanted: dict[str, list[str]] = {extra: [] for extra in found.get_all("Provides-Extra") or ()}
+    core = []
+    for line in found.get_all("Requires-Dist") or ():
+        package, _, marker = (part.strip() for part in line.partition(";"))
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", marker)
+        if extra is None:
+            core.append(package)
+        elif not package.startswith("agent-eval-schema"):
+            wanted[extra[1]].append(package)
+    rows = [(code(extra), codes(packages)) for extra, packages in wanted.items() if packages]
+    return "\n".join(
+        [
+            f"Python {found['Requires-Python']}; {codes(core)}.\n",
+            table(("Extra", "Installs"), rows),
+        ]
+    )
