@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.near import joined, near_groups
+from agent_eval_schema.similarity.near import first_of_each, repeats
 
 GROUPS = 20
 """Groups that are listed, the largest first."""
@@ -55,23 +55,7 @@ def find_repeats(facts: Facts, threshold: float) -> Repeats:
     """The repeated questions of the valid rows."""
     exact = facts.array("exact")
     asked = facts.valid & (exact != 0)
-    firsts = first_of_each(exact, asked)
-    shingles, ends = facts.shingles
-    alone = np.flatnonzero(asked & (firsts == np.arange(len(firsts))))
-    sizes = np.diff(ends)
-    kept = np.zeros(len(sizes), bool)
-    kept[alone] = True
-    groups = near_groups(shingles[np.repeat(kept, sizes)], np.concatenate([[0], np.cumsum(sizes[alone])]), threshold)
-    near = joined(firsts, alone, alone[groups])
-    return Repeats(asked, firsts, near)
-
-
-def first_of_each(hashes: Array, among: Array) -> Array:
-    """For each row the first one among these with the same hash; the others are their own."""
-    firsts, rows = np.arange(len(hashes)), np.flatnonzero(among)
-    _, index, inverse = np.unique(hashes[rows], return_index=True, return_inverse=True)
-    firsts[rows] = rows[index[inverse]]
-    return firsts
+    return Repeats(asked, *repeats(exact, asked, *facts.shingles, threshold))
 
 
 def find_conflicts(facts: Facts, repeats: Repeats) -> list[tuple[int, int]]:

@@ -17,8 +17,8 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts, gather
-from agent_eval_schema.profile.near import near_groups
-from agent_eval_schema.profile.shingles import Shingled, normalized, shingled
+from agent_eval_schema.similarity.near import near_groups
+from agent_eval_schema.similarity.shingles import Shingled, normalized, shingled
 from agent_eval_schema.validation.plan import make_plan
 
 SAME, NEAR, TRUTH = "the same question", "a near duplicate of the question", "the ground truth"

@@ -10,18 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, list_array
 from agent_eval_schema.cells.hashing import Array, hash_texts
-from agent_eval_schema.decoding.chat import is_parameter
-from agent_eval_schema.profile.shingles import contained, shingled
-from agent_eval_schema.profile.traced import Traced, content_text, read_trace, tool_names
+from agent_eval_schema.profile.traced import Traced, read_trace, tool_names
+from agent_eval_schema.similarity.questions import compared, messages_of, question_text
+from agent_eval_schema.similarity.shingles import contained
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of
@@ -93,33 +91,21 @@ class _Cells:
         return [list(dict.fromkeys(v for v in row if v)) for row in rows]
 
 
-class _Message(Struct, gc=False):
-    role: str = ""
-    content: Any = None
-
-
-class _Chat(Struct, gc=False):
-    messages: list[_Message] = []
-
-
-_chat = msgspec.json.Decoder(_Chat).decode
-
-
 def _facts(rows: _Cells, texts: Sequence[str]) -> Iterator[pa.Array]:
-    chats = [_Chat() if t is None else _chat(t) for t in rows.texts("request")]
+    chats = [messages_of(t) for t in rows.texts("request")]
     inputs = rows.texts("inputs")
-    questions = [question_text(c.messages) for c in chats]
+    questions = [question_text(messages) for messages in chats]
     truths = list(zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True))
     traced = _traced(rows, truths)
     guidelines = [_guidelines(g) for g in rows.texts("guidelines")]
     expected = rows.parts("expected_retrieved_context", "doc_uri")
-    of = shingled(questions, [_beside(q, i) for q, i in zip(questions, inputs, strict=True)])
+    of = compared(questions, inputs)
     strings = partial(pa.array, type=STRINGS)
     yield pa.array(of.exact)
     yield pa.array(of.words)
     yield list_array(np.diff(of.ends), pa.array(of.shingles))
     yield pa.array([script_of(q) for q in questions], pa.string())
-    yield pa.array([sum(m.role == "user" for m in c.messages) for c in chats], pa.int64())
+    yield pa.array([sum(m.role == "user" for m in messages) for messages in chats], pa.int64())
     yield _hashed(rows.texts("session_id"))
     yield _hashed([uris[0] if uris else None for uris in expected])
     yield pa.array([len(q.encode()) for q in questions], pa.int64())
@@ -144,36 +130,6 @@ def _facts(rows: _Cells, texts: Sequence[str]) -> Iterator[pa.Array]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # questions
-def question_text(messages: Iterable[Any]) -> str:
-    """What a row asks: its messages without those of the system."""
-    texts = [content_text(m.content) for m in messages if m.role not in ("system", "developer")]
-    return "\n".join(t for t in texts if t)
-
-
-def _beside(question: str, inputs: str | None) -> str | None:
-    """What inputs contain beside the question, as JSON text: who asks the same of another document asks another
-    question."""
-    value = jsontext.parse(inputs) if inputs is not None else None
-    if not isinstance(value, dict) or (question.startswith("{") and jsontext.parse(question) == value):
-        return None
-    rest = {
-        k: v
-        for k, v in value.items()
-        if v is not None and v != question and k not in _NOT_ASKED and not is_parameter(k, v)
-    }
-    return jsontext.encode_sorted(rest).decode() if rest else None
-
-
-_NOT_ASKED = frozenset(
-    [
-        *("messages", "query", "history", "input", "tools"),
-        *("id", "request_id", "trace_id", "session", "session_id", "conversation_id", "thread_id", "user_id"),
-    ]
-)
-"""Keys of inputs that the messages contain, and those that say who asked and when: who asks the same again asks the
-same, whatever they are."""
-
-
 def script_of(text: str) -> str | None:
     """The script of most letters of a text: Latin, Cyrillic, Arabic, Cjk, Hiragana …; None if it has no letter."""
     if text.isascii():
@@ -194,7 +150,7 @@ def _script(letter: str) -> str:
 
 def question_of(rows: pa.RecordBatch) -> list[str]:
     """What each normalized row asks, without what else its inputs contain."""
-    return [question_text(_Chat().messages if t is None else _chat(t).messages) for t in _Cells(rows).texts("request")]
+    return [question_text(messages_of(t)) for t in _Cells(rows).texts("request")]
 
 
 def shown_truths(rows: pa.RecordBatch) -> list[str | None]:

@@ -31,6 +31,7 @@ from agent_eval_schema.render.profile.summary import (
     ProfileSummary,
     RowExample,
 )
+from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown
 
 
@@ -38,7 +39,7 @@ class Options(Struct, frozen=True):
     """What a user asked for; a profile has them as `profile_eval_set` describes them."""
 
     system: str = "auto"
-    near: float = 0.7
+    near: float = NEAR
     rate: float = 0.5
     correlation: float = 0.5
     cluster_correlation: float = 0.2

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema.profile.shingles import contained, normalized
+from agent_eval_schema.similarity.questions import content_text
+from agent_eval_schema.similarity.shingles import contained, normalized
 from agent_eval_schema.traces.decode import NOTHING, Span, Trace, decode_trace, value_of
 from agent_eval_schema.traces.reading import Reading, attributes
 
@@ -68,13 +69,6 @@ def _earlier(prompts: list[dict[str, Any]]) -> Iterator[str]:
 def _messages(prompt: dict[str, Any]) -> list[dict[str, Any]]:
     messages = prompt.get("messages")
     return [m for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
-
-
-def content_text(content: Any) -> str:
-    """The text of a message, of which the content may have parts."""
-    if isinstance(content, list):
-        return " ".join(str(p.get("text") or "") for p in content if isinstance(p, dict))
-    return content if isinstance(content, str) else ""
 
 
 def tool_names(tools: Any) -> list[str]:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from agent_eval_schema.profile.near import near_groups
-from agent_eval_schema.profile.shingles import shingled
+from agent_eval_schema.similarity.near import near_groups
+from agent_eval_schema.similarity.shingles import shingled
 
 Words = list[str]
 

@@ -19,6 +19,9 @@ import numpy as np
 
 from agent_eval_schema.cells.hashing import Array
 
+NEAR = 0.7
+"""The similarity from which on two questions are near duplicates, unless another one is asked for."""
+
 ROWS = 4
 FOUND = 0.98
 """Permutations per band, and the share of the pairs at the threshold that the bands are to find."""
@@ -30,6 +33,26 @@ CHUNK = 1 << 18
 def bands_for(threshold: float) -> int:
     """The bands that find pairs of this similarity."""
     return max(1, math.ceil(math.log(1 - FOUND) / math.log(1 - threshold**ROWS))) if threshold < 1 else 1
+
+
+def repeats(exact: Array, asked: Array, shingles: Array, ends: Array, threshold: float) -> tuple[Array, Array]:
+    """For each question the first one with the same words (`exact` are their hashes), and the first one of its group of
+    similar ones. Those that are not `asked` are alone."""
+    firsts = first_of_each(exact, asked)
+    alone = np.flatnonzero(asked & (firsts == np.arange(len(firsts))))
+    sizes = np.diff(ends)
+    kept = np.zeros(len(sizes), bool)
+    kept[alone] = True
+    groups = near_groups(shingles[np.repeat(kept, sizes)], np.concatenate([[0], np.cumsum(sizes[alone])]), threshold)
+    return firsts, joined(firsts, alone, alone[groups])
+
+
+def first_of_each(hashes: Array, among: Array) -> Array:
+    """For each row the first one among these with the same hash; the others are their own."""
+    firsts, rows = np.arange(len(hashes)), np.flatnonzero(among)
+    _, index, inverse = np.unique(hashes[rows], return_index=True, return_inverse=True)
+    firsts[rows] = rows[index[inverse]]
+    return firsts
 
 
 def near_groups(shingles: Array, ends: Array, threshold: float) -> Array:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.profile import near
-from agent_eval_schema.profile.near import bands_for, joined, near_groups, similarity
-from agent_eval_schema.profile.shingles import MOST_SHINGLES, contained, normalized, shingled
+from agent_eval_schema.similarity import near
+from agent_eval_schema.similarity.near import bands_for, joined, near_groups, similarity
+from agent_eval_schema.similarity.shingles import MOST_SHINGLES, contained, normalized, shingled
 from tests.benchmarks.near import OTHER, SAME, found
 
 

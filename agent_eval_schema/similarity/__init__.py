@@ -1,0 +1,1 @@
+"""Which questions are the same, or nearly the same, for profiles and for builds from logged calls."""
