@@ -148,7 +148,7 @@ def add_quiet(command: Parser) -> None:
 
 def add_jobs(command: Parser) -> None:
     """--jobs: how many processes."""
-    help = "number of worker processes (default: one per core for files over 64 MB)"
+    help = "number of worker processes (default: one per core for data over 64 MB)"
     command.add_argument("--jobs", metavar="N", type=_positive, default=0, help=help)
 
 

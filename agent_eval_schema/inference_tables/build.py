@@ -37,7 +37,7 @@ from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided
 from agent_eval_schema.inference_tables.summary import BuildSummary, Summarized, summarized
 from agent_eval_schema.inference_tables.work_folder import WorkFolder, decisions_by_part
 from agent_eval_schema.io.pandas import to_pandas
-from agent_eval_schema.io.source import Source, worth_workers
+from agent_eval_schema.io.source import Source, size_of, worth_workers
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
@@ -419,8 +419,8 @@ def build_set(
     plan, reason = plan_of(table_columns(source, table, options), options)
     job_facts = {"plan": msgspec.to_builtins(plan), "inputs": inputs_of(source, options)}
     plan = msgspec.structs.replace(plan, now=work.start(job_facts, resume=resume))
-    workers = jobs or worth_workers(source.path, source.stored_bytes)
-    job = BuildJob(source.path or "", str(work.folder), plan, workers=workers if source.path else 1)
+    workers = (jobs or worth_workers(size_of(source))) if source.path else 1
+    job = BuildJob(source.path or "", str(work.folder), plan, workers=workers)
     logged = 0
     with progress(source.read_share, screen) as so_far:
         for size in convert(source, job):

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr, replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import column_names, is_hidden
-from agent_eval_schema.cells.sizes import cut
+from agent_eval_schema.cells.sizes import batch_bytes, cut
 from agent_eval_schema.io.atomic import FileState
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.schema import CANONICAL, are_canonical
@@ -370,15 +370,25 @@ def rows_where(batches: Iterable[pa.RecordBatch], mask: np.ndarray[Any, Any]) ->
 
 
 WORTH_IT = 64 << 20
-"""From this size on a file takes longer to check than workers take to start (half a second)."""
+"""From this size on data take longer to check than workers take to start (half a second)."""
 
 
-def worth_workers(path: str | None, stored_bytes: int | None = None) -> int:
-    """The number of processes for a file, or a table of files of so many bytes: one per core if it is large
-    (AGENT_EVAL_SCHEMA_JOBS sets the number)."""
-    if path is None or not sys.executable:  # no interpreter: Python is embedded
-        return 1
-    if (os.path.getsize(path) if stored_bytes is None else stored_bytes) < WORTH_IT:
+def size_of(source: Source) -> float:
+    """The size of the data in bytes: of a file or a table of files as they are stored, of data in memory about, by the
+    first rows; 0 if unknown."""
+    if source.stored_bytes is not None:
+        return source.stored_bytes
+    if source.path is not None:
+        return os.path.getsize(source.path)
+    head = source.head()
+    share = source.read_share(head.num_rows) if head is not None and source.read_share is not None else None
+    return batch_bytes(head) / share if head is not None and share else 0
+
+
+def worth_workers(size: float) -> int:
+    """The number of processes for data of so many bytes: one per core if they are large (AGENT_EVAL_SCHEMA_JOBS sets
+    the number)."""
+    if not sys.executable or size < WORTH_IT:  # no interpreter: Python is embedded
         return 1
     given = os.environ.get("AGENT_EVAL_SCHEMA_JOBS", "")
     return max(int(given), 1) if given.isdecimal() else _cores()

@@ -1,4 +1,5 @@
 """Interpreters of our own that do a share of some work: each receives a job once, and sends numbered messages back.
+What only this process has, such as a DataFrame, can be sent after the job, piece by piece (`send`, `received`).
 
 They are started with a command, not forked (Arrow's threads do not survive that) and not spawned by multiprocessing
 (which would run the user's script again): a notebook and a script without a main guard work alike.
@@ -68,10 +69,13 @@ class Worker:
     """A worker process, and the thread that takes in its messages while this process is busy.
 
     `run` names a function ("package.module:function") that takes the job and gives messages (`serve` runs it there).
-    `modules` are folders in which modules are looked for, after all others.
+    `modules` are folders in which modules are looked for, after all others. Messages can be sent to a worker that is
+    `fed`, until `finish`; it answers the job and each of them with one message, in order.
     """
 
-    def __init__(self, run: str, job: bytes, ahead: int = AHEAD, modules: Iterable[str] = ()) -> None:
+    def __init__(
+        self, run: str, job: bytes, ahead: int = AHEAD, modules: Iterable[str] = (), *, fed: bool = False
+    ) -> None:
         module, _, function = run.partition(":")
         code = _START.format(
             home=_HOME, more=[os.path.abspath(folder) for folder in modules], module=module, function=function
@@ -86,17 +90,44 @@ class Worker:
         )
         self._messages: queue.Queue[WorkerMessage] = queue.Queue(ahead)
         self._stopped = False
+        self._sent, self._answered = 1, 0  # each is written by one thread; the first is the job
+        self._outgoing: queue.SimpleQueue[Callable[[], bytes] | None] = queue.SimpleQueue()
+        self._outgoing.put(lambda: job)
+        threading.Thread(target=self._deliver, daemon=True).start()
+        threading.Thread(target=self._receive, daemon=True).start()
+        if not fed:
+            self.finish()
+
+    def send(self, pack: Callable[[], bytes]) -> None:
+        """Send what `pack` returns, which another thread calls: neither packing nor a full pipe is waited for."""
+        self._sent += 1
+        self._outgoing.put(pack)
+
+    def free(self, ahead: int) -> bool:
+        """Whether the worker has started, and has fewer messages than `ahead` to answer."""
+        return self._answered > 0 and self._sent - self._answered < ahead
+
+    def has_message(self) -> bool:
+        """Whether the next message is here already."""
+        return not self._messages.empty()
+
+    def finish(self) -> None:
+        """Nothing more is sent."""
+        self._outgoing.put(None)
+
+    def _deliver(self) -> None:
         assert self._process.stdin is not None
         # a dead worker is detected by its missing messages
         with suppress(BrokenPipeError), self._process.stdin as stdin:
-            stdin.write(job)
-        threading.Thread(target=self._receive, daemon=True).start()
+            while (pack := self._outgoing.get()) is not None:
+                _send(stdin, 0, pack())
 
     def _receive(self) -> None:
         assert self._process.stdout is not None
         message = WorkerMessage(0, b"")
         while message.unit >= 0 and not self._stopped:
             message = _read(self._process.stdout)
+            self._answered += 1
             while not self._stopped:
                 try:
                     self._messages.put(message, timeout=0.5)
@@ -113,6 +144,7 @@ class Worker:
 
     def stop(self) -> None:
         self._stopped = True
+        self.finish()
         self._process.kill()
         self._process.wait()
         if self._process.stdout is not None:
@@ -147,7 +179,7 @@ def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     out = sys.stdout.buffer
     gc.freeze()  # the imported objects live as long as the process: no collection need examine them
     try:
-        for unit, payload in run(sys.stdin.buffer.read()):
+        for unit, payload in run(next(received())):
             _send(out, unit, payload)
         _send(out, _END, b"")
     except EvalSetError as error:
@@ -159,6 +191,12 @@ def serve(run: Callable[[bytes], Iterator[tuple[int, bytes]]]) -> None:
     except Exception as error:  # a defect of ours; its text may quote cells
         why = f"internal error in a worker process: {type(error).__name__}: try again with one process (--jobs 1)"
         _send(out, _FAILED, why.encode())
+
+
+def received() -> Iterator[bytes]:
+    """In the worker: the messages that are sent to it, the first of which is its job."""
+    while header := sys.stdin.buffer.read(_HEADER.size):
+        yield sys.stdin.buffer.read(_HEADER.unpack(header)[1])
 
 
 def _send(out: IO[bytes], unit: int, payload: bytes) -> None:

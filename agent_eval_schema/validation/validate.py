@@ -9,14 +9,14 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Source, worth_workers
+from agent_eval_schema.io.source import Source, size_of, worth_workers
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.validation.kernel import checked_batches
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
-from agent_eval_schema.validation.workers import check_with_workers
+from agent_eval_schema.validation.workers import check_sent, check_with_workers
 
 
 def check_source(
@@ -31,8 +31,8 @@ def check_source(
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
 ) -> Report:
-    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. A file is
-    validated by `jobs` processes (0: one per core if the file is large). Long operations show their progress on the
+    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. They are
+    validated by `jobs` processes (0: one per core if the data are large). Long operations show their progress on the
     screen, if there is one."""
     start = time.perf_counter()
     source = source.quoting(values)
@@ -59,7 +59,9 @@ def _with_remarks(source: Source, plan: Plan) -> Source:
 
 
 def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
-    workers = jobs or worth_workers(source.path, source.stored_bytes)
-    if source.path is None or source.fixed or source.in_order or workers == 1:
+    workers = 1 if source.remote is not None else jobs or worth_workers(size_of(source))
+    if workers == 1:
         return checked_batches(source, plan)
+    if source.path is None or source.fixed or source.in_order:
+        return check_sent(source.batches(), plan, workers)
     return check_with_workers(source, source.path, plan, workers)

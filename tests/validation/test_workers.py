@@ -1,11 +1,14 @@
-"""A large file on all cores gives the report of one process, and a worker that fails is told."""
+"""Large data on all cores give the report of one process, and a worker that fails is told."""
 
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,11 +17,13 @@ from agent_eval_schema import EvalSetError, Report, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Share, Source
+from agent_eval_schema.runtime.processes import Worker
+from agent_eval_schema.validation import workers
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
-from agent_eval_schema.validation.workers import check_with_workers
+from agent_eval_schema.validation.workers import check_sent, check_with_workers
 from tests.conftest import as_csv, as_jsonl
 
 
@@ -34,14 +39,17 @@ def row(i: int) -> dict[str, str]:
 ROWS = [row(i) for i in range(10_000)]
 
 
-def verdicts(source: Source, processes: int) -> tuple[str, list[bool]]:
-    """The report of so many processes, each with an equal share."""
-    plan = make_plan(source, "auto", "auto")
+def verdicts(source: Source, processes: int, values: bool = True) -> tuple[str, list[bool]]:
+    """The report of so many processes, each with an equal share of a file."""
+    source = source.quoting(values)
+    plan = make_plan(source, "auto", "auto", values=values)
     builder = ReportBuilder(plan.codes, plan.outputs, source)
     if processes == 1:
         checked = check_stream(source.batches(), plan)
+    elif source.path is None:
+        checked = check_sent(source.batches(), plan, processes)
     else:
-        checked = check_with_workers(source, str(source.name), plan, processes, head_start=0)
+        checked = check_with_workers(source, source.path, plan, processes, head_start=0)
     for batch in checked:
         builder.add(batch)
     report = Report(source, plan, builder)
@@ -63,6 +71,52 @@ def test_text_files_shared_by_batches(kind: Callable[..., str], tmp_path: Path) 
     assert verdicts(open_source(path), 2) == verdicts(open_source(path), 1)
 
 
+def as_frame(rows: list[dict[str, str]]) -> pd.DataFrame:
+    return pd.DataFrame(rows)
+
+
+def as_table(rows: list[dict[str, str]]) -> pa.Table:
+    return pa.Table.from_pylist(rows)
+
+
+@pytest.mark.parametrize("kind", [list, as_frame, as_table], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("values", [True, False])
+def test_data_in_memory_are_sent(kind: Callable[..., Any], values: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More batches than a worker may have at a time, and some are checked there: this process waits for it."""
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
+    sent: list[pa.RecordBatch] = []
+    pack = workers.pack
+    monkeypatch.setattr(workers, "pack", lambda batch, codec: sent.append(batch) or pack(batch, codec))
+    bad = "\ud800" if kind != as_table else "?"  # a lone surrogate, which Arrow cannot hold
+    rows = [{**row, "response": bad if i % 999 == 0 else row["response"]} for i, row in enumerate(ROWS)]
+    one = verdicts(open_source(kind(rows)), 1, values)
+    monkeypatch.setattr(Worker, "free", wait_until_free)
+    assert verdicts(open_source(kind(rows)), 2, values) == one
+    assert len(sent) > workers.AHEAD
+
+
+def wait_until_free(worker: Worker, ahead: int) -> bool:
+    """As on a machine where the worker starts at once and is as fast as this process: it gets every other batch."""
+    while not worker._answered:
+        time.sleep(0.01)
+    return worker._sent - worker._answered < ahead
+
+
+def test_a_worker_that_dies_with_a_batch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
+    monkeypatch.setattr(Worker, "free", wait_until_free)
+    sent: list[None] = []
+
+    def send(worker: Worker, _: Callable[[], bytes]) -> None:
+        worker._process.kill()
+        sent.append(None)
+
+    monkeypatch.setattr(Worker, "send", send)
+    with pytest.raises(EvalSetError, match="a worker process ended before its work was done"):
+        check_source(open_source(ROWS), jobs=2)
+    assert sent
+
+
 @pytest.mark.parametrize(("workers_", "head"), [(1, 0), (2, 0), (3, 0), (2, 5)])
 def test_every_unit_is_in_one_share(workers_: int, head: int) -> None:
     shares = [Share(k, workers_, head * 100) for k in range(workers_)]
@@ -79,14 +133,18 @@ def test_a_worker_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_source(open_source(path), jobs=2)
 
 
-def test_small_files_and_data_in_memory_deserve_no_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = as_jsonl(ROWS, tmp_path)
+def test_only_large_data_deserve_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_, "_cores", lambda: 8)
-    assert (source_.worth_workers(path), source_.worth_workers(None)) == (1, 1)
-    monkeypatch.setattr(source_, "WORTH_IT", 10)
-    assert source_.worth_workers(path) == 8
+    path = as_jsonl(ROWS, tmp_path)
+    assert source_.size_of(open_source(path)) == Path(path).stat().st_size
+    sizes = {kind: source_.size_of(open_source(kind(ROWS))) for kind in (list, as_frame, as_table)}
+    cells = sum(len(cell) for row in ROWS for cell in row.values())
+    assert all(cells / 2 < size < cells * 4 for size in sizes.values()), sizes
+    assert source_.size_of(open_source(ROWS[:0])) == 0
+    assert source_.worth_workers(source_.WORTH_IT - 1) == 1
+    assert source_.worth_workers(source_.WORTH_IT) == 8
     monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "3")
-    assert source_.worth_workers(path) == 3
+    assert source_.worth_workers(source_.WORTH_IT) == 3
 
 
 def test_a_script_without_a_main_guard_can_use_them(tmp_path: Path) -> None:
