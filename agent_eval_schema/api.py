@@ -345,7 +345,7 @@ def explain(code: str) -> str:
     AE206 message-role (error)
     ...
     """
-    from agent_eval_schema.fix.catalog import FIXABLE
+    from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rule_text
 
     rule = find_rule(code)

@@ -34,6 +34,7 @@ from agent_eval_schema.cli.output import (
     writing_stdout,
 )
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.runtime.version import __version__
 
 _COMMANDS = (
@@ -42,15 +43,21 @@ _COMMANDS = (
 )
 """In the order in which `--help` lists them."""
 
+_WITHOUT_FRAMES = {command.run for command in (validate, metrics, diff)}
+"""The commands that make no DataFrame."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it was closed, as `>&-` does: it has no reader
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    ours = argv is None  # this process: it is not a user's who calls this function
     argv = sys.argv[1:] if argv is None else argv
     arguments, unknown = argument_parser().parse_known_args(argv)
     arguments.parser.require_known(unknown)
+    if ours and arguments.run in _WITHOUT_FRAMES:
+        put_off_pandas()
     try:
         code: int = arguments.run(arguments)
         with writing_stdout():

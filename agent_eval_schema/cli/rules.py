@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
 
 
 def _explain(arguments: argparse.Namespace) -> int:
-    from agent_eval_schema.fix.catalog import FIXABLE
+    from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rule_text
     from agent_eval_schema.validation.chosen_rules import find_rule
 
@@ -34,7 +34,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """List all rules by family."""
-    from agent_eval_schema.fix.catalog import FIXABLE
+    from agent_eval_schema.fix.effects import FIXABLE
     from agent_eval_schema.render.rule import rules_json, rules_text
     from agent_eval_schema.rules import FAMILIES, RULES
 

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.fix.catalog import FIXABLE, FIXES_OF
+from agent_eval_schema.fix.catalog import FIXES_OF
+from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.moves import PLACE
 from agent_eval_schema.fix.renames import with_columns_renamed
 from agent_eval_schema.fix.search import CellFix

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from agent_eval_schema.cells.cells import read_cells
-from agent_eval_schema.fix.catalog import MOVED
+from agent_eval_schema.fix.effects import MOVED
 from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.formats.mlflow_form import EXPECTED
 from agent_eval_schema.text import jsontext
@@ -35,7 +35,7 @@ def moves_in(batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
             after, emptied = _joined(before or {}, beside)
             if emptied:
                 name = ids[row] if isinstance(ids[row], str) else None
-                yield CellFix(start + row, name, PLACE, MOVED, before, after, emptied)
+                yield CellFix(start + row, name, PLACE, MOVED.what, before, after, emptied)
 
 
 def _joined(given: dict[str, Any], beside: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -21,7 +21,7 @@ def with_preview(report: Report, source: Source) -> Report:
 
 
 def _preview(report: Report, source: Source) -> FixPreview | None:
-    from agent_eval_schema.fix.catalog import FIXABLE  # a validation needs none of them
+    from agent_eval_schema.fix.effects import FIXABLE  # a validation needs none of them
     from agent_eval_schema.fix.fix import fix_source
     from agent_eval_schema.fix.source import FIXED_FORMATS, FixCounts
     from agent_eval_schema.validation.validate import check_source

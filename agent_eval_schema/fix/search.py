@@ -24,7 +24,8 @@ from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.edit import with_cells
 from agent_eval_schema.cells.notes import filled_rows
 from agent_eval_schema.cells.sizes import one_batch
-from agent_eval_schema.fix.catalog import CODES_OF, FIXABLE, FIXES, FIXES_OF
+from agent_eval_schema.fix.catalog import CODES_OF, FIXES, FIXES_OF
+from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.values import opened_json_text
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
@@ -138,7 +139,7 @@ def tries_of(column: str, value: Any) -> list[Try]:
     for fix in FIXES_OF[column]:
         fixed = fix.apply(value)
         if fixed is not value and _can_be_written(fixed):
-            value, what = fixed, (*what, fix.what)
+            value, what = fixed, (*what, fix.effect.what)
             found.append(Try(column, value, what))
     return found
 

@@ -64,7 +64,7 @@ def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, A
         return "the cell cannot be written again without loss"
     tries = tries_of(column, value)
     if not tries:
-        known = "; ".join(fix.what for fix in FIXES_OF[column] if code in fix.codes)
+        known = "; ".join(fix.effect.what for fix in FIXES_OF[column] if code in fix.effect.codes)
         return f"no fix has exactly one interpretation ({known})"
     return _why_no_better(row, tries[-1], notes, plan)
 

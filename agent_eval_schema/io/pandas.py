@@ -16,6 +16,7 @@ from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import bytes_per_row, column_name, encode_cells
 from agent_eval_schema.io.source import Source, ranges
 from agent_eval_schema.issues import Issue
+from agent_eval_schema.runtime.put_off_pandas import find_pandas
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
 # ---------------------------------------------------------------------------------------------------------------------
 # pandas
 def from_pandas(frame: pd.DataFrame) -> Source:
+    find_pandas()
     kept = (
         frame.copy()
     )  # of the cells, not of what they refer to: later assignments to the frame do not reach the report

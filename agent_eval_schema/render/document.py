@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.text.visible import JSON_ESCAPE, escape_ci_commands
 
 
@@ -25,6 +24,8 @@ _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 
 def plain_values(value: Any) -> Any:
     """What JSON can hold: absent cells are null, what is no data is its text."""
+    from agent_eval_schema.io.records import is_absent  # which needs numpy, and `rules` does not
+
     if is_absent(value):
         return None
     if isinstance(value, dict):

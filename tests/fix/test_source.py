@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import InvalidEvalSetError, explain, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
-from agent_eval_schema.fix.catalog import CODES_OF, FIXABLE, FIXES
+from agent_eval_schema.fix.catalog import CODES_OF, FIXES
+from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.fix import fix_source
 from agent_eval_schema.fix.names import meant
 from agent_eval_schema.fix.search import CellFix
@@ -206,7 +207,7 @@ def test_what_is_mended_where_a_cell_can_hold_it(
 
 def test_every_repair_has_an_example() -> None:
     shown = {part for _, _, _, what in MENDED + MENDED_NATIVE for part in what.split("; ")}
-    assert [r.what for r in FIXES if not any(r.what.startswith(s) for s in shown)] == []
+    assert [r.effect.what for r in FIXES if not any(r.effect.what.startswith(s) for s in shown)] == []
 
 
 def test_a_blank_request_gives_way_to_the_trace() -> None:
@@ -637,10 +638,10 @@ def test_a_repair_takes_any_value_and_never_changes_what_it_is_given(value: Any)
     before = repr(value)
     for entry in FIXES:
         mended = entry.apply(value)
-        assert mended is value or repr(mended) != before, f"{entry.what}: nothing was repaired"
+        assert mended is value or repr(mended) != before, f"{entry.effect.what}: nothing was repaired"
         assert repr(value) == before
         again = entry.apply(mended)
-        assert again is mended or entry.apply.__name__ == "json_text", f"{entry.what}: does it in two steps"
+        assert again is mended or entry.apply.__name__ == "json_text", f"{entry.effect.what}: does it in two steps"
 
 
 @settings(max_examples=150)

@@ -136,9 +136,9 @@ def test_a_large_table_deserves_workers(many_files: str, monkeypatch: pytest.Mon
     assert source.stored_bytes == size
     monkeypatch.setattr(source_, "_cores", lambda: 8)
     monkeypatch.setattr(source_, "WORTH_IT", size)
-    assert source_.worth_workers(source.name, source.stored_bytes) == 8
+    assert source_.worth_workers(source_.size_of(source)) == 8
     monkeypatch.setattr(source_, "WORTH_IT", size + 1)
-    assert source_.worth_workers(source.name, source.stored_bytes) == 1
+    assert source_.worth_workers(source_.size_of(source)) == 1
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 import agent_eval_schema
 from agent_eval_schema.cli import argument_parser
-from agent_eval_schema.fix.catalog import FIXABLE
+from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import REASONS, Reason

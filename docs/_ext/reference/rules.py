@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent_eval_schema import validate_eval_set
-from agent_eval_schema.fix.catalog import FIXABLE
+from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import FAMILIES, RULES, adk, ces, conversion, golden, production
