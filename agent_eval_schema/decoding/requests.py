@@ -52,7 +52,7 @@ def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bo
         values = _in_texts(cells, nests, log, plain)
     if cells.nul:
         for row, text in enumerate(cells.texts):
-            if text is not None and ("\0" in text or (cells.json and "\\u0000" in text)):
+            if text is not None and ("\0" in text or (cells.json and jsontext.escapes_nul(text))):
                 log.add(reading.CONTROL_CHARACTER, row, "request", "expected text without NUL, got one")
     return values
 

@@ -254,8 +254,7 @@ def _new_case(eval_id: str, row: Row, before: list[dict[str, Any]]) -> dict[str,
 
 
 def _invocation(row: Row) -> dict[str, Any]:
-    asked = next((m for m in reversed(row["request"]["messages"]) if m["role"] == "user"), {"content": ""})
-    made: dict[str, Any] = {"user_content": _to_content(asked.get("content"), "user"), **_carried(row, OF_A_TURN)}
+    made: dict[str, Any] = {"user_content": _to_content(_asked(row).get("content"), "user"), **_carried(row, OF_A_TURN)}
     if row.get("expected_response") is not None:
         made["final_response"] = _to_content(row["expected_response"], "model")
     if row.get("reference_trajectory") is not None:
@@ -264,10 +263,20 @@ def _invocation(row: Row) -> dict[str, Any]:
     return made
 
 
+def _messages(row: Row) -> list[Any]:
+    """The messages of a row; none, if it lost its request in another format."""
+    return row["request"]["messages"] if row["request"] is not None else []
+
+
+def _asked(row: Row) -> dict[str, Any]:
+    """The last message of the user."""
+    return next((m for m in reversed(_messages(row)) if m["role"] == "user"), {"content": ""})
+
+
 def _history(row: Row) -> list[dict[str, Any]]:
     """The messages before the last question as turns of their own: a question and the answer to it."""
     turns: list[dict[str, Any]] = []
-    for message in row["request"]["messages"][:-1]:
+    for message in _messages(row)[:-1]:
         content = chat.join_text(message.get("content"))
         if message["role"] == "user":
             turns.append({"user_content": _to_content(message.get("content"), "user")})
@@ -306,9 +315,9 @@ def _one_session(rows: Sequence[Row]) -> Written:
     """The older test list, which is one session with a turn a row; and the numbers of the rows' turns."""
     made = []
     for row in rows:
-        asked = next((m for m in reversed(row["request"]["messages"]) if m["role"] == "user"), {"content": ""})
+        content = chat.join_text(_asked(row).get("content")) or ""
         turn = {
-            "query": chat.join_text(asked.get("content")) or "",
+            "query": content if isinstance(content, str) else jsontext.encode(content).decode(),
             "expected_tool_use": row["reference_trajectory"] or [],
         }
         made.append(turn if row["expected_response"] is None else {**turn, "reference": row["expected_response"]})

@@ -10,7 +10,9 @@ and `history`, the turns before it. The values of its evalset and its case are r
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from agent_eval_schema.formats.adk_schema import (
@@ -22,6 +24,7 @@ from agent_eval_schema.formats.adk_schema import (
     snake_case,
 )
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import adk
 from agent_eval_schema.schema import COLUMNS
 
 Turn = tuple[dict[str, Any], Sequence[Finding]]
@@ -55,7 +58,7 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Turn]:
         of_case = {_own(OF_CASE, k): v for k, v in given.items() if k not in ("eval_id", "conversation")}
         of_case["user_content"] = _opening(given.get("conversation_scenario"))
         for turn in _turns(given.get("eval_id"), given.get("conversation"), {**beside, **of_case}):
-            yield turn, found.get((i, turn["turn"] - 1), ())
+            yield turn, [*found.get((i, turn["turn"] - 1), ()), *_cut(turn)]
 
 
 def turns_of_session(session: Mapping[str, Any]) -> Iterator[Turn]:
@@ -63,17 +66,18 @@ def turns_of_session(session: Mapping[str, Any]) -> Iterator[Turn]:
     found = _by_turn(inspect_session(session))
     beside = {"query": None, **({"session_input": given} if (given := session.get("initial_session")) else {})}
     for turn in _turns(session.get("name"), session.get("data"), beside):
-        yield turn, found.get((0, turn["turn"] - 1), ())
+        yield turn, [*found.get((0, turn["turn"] - 1), ()), *_cut(turn)]
 
 
 def turns_of_test_list() -> Unfold:
     """The rows of a test list are the turns of one session, whatever the batches are."""
-    so_far: list[Any] = []
+    before: deque[Any] = deque(maxlen=MOST_BEFORE)
+    number = count(1)
 
     def turn_of(row: Mapping[str, Any]) -> Iterator[Turn]:
-        place = {"eval_id": None, "turn": len(so_far) + 1, "history": list(so_far)}
-        yield {**snake_keys(row), **place}, [finding for _, finding in inspect_turn(row)]
-        so_far.append(dict(row))
+        place = {"eval_id": None, "turn": next(number), "history": list(before)}
+        yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_turn(row)), *_cut(place)]
+        before.append(dict(row))
 
     return turn_of
 
@@ -110,8 +114,19 @@ def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterat
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
     for i, turn in enumerate(turns):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
-        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": turns[:i]}
+        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": turns[max(0, i - MOST_BEFORE) : i]}
         yield {**beside, **snake_keys(own), **place}
+
+
+MOST_BEFORE = 100
+"""The turns before its own that a row repeats: without a limit a file grows by the square of its turns when read."""
+
+
+def _cut(turn: Mapping[str, Any]) -> Iterator[Finding]:
+    before = turn["turn"] - 1
+    if before > MOST_BEFORE:
+        message = f"expected at most {MOST_BEFORE} turns before, got {before:,}: the request has the last {MOST_BEFORE}"
+        yield Finding(adk.LONG_CONVERSATION, message, "request")
 
 
 def _opening(scenario: Any) -> Any:

@@ -95,8 +95,8 @@ def _read_tags(metadata: Any, labels: Any) -> Any:
     return {**(tags if isinstance(tags, dict) else {}), _LABELS: jsontext.encode(labels).decode()}
 
 
-def _write_tags(tags: dict[str, str]) -> tuple[dict[str, str] | None, list[str] | None]:
-    labels = structured(tags.get(_LABELS))
+def _write_tags(tags: Any) -> tuple[Any, list[str] | None]:
+    labels = structured(tags.get(_LABELS)) if isinstance(tags, dict) else None
     if not isinstance(labels, list):
         return tags, None
     return {k: v for k, v in tags.items() if k != _LABELS} or None, labels

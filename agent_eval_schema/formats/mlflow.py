@@ -161,10 +161,11 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
             if value == "null":
                 continue
             if name == "expected_response" and not value.startswith('"'):
-                message = f"got {describe(jsontext.parse(value))}; its JSON text is taken"
+                given = jsontext.parse(value)
+                message = f"got {describe(given)}; its JSON text is taken"
                 found = Finding(expectations.EXPECTED_AS_JSON, message, "expectations", f"expectations.{name}")
                 notes.setdefault(row, []).append(found)
-                value = _encoded(value)
+                value = _encoded(value if isinstance(given, jsontext.Malformed) else _encoded(given))
             if name == "guidelines" and value.startswith('"'):
                 value = f"[{value}]"  # mlflow takes a single one as text
             value = _encoded(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value

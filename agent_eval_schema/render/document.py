@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import JSON_ESCAPE, escape_ci_commands
 
 
@@ -23,16 +24,23 @@ _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u206
 
 
 def plain_values(value: Any) -> Any:
-    """What JSON can hold: absent cells are null, what is no data is its text."""
+    """What JSON can hold: absent cells are null, what is no data is its text, what is nested too deep its kind."""
+    try:
+        return _plain(value)
+    except RecursionError:
+        return describe(value)
+
+
+def _plain(value: Any) -> Any:
     from agent_eval_schema.io.records import is_absent  # which needs numpy, and `rules` does not
 
     if is_absent(value):
         return None
     if isinstance(value, dict):
-        return {str(k): plain_values(v) for k, v in value.items()}
+        return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_values(v) for v in value]
+        return [_plain(v) for v in value]
     try:
         return msgspec.to_builtins(value)
     except (TypeError, ValueError, msgspec.MsgspecError):
-        return plain_values(value.tolist()) if hasattr(value, "tolist") else str(value)
+        return _plain(value.tolist()) if hasattr(value, "tolist") else str(value)

@@ -1,4 +1,4 @@
-"""AE16: evalsets that google-adk rejects."""
+"""AE16: evalsets that google-adk rejects, and conversations that are too long for a row per turn."""
 
 from __future__ import annotations
 
@@ -63,4 +63,18 @@ ONE_CONVERSATION = Rule(
     url=ADK_EVALUATE,
     bad=_evalset(_TURN, conversation_scenario={"starting_prompt": "Hi", "conversation_plan": "Ask for leave."}),
     good=_evalset(_TURN),
+)
+
+LONG_CONVERSATION = Rule(
+    "AE165",
+    "adk-long-conversation",
+    Severity.WARNING,
+    "A turn has more turns before it than its request repeats.",
+    why=(
+        "The request of a turn repeats the turns before it. Without a limit, the rows of a file would grow by the "
+        "square of its turns; the request contains the most recent ones."
+    ),
+    hint="Split the conversation, or keep the turns that the last questions depend on.",
+    url=ADK_EVALUATE,
+    no_example="The rule applies from the 102nd turn of a conversation.",
 )

@@ -61,6 +61,14 @@ def is_structured(text: str) -> bool:
     return text.lstrip().startswith(OPENING)
 
 
+def escapes_nul(text: str) -> bool:
+    """Whether a JSON text has an escaped NUL; a backslash before `\\u0000` may itself be escaped."""
+    return "\\u0000" in text and _ESCAPED_NUL.search(text) is not None
+
+
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
 def is_json(text: str) -> bool:
     """Whether a text is JSON; it is skipped, not read."""
     try:

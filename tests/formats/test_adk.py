@@ -251,6 +251,32 @@ def test_one_cause_is_one_issue() -> None:
     assert codes({"eval_set_id": "s", "eval_cases": [17]}) == ["AE162"]
 
 
+def legacy(turns: int) -> list[dict[str, Any]]:
+    return [{"query": f"q{i}", "expected_tool_use": [], "reference": "a"} for i in range(turns)]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        lambda turns: evalset(*(turn(final_response=HI) for _ in range(turns))),
+        lambda turns: [{"name": "n", "data": legacy(turns), "initial_session": {}}],
+        legacy,
+    ],
+)
+def test_a_request_repeats_a_limited_number_of_turns(document: Any) -> None:
+    report = validate_eval_set(document(103))
+    assert [(i.row, i.code, i.path) for i in report.iter_issues() if i.code == "AE165"] == [
+        (row, "AE165", "request") for row in (101, 102)
+    ]
+    assert [len(request["messages"]) for request in report.rows["request"][[0, 1, 100, 101, 102]]] == [
+        1,
+        3,
+        201,
+        201,
+        201,
+    ]
+
+
 def test_an_empty_list_of_calls_expects_none() -> None:
     for given_calls in ({"tool_uses": []}, {}, {"invocation_events": []}):
         report = validate_eval_set(evalset(turn(intermediate_data=given_calls)))

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
 
 _MOST_ROWS = 4
+_NOT_SAMPLES = ("golden", "fuzz")
 _TOO_LARGE = 60_000
 
 
@@ -23,7 +24,11 @@ _TOO_LARGE = 60_000
 def samples() -> dict[str, list[Row]]:
     """The rows of every sample file, by its name."""
     files = sorted((ROOT / "sample_data").iterdir()) + sorted((ROOT / "tests" / "data").glob("*/*"))
-    found = {str(f.relative_to(ROOT)): _rows_of(f) for f in files if f.suffix in _READERS and f.parent.name != "golden"}
+    found = {
+        str(f.relative_to(ROOT)): _rows_of(f)
+        for f in files
+        if f.suffix in _READERS and f.parent.name not in _NOT_SAMPLES
+    }
     return {name: rows for name, rows in found.items() if rows and len(json.dumps(rows)) < _TOO_LARGE}
 
 

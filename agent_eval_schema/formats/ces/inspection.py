@@ -223,7 +223,7 @@ def _missing(
 def _is_filled(value: dict[Any, Any], name: str, field: schema.FieldType) -> bool:
     """Whether a required field has a value: an empty text or list is the same as none in the API."""
     given = value.get(name) if value.get(name) is not None else value.get(field.proto_name)
-    return given is not None and given not in ("", [])
+    return given is not None and not (isinstance(given, str | list) and not given)
 
 
 def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Finding]:

@@ -1,0 +1,1 @@
+"""A fuzzer of the whole package: `python -m tests.fuzz --help`."""

@@ -1,0 +1,468 @@
+"""What must hold for every input: a function per part of the package, which raises what is a finding.
+
+An `EvalSetError` is an answer, any other exception is a finding; so are an internal error (AE001), a row that is in no
+count, two verdicts on the same rows, and a second normalization or fix that changes something.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import random
+import warnings
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import agent_eval_schema as aes
+from agent_eval_schema import ces
+from agent_eval_schema.api import UnreadableTraceWarning
+from agent_eval_schema.cli import main
+from agent_eval_schema.conversion.convert import convert_file
+from agent_eval_schema.evaluation.task_metrics import NAMES
+from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.render.report.github import github_text
+from agent_eval_schema.render.report.junit import junit_xml
+from agent_eval_schema.render.report.sarif import sarif_text
+from agent_eval_schema.validation.report import Report
+from tests.conftest import KINDS
+from tests.fuzz.inputs import Case, in_python
+from tests.validation.test_normalize_again import AGAIN, require_same_again
+from tests.validation.test_one_verdict import NESTED, QUICK, flat, require_one_verdict, typed, verdict
+
+Check = Callable[[Case, Path], None]
+
+TARGETS = tuple(f.name for f in FORMATS if f.writer is not None)
+NAMES_OF_FORMATS = tuple(f.name for f in FORMATS)
+
+
+class Broken(AssertionError):
+    """What must hold does not."""
+
+
+def require(holds: bool, what: str) -> None:
+    if not holds:
+        raise Broken(what)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# reading
+def validate(case: Case, folder: Path) -> None:
+    """Every row has its verdict, in a list and in a frame."""
+    rows = in_python(case.rows)
+    report = aes.validate_eval_set(KINDS[case.chance.choice(("list", "pandas"))](rows, folder))
+    require_counted(report)
+    if not NESTED_KEYS & {name for row in case.rows for name in row}:
+        require(report.row_count == len(rows), f"{report.row_count} rows of {len(rows)}")
+
+
+NESTED_KEYS = {"eval_cases", "evaluations", "evaluationResults", "data", "initial_session", "prompt"}
+"""The keys of documents, which have rows of their own."""
+
+
+def reports(case: Case, folder: Path) -> None:
+    """A report can be shown in all forms, of a list and of a frame."""
+    rows = in_python(case.rows)
+    for make in (KINDS["list"], KINDS["pandas"]):
+        require_sound(aes.validate_eval_set(make(rows, folder)))
+
+
+def require_counted(report: Report) -> list[aes.Issue]:
+    """The counts add up, and no rule failed."""
+    require_no_defect(report)
+    require(report.valid_count + report.invalid_count == report.row_count, "valid + invalid are not all rows")
+    require(len(report.rows) == report.row_count == len(report.valid_mask), "rows are missing")
+    issues = list(report.iter_issues())
+    require(len(issues) == sum(report.counts.values()), "issues are missing")
+    require(all(i.row is None or i.row < report.row_count for i in issues), "an issue of no row")
+    wrong = {i.row for i in issues if i.severity is aes.Severity.ERROR and i.row is not None}
+    require(wrong == {i for i, valid in enumerate(report.valid_mask.tolist()) if not valid}, "an error of a valid row")
+    return issues
+
+
+def require_sound(report: Report) -> None:
+    """Every form of a report can be made, and holds nothing hostile."""
+    issues = require_counted(report)
+    require_shown(report)
+    ElementTree.fromstring(junit_xml([report.summary], failing=frozenset()))
+    json.loads(
+        sarif_text([(report.summary, issues, report.lines({i.row for i in issues if i.row is not None}))], root=".")
+    )
+    require(HOSTILE_LINE not in github_text({report.summary: report.lines}, root=".", command="x"), "a command of CI")
+    require(len(report.metric_support) in (0, report.row_count) or not report.has_metrics, "metrics of other rows")
+
+
+def require_no_defect(report: Report) -> None:
+    found = next((issue for issue in report.iter_issues() if issue.code == "AE001"), None)
+    require(found is None, f"AE001 {found and found.message.replace(chr(39), '')}")
+
+
+HOSTILE_LINE = "\n::error::x"
+
+
+def require_shown(result: Any) -> None:
+    """Every form of a result, without anything of a cell that a page or a terminal takes as its own."""
+    text = result.to_text()
+    require("\x1b" not in text, "an escape sequence in a text")
+    require("<script>alert(1)" not in result.to_html(), "a script in a page")
+    if hasattr(result, "to_json"):
+        json.loads(result.to_json(), parse_constant=_refused)
+    repr(result)
+
+
+def _refused(literal: str) -> None:
+    raise Broken(f"{literal} in JSON")
+
+
+def every_format(case: Case, _: Path) -> None:
+    """Rows that are said to be of a format that they are not of."""
+    rows = in_python(case.rows)
+    for name in case.some(NAMES_OF_FORMATS, 4):
+        with contextlib.suppress(aes.EvalSetError):
+            require_sound(aes.validate_eval_set(rows, format=name, outputs=case.chance.choice(("auto", "generated"))))
+
+
+def one_verdict(case: Case, folder: Path) -> None:
+    """The same issues and rows from every container, in batches of any size."""
+    rows = case.rows[:6]
+    with pytest.MonkeyPatch.context() as patch:
+        require_one_verdict(rows, NESTED, folder, patch, "nested")
+        require_one_verdict(flat(rows), QUICK, folder, patch, "flat")
+        if (table := typed(rows)) is not None:
+            require_one_verdict(table.to_pylist(), {"arrow": lambda *_: table}, folder, patch, "typed")
+
+
+def arrow_types(case: Case, _: Path) -> None:
+    """Columns in the types that Arrow has for the same cells."""
+    table = typed(case.rows)
+    if table is None:
+        return
+    expected = verdict(table)
+    for change in (_large, _views, _dictionaries, _in_chunks, _as_binary):
+        try:
+            changed = change(table)
+        except (pa.ArrowException, TypeError):
+            continue
+        if change is _as_binary:
+            require_sound(aes.validate_eval_set(changed))
+        else:
+            require(verdict(changed) == expected, f"another verdict of {change.__name__}")
+
+
+def _retyped(table: pa.Table, types: Callable[[pa.DataType], pa.DataType]) -> pa.Table:
+    return table.cast(pa.schema([pa.field(f.name, types(f.type)) for f in table.schema]))
+
+
+def _large(table: pa.Table) -> pa.Table:
+    return _retyped(table, lambda t: pa.large_string() if pa.types.is_string(t) else t)
+
+
+def _views(table: pa.Table) -> pa.Table:
+    return _retyped(table, lambda t: pa.string_view() if pa.types.is_string(t) else t)
+
+
+def _dictionaries(table: pa.Table) -> pa.Table:
+    for i, field in enumerate(table.schema):
+        if pa.types.is_string(field.type):
+            table = table.set_column(i, field.name, table.column(i).dictionary_encode())
+    return table
+
+
+def _in_chunks(table: pa.Table) -> pa.Table:
+    return pa.concat_tables([table.slice(i, 1) for i in range(table.num_rows)])
+
+
+def _as_binary(table: pa.Table) -> pa.Table:
+    return _retyped(table, lambda t: pa.binary() if pa.types.is_string(t) else t)
+
+
+def damaged_bytes(case: Case, folder: Path) -> None:
+    """A file with wrong bytes: a report, or one line that says why there is none."""
+    chance = case.chance
+    name = chance.choice(("jsonl", "json", "csv", "parquet"))
+    path = Path(KINDS[name](case.rows, folder))
+    data = path.read_bytes()
+    for _ in range(3):
+        broken = bytearray(data)
+        for _ in range(chance.choice((1, 1, 2, 8))):
+            at = chance.randrange(len(broken) + 1)
+            broken[at : at + chance.choice((0, 1, 1, 9))] = chance.choice(_BYTES) or bytes([chance.randrange(256)])
+        if chance.random() < 0.2:
+            del broken[chance.randrange(len(broken) + 1) :]
+        packed = chance.random() < 0.1 and name != "parquet"
+        written = path.with_name(path.name + ".gz") if packed else path
+        written.write_bytes(gzip.compress(bytes(broken)) if packed else bytes(broken))
+        command(["validate", str(written), *chance.choice(_OPTIONS)])
+        if chance.random() < 0.3:
+            out = str(folder / f"out{path.suffix}")
+            command(["validate", str(written), "--fix", out])
+            command(["convert", str(written), str(folder / "made.jsonl"), "--to", chance.choice(TARGETS)])
+
+
+_OPTIONS = ([], [], ["--output", "json"], ["--output", "github"], ["--no-values"], ["--output", "sarif"])
+_BYTES = (
+    b"",
+    b"",
+    b"\x00",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xed\xa0\x80",
+    b'"',
+    b"\n",
+    b"\r",
+    b"{",
+    b"]",
+    b"\\u",
+    b",",
+    b"\xc0\x80",
+)
+
+
+def command(arguments: list[str]) -> tuple[int, str, str]:
+    """Run a command: it ends with 0, 1 or 2, and says in one line why it could not run."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(arguments)
+    told = err.getvalue()
+    require("internal error" not in told, told)
+    require(code in (0, 1) or told.count("\n") == 1, f"code {code} and {told!r}")
+    require("\x1b" not in out.getvalue() + told, "an escape sequence in the output")
+    return code, out.getvalue(), told
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# private data
+CANARY = "Qzx7canary"
+
+
+def no_values(case: Case, _: Path) -> None:
+    """With values left out, no text of a cell is in any form of the report."""
+    rows = [{name: _with_canaries(value, case.chance) for name, value in row.items()} for row in case.rows]
+    report = aes.validate_eval_set(rows, show_values=False)
+    issues = [json.dumps([i.message, i.hint, i.path, i.request_id]) for i in report.iter_issues()]
+    for form in (report.to_text(), report.to_html(), report.to_json(), *issues):
+        at = form.find(CANARY)
+        require(at < 0, f"a cell in a report without values: {form[max(0, at - 90) : at + 20]!r}")
+
+
+def _with_canaries(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_canaries(inner, chance) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_with_canaries(inner, chance) for inner in value]
+    if isinstance(value, str) and chance.random() < 0.3:
+        return chance.choice((CANARY, value + CANARY, CANARY + value, f"{value} {CANARY}"))
+    return value
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# changing
+def normalize(case: Case, folder: Path) -> None:
+    """What is normalized is the same when it is normalized again; rows that cannot be read stay."""
+    rows = in_python(case.rows)
+    kept = aes.normalize_eval_set(rows, on_invalid="keep")
+    report = aes.validate_eval_set(rows)
+    require(len(kept) == report.row_count, "a row is missing")
+    with contextlib.suppress(aes.InvalidEvalSetError):
+        aes.normalize_eval_set(rows)
+    if not case.is_python:
+        kind = case.chance.choice(("list", "pandas", "arrow", "jsonl", "csv"))
+        of_csv = any(v == "" for row in rows for v in row.values())  # which has no empty text
+        ways = {name: way for name, way in AGAIN.items() if not (of_csv and name == ".csv")}
+        try:
+            require_same_again(KINDS[kind](rows, folder), folder, ways)
+        except AssertionError as error:
+            raise Broken(f"another row when it is normalized again: {str(error)[:600]}") from error
+
+
+def fix(case: Case, folder: Path) -> None:
+    """A fix is complete at once, makes no row worse, and loses none, in memory and in a file."""
+    rows = in_python(case.rows)
+    before = aes.validate_eval_set(rows)
+    fixed = aes.normalize_eval_set(rows, fix=True, on_invalid="keep")
+    require(len(fixed) == before.row_count, "a row is missing")
+    if case.is_python:
+        return
+    kind = case.chance.choice(("jsonl", "json", "csv", "parquet"))
+    path = KINDS[kind](case.rows, folder)
+    once, twice = (str(folder / f"{name}{Path(path).suffix}") for name in ("once", "twice"))
+    if command(["validate", path, "--fix", once])[0] == 2:
+        return
+    command(["validate", once, "--fix", twice])
+    same = Path(once).read_bytes() == Path(twice).read_bytes()
+    if kind == "parquet":
+        same = _rows_of(aes.validate_eval_set(once)) == _rows_of(aes.validate_eval_set(twice))
+    require(same, f"a second fix changes {kind}: {_first_difference(once, twice)}")
+    given, after = aes.validate_eval_set(path), aes.validate_eval_set(once)
+    require(after.row_count == given.row_count, "a row is missing in the file")
+    if after.format == given.format:
+        worse = [i for i, (b, a) in enumerate(zip(given.valid_mask, after.valid_mask, strict=True)) if b and not a]
+        require(not worse, f"a fix made row {worse[:1]} invalid")
+
+
+def _rows_of(report: Report) -> str:
+    return str(report.rows.to_json(default_handler=str))
+
+
+def _first_difference(one: str, other: str) -> str:
+    a, b = Path(one).read_bytes(), Path(other).read_bytes()
+    at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return f"{a[max(0, at - 60) : at + 60]!r} became {b[max(0, at - 60) : at + 60]!r}"
+
+
+def convert(case: Case, folder: Path) -> None:
+    """Every row is converted, or there is a reason; what is written can be read again."""
+    rows = in_python(case.rows)
+    for target in case.some(TARGETS, 4):
+        with contextlib.suppress(aes.EvalSetError):
+            made = aes.convert_eval_set(rows, target)
+            require_shown(made)
+            require(made.converted <= made.given, "more rows than there are")
+            if made.converted and (isinstance(made.data, list) or hasattr(made.data, "columns")):
+                again = aes.validate_eval_set(made.data, format=target)
+                require_no_defect(again)
+                rejected = {i.code for i in again.iter_issues() if i.severity is aes.Severity.ERROR}
+                told = not rejected - _WITHOUT_ANSWERS or len(made.losses) > 0
+                require(told, f"{target} has rows that its reader rejects: {rejected}")
+    if not case.is_python:
+        target = case.chance.choice(TARGETS)
+        path = KINDS[case.chance.choice(("jsonl", "csv", "json"))](case.rows, folder)
+        ending = {"ces-csv": ".csv", "ces-evaluation": ".json", "adk": ".json", "adk-legacy": ".json"}
+        out = folder / f"made{ending.get(target) or case.chance.choice(('.jsonl', '.json', '.csv', '.parquet'))}"
+        with contextlib.suppress(aes.EvalSetError):
+            convert_file(path, str(out), target)
+
+
+_WITHOUT_ANSWERS = {"AE202"}
+"""A row without an answer is converted too."""
+
+
+def build(case: Case, _: Path) -> None:
+    """Every logged row is in the dataset, or excluded for one reason."""
+    chance = case.chance
+    options: dict[str, Any] = {
+        "dedupe": chance.choice(("id", "question", None)),
+        "redact": chance.choice((None, "default")),
+        "sample": chance.choice((None, None, 2, 0.5)),
+        "show_values": chance.random() < 0.8,
+    }
+    with contextlib.suppress(aes.EvalSetError):
+        made = aes.eval_set_from_inference_table(in_python(case.rows), **options)
+        summary = made.summary
+        require(summary.records == summary.rows + sum(summary.excluded.values()), "a logged row is in no count")
+        require(len(made.rows) == summary.rows, "a row is missing")
+        require("defect" not in summary.excluded, f"an internal error: {made.excluded.to_dict('records')[:1]}")
+        require_no_defect(made.report)
+        require_shown(made)
+
+
+def traces(case: Case, _: Path) -> None:
+    """Traces become rows, one by one."""
+    values = [value for row in in_python(case.rows) for value in (row, row.get("trace")) if value is not None]
+    if NESTED_KEYS & {name for row in case.rows for name in row}:
+        return  # a document has as many rows as it has turns
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableTraceWarning)
+        with contextlib.suppress(aes.EvalSetError):
+            found = aes.eval_set_from_traces(values)
+            require(len(found) == len(values), "a trace is missing")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# measuring
+def score(case: Case, _: Path) -> None:
+    """Every row has a score, or a reason."""
+    with contextlib.suppress(aes.EvalSetError):
+        result = aes.EvalTask(in_python(case.rows), NAMES).evaluate()
+        require_shown(result)
+        require_shown(result.compare(result)) if len(result.metrics_table) else None
+        scores = result.metrics_table
+        columns = [name for name in scores.columns if str(name).endswith("/score")]
+        for name in columns:
+            values = [v for v in scores[name] if v == v and v is not None]
+            require(all(isinstance(v, int | float) for v in values), f"{name} is no number: {values[:1]!r}")
+    with contextlib.suppress(aes.EvalSetError):
+        aes.score_trajectories(in_python(case.rows), duplicates="one_to_one", empty="define")
+
+
+def diff(case: Case, folder: Path) -> None:
+    """A dataset is equal to itself; of two, every row is counted on both sides."""
+    rows, others = in_python(case.rows), in_python(case.rows)[::-1][: max(1, len(case.rows) - 1)]
+    found = aes.diff_eval_sets(rows, others)
+    require_shown(found)
+    if case.is_python:
+        return
+    with contextlib.suppress(aes.EvalSetError):
+        same = aes.diff_eval_sets(case.rows, KINDS["jsonl"](case.rows, folder))
+        require(same.same, f"a dataset differs from itself: {same.counts}")
+
+
+def profile(case: Case, _: Path) -> None:
+    """A profile of any rows can be shown."""
+    found = aes.profile_eval_set(in_python(case.rows), show_values=case.chance.random() < 0.8)
+    require_shown(found)
+
+
+_EVALUATORS = ("mlflow.genai", "databricks-agent", "mlflow.evaluate", "vertex")
+
+
+def support(case: Case, _: Path) -> None:
+    """The metrics of every row, and rows in the form of an evaluator."""
+    rows = in_python(case.rows)
+    aes.metric_support(rows, system="all")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with contextlib.suppress(aes.EvalSetError):
+            aes.prepare_for_evaluate(rows, evaluator=case.chance.choice(_EVALUATORS))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Customer Engagement Suite
+def of_ces(case: Case, folder: Path) -> None:
+    """Evaluations, golden CSV and updates of any object."""
+    rows = in_python(case.rows)
+    with contextlib.suppress(aes.EvalSetError):
+        evaluations = ces.read_evaluations(rows)
+        text, _ = ces.golden_csv_text(evaluations)
+        ces.read_golden_csv(text) if text else None
+    for row in rows[:3]:
+        with contextlib.suppress(aes.EvalSetError):
+            ces.validate_evaluation(row)
+        with contextlib.suppress(aes.EvalSetError):
+            other = case.chance.choice(rows)
+            ces.update_request(row, other, case.chance.choice((None, ["golden.turns"], ["displayName", "*"], "golden")))
+    if not case.is_python:
+        path = KINDS[case.chance.choice(("csv", "json"))](case.rows, folder)
+        with contextlib.suppress(aes.EvalSetError):
+            ces.read_golden_csv(path) if path.endswith(".csv") else ces.read_evaluations(path)
+
+
+CHECKS: dict[str, tuple[Check, int]] = {
+    "validate": (validate, 1),
+    "reports": (reports, 4),
+    "every format": (every_format, 5),
+    "one verdict": (one_verdict, 8),
+    "arrow types": (arrow_types, 5),
+    "damaged bytes": (damaged_bytes, 4),
+    "no values": (no_values, 3),
+    "normalize": (normalize, 4),
+    "fix": (fix, 4),
+    "convert": (convert, 4),
+    "build": (build, 4),
+    "traces": (traces, 3),
+    "score": (score, 4),
+    "diff": (diff, 4),
+    "profile": (profile, 6),
+    "support": (support, 5),
+    "ces": (of_ces, 3),
+}
+"""Each with how seldom it is made: of so many cases, one."""
+
+OF_JSON = frozenset({"one verdict", "arrow types", "damaged bytes", "no values"})
+"""The checks that write the rows, so that what only Python has cannot be in them."""

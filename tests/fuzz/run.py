@@ -1,0 +1,164 @@
+"""Cases through checks, each within a limit of processor time; what is raised becomes a finding, made smaller."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from tests.fuzz.checks import CHECKS, OF_JSON, Broken, Check
+from tests.fuzz.inputs import Case, case, smaller
+from tests.helpers.mutations import Row
+
+SECONDS = 2.0
+"""Of processor time per input: a busy machine hangs nothing."""
+
+MOST_ROWS = 40
+SMALLER_SECONDS = 20.0
+
+
+class Part(Struct, frozen=True):
+    """Cases that one process runs: some of the checks, on so many numbers."""
+
+    seed: int
+    first: int
+    count: int
+    checks: tuple[str, ...]
+    sparse: int = 1
+
+
+class Finding(Struct, frozen=True):
+    """What was raised: of which check, by which case, and where. Findings of one key have one cause."""
+
+    check: str
+    key: str
+    seed: str
+    text: str
+    rows: list[Row]
+
+
+class Result(Struct):
+    """What a process has found."""
+
+    cells: int = 0
+    made: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = []
+
+
+class Hang(BaseException):
+    """A check takes longer than its limit."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise Hang after so much processor time of this process."""
+
+    def stop(*_: Any) -> None:
+        raise Hang(f"more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def run_part(part: Part) -> Result:
+    """Run the cases of a part; of findings with one key only the first is made smaller."""
+    result, seen = Result(), set[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(part.first, part.first + part.count):
+            given = case(part.seed, number, MOST_ROWS)
+            result.cells += given.cells
+            for place, name in enumerate(part.checks):
+                check, seldom = CHECKS[name]
+                alone = len(part.checks) == 1
+                if (number + place) % (seldom if seldom == 1 else seldom * part.sparse) and not alone:
+                    continue
+                if given.is_python and name in OF_JSON:
+                    continue
+                result.made[name] += 1
+                error = raised(check, given, Path(folder))
+                if error is not None:
+                    key = key_of(error)
+                    result.findings.append(_finding(name, key, given, error, Path(folder), small=key not in seen))
+                    seen.add(key)
+    return result
+
+
+def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
+    """What the check raises for a case, if it does."""
+    for path in folder.iterdir():
+        if path.is_file():
+            path.unlink()
+    try:
+        with warnings.catch_warnings(), limited(SECONDS * _READINGS.get(check.__name__, 4)):
+            warnings.simplefilter("error")
+            for category in _OF_OTHERS:
+                warnings.filterwarnings("ignore", category=category)
+            check(given, folder)
+    except (Exception, Hang) as error:
+        return error
+    return None
+
+
+_READINGS = {"validate": 1, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
+"""How often a check reads an input, about."""
+
+_OF_OTHERS = (ResourceWarning,)
+
+
+def key_of(error: BaseException) -> str:
+    """What findings of one cause share: the error, and the line of the package that raised it."""
+    if isinstance(error, Broken | AssertionError):
+        lines = [f for f in traceback.extract_tb(error.__traceback__) if "agent_eval_schema/" not in f.filename]
+        where = next((f.name for f in reversed(lines) if "/fuzz/checks" in f.filename), "")
+        text = re.sub(r"['\"\[{].*", "", str(error).split("\n")[0]).strip()
+        return f"{type(error).__name__} {where}: {text[:120]}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/agent_eval_schema/" in f.filename]
+    last = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(last.filename).parent.name}/{Path(last.filename).name}:{last.name}"
+    return f"{type(error).__name__} in {place}"
+
+
+def _finding(name: str, key: str, given: Case, error: BaseException, folder: Path, *, small: bool) -> Finding:
+    rows = given.rows
+    if small:
+        given = _made_smaller(CHECKS[name][0], key, given, folder)
+        rows = given.rows
+        error = raised(CHECKS[name][0], given, folder) or error
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__)[-6:])
+    shown = repr(rows)
+    return Finding(
+        name, key, given.seed, f"{name}: {key} ({given.seed}, {given.sample})\n{text[-3000:]}{shown[:1500]}", rows
+    )
+
+
+def _made_smaller(check: Check, key: str, given: Case, folder: Path) -> Case:
+    """The case with as few of its rows and values as raise the same error."""
+    end = time.monotonic() + (0 if os.environ.get("FUZZ_AS_IT_IS") else SMALLER_SECONDS)
+    progress = True
+    while progress and time.monotonic() < end:
+        progress = False
+        for rows in smaller(given.rows):
+            if time.monotonic() > end:
+                break
+            tried = Case(given.seed, given.sample, rows, given.is_python)
+            error = raised(check, tried, folder)
+            if error is not None and key_of(error) == key:
+                given, progress = tried, True
+                break
+    return given

@@ -1,0 +1,55 @@
+"""What the fuzzer found stays mended, and the fuzzer finds what is broken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema.validation import kernel
+from agent_eval_schema.validation.rows import Rows
+from agent_eval_schema.validation.steps import Step
+from tests.conftest import DATA, ROOT
+from tests.fuzz.checks import CHECKS
+from tests.fuzz.inputs import Case, case, in_python, is_of_python
+from tests.fuzz.run import Part, raised, run_part
+
+FOUND = sorted((DATA / "fuzz").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_what_was_found(path: Path, tmp_path: Path) -> None:
+    found = json.loads(path.read_text())
+    given = Case("", path.stem, found["rows"], is_of_python(found["rows"]))
+    error = raised(CHECKS[found["check"]][0], given, tmp_path)
+    if error is not None:
+        raise error
+
+
+def test_a_case_is_the_same_each_time() -> None:
+    assert case(7, 11, 5) == case(7, 11, 5) != case(8, 11, 5)
+    assert any(in_python(given.rows) != given.rows for given in (case(7, n, 5) for n in range(30)) if given.is_python)
+
+
+def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that cannot take what most samples have."""
+
+    def step(rows: Rows) -> None:
+        if "request" in rows.batch.schema.names:
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(kernel, "STEPS", (Step(step),))
+    found = run_part(Part(1, 0, 3, ("validate",))).findings
+    assert "AE001" in found[0].text
+    assert "ZeroDivisionError" in found[0].text
+    assert [list(row) for row in found[0].rows] == [["request"]]
+
+
+@pytest.mark.slow
+def test_two_hundred_thousand_cells() -> None:
+    command = [sys.executable, "-m", "tests.fuzz", "--cells", "200_000", "--seed", "1", "--sparse", "24", "--jobs", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
