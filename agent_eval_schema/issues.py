@@ -194,3 +194,21 @@ class Issue(Struct, frozen=True):  # numpydoc ignore=PR01
     message: str
     hint: str
     url: str
+
+
+class Line(int):
+    """The line of a file, counted from 1. Of data in several files, `file` is the name of the line's file."""
+
+    file: str | None = None
+
+    @staticmethod
+    def of(file: str, number: int) -> Line:
+        """The line of one of several files."""
+        line = Line(number)
+        line.file = file
+        return line
+
+
+def file_of(line: int | None, name: str) -> str:
+    """The file of a line; `name` is that of the data."""
+    return getattr(line, "file", None) or name

@@ -24,10 +24,11 @@ from agent_eval_schema.cli import (
     score,
     validate,
 )
-from agent_eval_schema.cli.options import Parser
+from agent_eval_schema.cli.options import Parser, require_streams_once
 from agent_eval_schema.cli.output import (
     ExitCode,
     close_stdout,
+    leaving_stdout,
     print_error,
     print_internal_error,
     print_traceback,
@@ -59,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if ours and arguments.run in _WITHOUT_FRAMES:
         put_off_pandas()
     try:
-        code: int = arguments.run(arguments)
+        with leaving_stdout(require_streams_once(arguments)):
+            code: int = arguments.run(arguments)
         with writing_stdout():
             sys.stdout.flush()
         return code

@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.cli.options import Commands, add_command, add_output, add_quiet
+from agent_eval_schema.cli.options import Commands, add_command, add_output, add_quiet, reads_and_writes
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help="desired state of the evaluations (JSON), or - for stdin")
+    reads_and_writes(command, ["file", "against"])
     fields = command.group("fields")
     fields.add_argument("--against", metavar="STORED", help="stored evaluations (JSON), or -: update what differs")
     fields.add_argument("--mask", metavar="MASK", help="fields to update: displayName,golden.turns; '*' replaces all")

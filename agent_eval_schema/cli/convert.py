@@ -7,11 +7,13 @@ import argparse
 from agent_eval_schema.cli.options import (
     OUTPUT,
     ROW_FILES,
+    ROWS_OUT,
     Commands,
     add_command,
     add_fail_on,
     add_format,
     add_quiet,
+    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
 from agent_eval_schema.issues import FAILING
@@ -32,7 +34,8 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("input", metavar="IN", help=ROW_FILES)
-    command.add_argument("output", metavar="OUT", help="a .jsonl, .json, .csv or .parquet file, or .evalset.json")
+    command.add_argument("output", metavar="OUT", help=f"{ROWS_OUT}; or .evalset.json")
+    reads_and_writes(command, ["input"], ["output"])
     add_format(command, "IN")
     command.group(OUTPUT).add_argument(
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"

@@ -13,6 +13,7 @@ from agent_eval_schema.cli.options import (
     add_html,
     add_output,
     add_reading,
+    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
 
@@ -31,6 +32,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("old", metavar="OLD", help=ROW_FILES)
     command.add_argument("new", metavar="NEW", help="the newer version, of the same or another kind")
+    reads_and_writes(command, ["old", "new"])
     add_reading(command)
     command.group(OUTPUT).add_argument(
         "--system",

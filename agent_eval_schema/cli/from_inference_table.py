@@ -8,6 +8,7 @@ from agent_eval_schema.cli.options import (
     INPUT,
     OUTPUT,
     ROW_FILES,
+    ROWS_OUT,
     Commands,
     Parser,
     add_command,
@@ -16,6 +17,7 @@ from agent_eval_schema.cli.options import (
     add_no_values,
     add_output,
     add_quiet,
+    reads_and_writes,
     whole,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
@@ -38,8 +40,9 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "output",
         metavar="OUT",
-        help="rows: .parquet, .jsonl, .csv or a new Delta folder (no extension); options and counts: OUT.manifest.json",
+        help=f"rows: {ROWS_OUT}; or a new Delta folder (no extension); options and counts: OUT.manifest.json",
     )
+    reads_and_writes(command, ["table", "labels", "traces"], ["output", "excluded"])
     _add_columns(command)
     _add_rows(command)
     _add_content(command)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import ROW_FILES, Commands, add_command, add_no_values, add_quiet
+from agent_eval_schema.cli.options import (
+    ROW_FILES,
+    ROWS_OUT,
+    Commands,
+    add_command,
+    add_no_values,
+    add_quiet,
+    reads_and_writes,
+)
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, terminal_text
 from agent_eval_schema.issues import EvalSetError
 
@@ -19,7 +27,8 @@ def add(commands: Commands) -> None:
         ["from-traces sample_data/search_traces.jsonl rows.jsonl"],
     )
     command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
-    command.add_argument("output", metavar="OUT", help="rows: .jsonl or .parquet")
+    command.add_argument("output", metavar="OUT", help=f"rows: {ROWS_OUT}")
+    reads_and_writes(command, ["input"], ["output"])
     store = command.group("tracking store")
     store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
     store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")

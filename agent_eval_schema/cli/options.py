@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeAlias
 
-from agent_eval_schema.issues import FAILING
+from agent_eval_schema.issues import FAILING, EvalSetError
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
@@ -60,8 +60,14 @@ FORMAT_NAMES = (
 )
 """The formats, written out here since the registry need not be imported for a command's help."""
 
-ROW_FILES = "JSONL, JSON, CSV or Parquet file, a folder of Parquet files, a Delta folder, a URL, or - for stdin"
+ROW_FILES = (
+    "JSONL, JSON, CSV or Parquet file (.gz, .zst), a folder or quoted glob of them, a Delta folder, a URL, a table "
+    "(catalog.schema.table, bq://project.dataset.table), or - for stdin"
+)
 """What every command reads rows from."""
+
+ROWS_OUT = "a .jsonl, .json, .csv (.gz, .zst) or .parquet file, a URL of one, or - for JSON Lines on stdout"
+"""Where a command writes rows."""
 
 INPUT, OUTPUT, RULES, EXIT = "input", "output", "rules", "exit code"
 """The titles of the groups that several commands have."""
@@ -82,6 +88,24 @@ def add_command(commands: Commands, name: str, run: Run | None, summary: str, ex
         command.set_defaults(run=run)
         command.add_argument("--debug", action="store_true", help="print the traceback of an error")
     return command
+
+
+def reads_and_writes(command: Parser, reads: Sequence[str], writes: Sequence[str] = ()) -> None:
+    """Note which arguments are places of rows, that are read and that are written: `-` can be one of each."""
+    command.set_defaults(reads=tuple(reads), writes=tuple(writes))
+
+
+def require_streams_once(arguments: argparse.Namespace) -> bool:
+    """Whether rows are written to stdout. Raises EvalSetError if stdin or stdout is to serve two arguments."""
+    for kind, stream in (("reads", "stdin can be read"), ("writes", "stdout can take rows")):
+        given = [_places(getattr(arguments, name)) for name in getattr(arguments, kind, ())]
+        if sum(places.count("-") for places in given) > 1:
+            raise EvalSetError(f"-: {stream} only once, for one argument")
+    return any("-" in _places(getattr(arguments, name)) for name in getattr(arguments, "writes", ()))
+
+
+def _places(given: str | Sequence[str] | None) -> list[str]:
+    return [given] if isinstance(given, str) else list(given or ())
 
 
 def add_format(command: Parser, name: str = "the input") -> None:

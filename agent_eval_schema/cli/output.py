@@ -26,9 +26,25 @@ class ExitCode(IntEnum):
     COULD_NOT_RUN = 2
 
 
+_has_rows_on_stdout = False
+"""Whether rows go to stdout, so that the report goes to stderr."""
+
+
+@contextmanager
+def leaving_stdout(to_rows: bool) -> Iterator[None]:
+    """Print reports to stderr, if stdout is an output for rows."""
+    global _has_rows_on_stdout
+    before, _has_rows_on_stdout = _has_rows_on_stdout, to_rows
+    try:
+        yield
+    finally:
+        _has_rows_on_stdout = before
+
+
 def print_text(text: str, form: str = "text") -> None:
-    """Print to stdout, in a form of `--output` or as a script. A CI runner finds no command in it, unless that is the
-    form or it is for a shell; characters that the encoding lacks are written as escapes.
+    """Print to stdout, in a form of `--output` or as a script; to stderr, if stdout takes rows. A CI runner finds no
+    command in it, unless that is the form or it is for a shell; characters that the encoding lacks are written as
+    escapes.
 
     Raises EvalSetError if stdout cannot be written, but BrokenPipeError if its reader has seen enough.
     """
@@ -38,9 +54,10 @@ def print_text(text: str, form: str = "text") -> None:
         text = escape_ci_commands(
             text, {"json": JSON_ESCAPE, "sarif": JSON_ESCAPE, "junit": XML_ESCAPE}.get(form, TEXT_ESCAPE)
         )
-    encoding = sys.stdout.encoding or "utf-8"
+    stream = sys.stderr if _has_rows_on_stdout else sys.stdout
+    encoding = stream.encoding or "utf-8"
     with writing_stdout():
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager

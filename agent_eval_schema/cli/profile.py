@@ -15,6 +15,7 @@ from agent_eval_schema.cli.options import (
     add_no_values,
     add_output,
     add_reading,
+    reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
 
@@ -36,6 +37,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
+    reads_and_writes(command, ["file", "against", "past"], ["write_distinct"])
     add_reading(command)
     group = command.group(INPUT)
     group.add_argument(

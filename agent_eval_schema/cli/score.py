@@ -19,6 +19,7 @@ from agent_eval_schema.cli.options import (
     add_output,
     add_quiet,
     codes_in,
+    reads_and_writes,
 )
 from agent_eval_schema.cli.output import (
     ExitCode,
@@ -45,7 +46,8 @@ def add(commands: Commands) -> None:
             "score sample_data/vertex.jsonl --metrics trajectory_recall --write-scores scores.csv",
         ],
     )
-    command.add_argument("file", metavar="FILE", help=f"{ROW_FILES}; or bq://project.dataset.table")
+    command.add_argument("file", metavar="FILE", help=ROW_FILES)
+    reads_and_writes(command, ["file"], ["write_scores"])
     add_format(command)
     scores = command.group("metrics")
     scores.add_argument(

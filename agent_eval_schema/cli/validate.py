@@ -23,6 +23,7 @@ from agent_eval_schema.cli.options import (
     add_output,
     add_reading,
     codes_in,
+    reads_and_writes,
 )
 from agent_eval_schema.cli.output import (
     ExitCode,
@@ -63,6 +64,7 @@ def add(commands: Commands) -> None:
         ],
     )
     command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
+    reads_and_writes(command, ["files"], ["write_normalized", "write_invalid", "fix"])
     add_reading(command)
     add_columns(command)
     add_output(command, "report", "concise", *_WHOLE_RUN)

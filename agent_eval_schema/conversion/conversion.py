@@ -218,7 +218,7 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         """
         out, writer = path_of(path), find_writer(self.target)
         if writer.save is not None:
-            require_place(out)
+            require_place(out, stdout=True)
             writer.save(self.data, out)
             return self.converted
         rows = [{n: v for n, v in row.items() if v is not None} for row in self.data.to_dict("records")]

@@ -95,7 +95,10 @@ def convert_file(path: str, out: str, to: str, *, format: str = "auto") -> Conve
     `out` cannot be written."""
     writer = find_writer(to)
     require_apart({"IN": path}, {"OUT": out})
-    (require_writable if writer.save is None else require_place)(out)
+    if writer.save is None:
+        require_writable(out)
+    else:
+        require_place(out, stdout=True)
     work = _Work(path, format, to)
     if writer.save is not None:
         writer.save(work.made(), out)

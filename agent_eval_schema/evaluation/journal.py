@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.atomic import require_local_place
 from agent_eval_schema.io.lock import lock_file
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.text import jsontext
@@ -70,7 +70,7 @@ def journal_at(path: str | None, prompts: Iterable[Any]) -> Iterator[Journal]:
     if path is None:
         yield Journal(None, {})
         return
-    require_place(path)
+    require_local_place(path)
     head = _head_of(prompts)
     try:
         if not os.path.exists(path) or not os.path.getsize(path):

@@ -162,7 +162,7 @@ def _plural(count: int, noun: str) -> str:
 def require_fixable(source: Source, path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if the fixed rows cannot be written to `path`."""
     if _is_rewritten(source, path):
-        require_place(path)
+        require_place(path, stdout=True)
         return
     require_writable(path)
     if source.repeated_columns:
@@ -179,7 +179,9 @@ def _is_rewritten(source: Source, path: str) -> bool:
 
 
 def _is_of_form(source: Source, path: str) -> bool:
-    return source.kind in REWRITTEN and source.path is not None and same_form(source.path, path)
+    if source.path is None or source.file_of is not None:  # several files are written as one, by rows
+        return False
+    return source.kind in REWRITTEN and same_form(source.path, path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

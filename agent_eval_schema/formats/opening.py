@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -12,17 +12,22 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.io.arrow import from_arrow
+from agent_eval_schema.io.bigquery import fetch_table as fetch_bigquery
+from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.pandas import from_pandas
+from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_url, kind_of
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.stdin import copy_stdin
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.tables import like, to_arrow
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.io.unity_catalog import active_table
+from agent_eval_schema.io.unity_catalog import fetch_table as fetch_catalog
+from agent_eval_schema.issues import EvalSetError, Line, file_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import shown
-from agent_eval_schema.text.privacy import error_text
+from agent_eval_schema.text.privacy import first_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,9 +65,9 @@ MLflow, or a Spark DataFrame.
 
 
 def open_source(data: Any, option: str = "data") -> Source:
-    """The source for a pandas frame, a table of Arrow, Polars, DuckDB, Hugging Face or MLflow, a list of rows, a path,
-    `"-"` (stdin), the URL of a file, a BigQuery table (`bq://project.dataset.table`), or a Spark DataFrame; a Source is
-    returned unchanged.
+    """The source for a pandas frame, a table of Arrow, Polars, DuckDB, Hugging Face or MLflow, a list of rows, a Spark
+    DataFrame, or the name of a place: a path, a glob, `"-"` (stdin), a URL, a table of BigQuery
+    (`bq://project.dataset.table`) or of Unity Catalog (`catalog.schema.table`); a Source is returned unchanged.
 
     Raises EvalSetError if the data is none of these, the file cannot be read as a table, or a URL cannot be fetched (or
     the package that fetches it is not installed).
@@ -72,14 +77,7 @@ def open_source(data: Any, option: str = "data") -> Source:
     from agent_eval_schema.formats.nested import unfolded
 
     if isinstance(data, str | os.PathLike):
-        from agent_eval_schema.io.files import open_file
-
-        path = os.fspath(data)
-        if path == STDIN:
-            return _copied(STDIN_NAME, lambda folder: copy_stdin(folder.file("stdin")))
-        if _URL.match(path):
-            return _fetched(path)
-        return _of_app(path) or unfolded(open_file(path))
+        return _of_place(os.fspath(data))
     if is_of_pandas(data, "DataFrame"):
         return unfolded(from_pandas(data))
     if type(data).__name__ == "DataFrame" and type(data).__module__.startswith("pyspark.sql"):
@@ -113,40 +111,63 @@ def _nearest(data: Any) -> str:
     return ""
 
 
+def _of_place(name: str) -> Source:
+    """The source for what a name stands for: a file, a folder, a glob, stdin, a URL, or a table of a warehouse."""
+    from agent_eval_schema.formats.nested import unfolded
+    from agent_eval_schema.io.files import open_file
+
+    if name == STDIN:
+        return _copied(STDIN_NAME, lambda folder: copy_stdin(folder.file("stdin")))
+    if name.startswith(BIGQUERY):
+        return _copied(name, partial(_fetched_table, fetch_bigquery, name, name.removeprefix(BIGQUERY)))
+    if is_url(name):
+        return _copied(name, partial(_fetched, name))
+    if is_catalog_table(name):
+        if (table := active_table(name)) is not None:
+            return replace(open_source(table), name=name)
+        return _copied(name, partial(_fetched_table, fetch_catalog, name, name))
+    return _of_app(name) or unfolded(open_file(name))
+
+
 def _of_app(path: str) -> Source | None:
-    """The evaluations of an exported app of CES, or in a YAML file. A folder of Parquet files is a table."""
+    """The evaluations of an exported app of CES, or in a YAML file. A folder with files of rows is a table."""
     is_folder = os.path.isdir(path)
     if not (is_folder or path.lower().endswith((".zip", ".yaml", ".yml"))):
         return None
     from agent_eval_schema.formats.ces.app import open_app
-    from agent_eval_schema.io.parquet import files_of
 
-    return None if is_folder and files_of(path) else open_app(path)
+    return None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # data that is elsewhere
-_URL = re.compile(r"[A-Za-z][\w+.:-]+://")
-"""How a URL begins; one letter is a drive. Without `://` a name is that of a file, a folder or a version of a table."""
-
 BIGQUERY = "bq://"
 
 
-def _fetched(url: str) -> Source:
-    """The source for a local copy of a remote file or a BigQuery table, which lives as long as the source."""
-    name = PurePosixPath(url.partition("://")[2].partition("?")[0]).name or "data"
+def _fetched(url: str, folder: TemporaryFolder) -> str:
+    """The path of a copy of what a URL names."""
+    base, version = folder_of(url)
+    path = folder.file(_name_of_copy(base))
+    fetch_url(base, path)
+    return path if version is None else f"{path}@v{version}"
 
-    def copy(folder: TemporaryFolder) -> str:
-        path = folder.file("table.parquet" if url.startswith(BIGQUERY) else name)
-        try:
-            _fetch(url, path)
-        except EvalSetError:
-            raise
-        except Exception as error:  # drivers raise exceptions of any type
-            raise EvalSetError(f"{url}: cannot be read: {type(error).__name__}: {error_text(error)}") from error
-        return path
 
-    return _copied(url, copy)
+def _name_of_copy(url: str) -> str:
+    """The last part of the path of a URL: its file extension is that of the data."""
+    name = PurePosixPath(url.partition("://")[2].partition("?")[0]).name
+    return "files" if is_glob(url) else name or "data"
+
+
+def _fetched_table(fetch: Callable[[str, str], None], name: str, table: str, folder: TemporaryFolder) -> str:
+    """The path of a copy of a table of a warehouse."""
+    path = folder.file("table.parquet")
+    try:
+        fetch(table, path)
+    except EvalSetError:
+        raise
+    except Exception as error:  # clients raise exceptions of any type
+        raise EvalSetError(f"{name}: cannot be read: {type(error).__name__}: {first_line(error)}") from error
+    return path
 
 
 def _copied(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
@@ -161,12 +182,14 @@ def _copied(name: str, copy: Callable[[TemporaryFolder], str]) -> Source:
         with naming(path, name):
             yield from source.batches()
 
-    return replace(source, name=name, batches=batches)
+    def lines(rows: Iterable[int]) -> dict[int, int]:
+        found = source.lines(rows) if source.lines else {}
+        places = {row: (file_of(line, ""), line) for row, line in found.items()}
+        return {row: Line.of(_original(file, path, name), n) if file else n for row, (file, n) in places.items()}
+
+    return replace(source, name=name, batches=batches, lines=lines if source.lines else None)
 
 
-def _fetch(url: str, path: str) -> None:
-    if not url.startswith(BIGQUERY):
-        return fetch_url(url, path)
-    from agent_eval_schema.io.bigquery import fetch_table
-
-    return fetch_table(url.removeprefix(BIGQUERY), path)
+def _original(file: str, path: str, name: str) -> str:
+    """The name of a file of a copy where it was copied from."""
+    return f"{name.rpartition('/')[0] if is_glob(name) else name.rstrip('/')}/{os.path.relpath(file, path)}"

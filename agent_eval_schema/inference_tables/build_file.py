@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,12 +25,15 @@ from agent_eval_schema.inference_tables.options import BuildOptions
 from agent_eval_schema.inference_tables.row_files import require_out
 from agent_eval_schema.inference_tables.summary import BuildSummary
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
-from agent_eval_schema.io.atomic import require_apart, require_place, write_text
+from agent_eval_schema.io.atomic import replacing, require_apart, require_place, write_text
 from agent_eval_schema.io.delta import is_delta
 from agent_eval_schema.io.lock import held_alone
+from agent_eval_schema.io.places import ending_of, is_url
+from agent_eval_schema.io.streams import STDOUT, creating
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.funnel.draw import funnel_numbers
 from agent_eval_schema.runtime.progress import ProgressDisplay
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.runtime.version import __version__
 
 MANIFEST_VERSION = 1
@@ -55,12 +59,19 @@ def build_file(
     for path in (out, excluded):
         if path:
             require_out(path)
-    for path in (html, manifest_of(out)):
+    for path in (html, None if out == STDOUT else manifest_of(out)):
         if path:
             require_place(path)
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
-    with held_alone((out, excluded, html)):
+    if _is_elsewhere(out) and resume:
+        raise EvalSetError(f"{out}: expected a path on this machine for --resume")
+    with held_alone([path for path in (out, excluded, html) if path and not _is_elsewhere(path)]):
         return _build_alone(table, out, given, excluded, html, resume=resume, jobs=jobs, screen=screen)
+
+
+def _is_elsewhere(path: str) -> bool:
+    """Whether a path is stdout or a URL: what goes there is built in a temporary folder."""
+    return path == STDOUT or is_url(path)
 
 
 def _build_alone(
@@ -68,9 +79,11 @@ def _build_alone(
 ) -> BuildSummary:
     # The manifest records the input as it is read, however the tables change in the meantime.
     given = {**given, **{name: _version_of(path) for name, path in BuildOptions(**given).tables.items()}}
-    work = WorkFolder(work_of(out))
+    folder = TemporaryFolder() if _is_elsewhere(out) else None
+    local = out if folder is None else folder.file(f"rows{ending_of(out)}")
+    work = WorkFolder(work_of(local))
     try:
-        build = build_set(table, work, BuildOptions(**given), out=out, **how)
+        build = build_set(table, work, BuildOptions(**given), out=local, **how)
     except EvalSetError:
         if not work.parts():  # nothing was done that a second run could resume
             work.remove()
@@ -79,7 +92,11 @@ def _build_alone(
         build.write_excluded(excluded)
     if html:
         write_text(html, build.to_html())
-    write_text(manifest_of(out), manifest(table, out, given, build.summary))
+    if folder is not None:
+        with replacing(out) as temporary, open(local, "rb") as rows, creating(temporary) as file:
+            shutil.copyfileobj(rows, file)
+    if out != STDOUT:
+        write_text(manifest_of(out), manifest(table, out, given, build.summary))
     work.remove()
     return build.summary
 

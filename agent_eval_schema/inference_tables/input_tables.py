@@ -11,7 +11,8 @@ from agent_eval_schema.formats.inference_tables import detect_family
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.options import BuildOptions, aliases_of
 from agent_eval_schema.io.delta import is_delta
-from agent_eval_schema.io.parquet import files_of, parquet_columns
+from agent_eval_schema.io.parquet import parquet_columns
+from agent_eval_schema.io.places import files_of
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.issues import EvalSetError
@@ -58,10 +59,10 @@ def inputs_of(source: Source, options: BuildOptions) -> list[dict[str, Any]]:
 
 
 def input_of(path: str) -> dict[str, Any]:
-    """A file, or a folder of Parquet files, by name, size and time; a version of a Delta folder by its name, which
+    """A file, or the files of a folder or glob, by name, size and time; a version of a Delta folder by its name, which
     holds the version."""
-    if is_delta(path) or not os.path.exists(path):
+    files = [] if is_delta(path) else [os.stat(name) for name in files_of(path) if os.path.exists(name)]
+    if not files:
         return {"path": path}
-    files = [os.stat(name) for name in files_of(path)]
     found = {"path": path, "bytes": sum(s.st_size for s in files), "modified_ns": max(s.st_mtime_ns for s in files)}
-    return {**found, "files": len(files)} if os.path.isdir(path) else found
+    return found if os.path.isfile(path) else {**found, "files": len(files)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.finish.finish import ROWS
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.write import require_writable, write_batches
 
@@ -52,7 +52,7 @@ def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | Non
 def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Stream rows into a Parquet or JSONL file, by its file extension, or else into a new Delta table; whole or not at
     all."""
-    if os.path.splitext(path)[1]:
+    if ending_of(path):
         return write_batches(path, batches, schema)
     from agent_eval_schema.io.delta import write_delta
 
@@ -61,7 +61,7 @@ def write_rows(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
 
 def require_out(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
-    if os.path.splitext(path)[1]:
+    if ending_of(path):
         require_writable(path)
         return
     from agent_eval_schema.io.delta import require_new_delta

@@ -1,21 +1,27 @@
-"""Files that are there whole or not at all: written next to the target, fsynced and renamed."""
+"""Files that are there whole or not at all: written next to the target, fsynced and renamed.
+
+What goes to stdout or to a URL is a temporary file first.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
-from pathlib import Path
 
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.io.streams import STDIN
+from agent_eval_schema.io.places import compression_of, files_of, is_url
+from agent_eval_schema.io.remote import require_store, send_file
+from agent_eval_schema.io.streams import STDIN, STDOUT, creating
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
 
 
@@ -42,14 +48,19 @@ class FileState(Struct, frozen=True):
 @contextmanager
 def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
     """A temporary name next to `path` that takes its place when the block succeeds: the old file or the new one, never
-    half of one. A link stays one, and permissions are kept.
+    half of one. A link stays one, and permissions are kept. The name has the file extension of a compression that
+    `path` has. Of `"-"` (stdout) and of a URL, the content is copied there when the block succeeds.
 
     `read` is the state of the file that the block reads. If that is the one at `path`, and it has changed since, it is
     kept, and the new content is written next to it. Raises EvalSetError then, and if the place cannot be written.
     """
-    place = os.path.realpath(path)
+    if path == STDOUT or is_url(path):
+        with _sent(path) as temporary:
+            yield temporary
+        return
+    place, suffix = os.path.realpath(path), compression_of(path)
     try:
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(place), prefix=f".{os.path.basename(place)}.")
+        handle, temporary = tempfile.mkstemp(suffix, f".{os.path.basename(place)}.", os.path.dirname(place))
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
     os.close(handle)
@@ -73,6 +84,39 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
+
+
+@contextmanager
+def _sent(path: str) -> Iterator[str]:
+    """A temporary file whose content goes to stdout or to a URL when the block succeeds."""
+    folder = TemporaryFolder()
+    try:
+        temporary = folder.file(f"new{compression_of(path)}")
+        yield temporary
+        if path == STDOUT:
+            _print_file(temporary)
+        else:
+            send_file(temporary, path)
+    except pa.ArrowException as error:  # a type that the format does not have
+        raise EvalSetError(f"{path}: cannot be written: {error_text(error)}") from error
+    finally:
+        folder.remove()
+
+
+def _print_file(path: str) -> None:
+    """Copy a file to stdout. Raises BrokenPipeError if its reader has seen enough."""
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:
+        raise EvalSetError(f"{STDOUT}: cannot be written: there is no stdout for bytes")
+    try:
+        sys.stdout.flush()
+        with open(path, "rb") as file:
+            shutil.copyfileobj(file, stream)
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise EvalSetError(f"<stdout>: cannot be written: {error.strerror or error}") from error
 
 
 def _has_changed(place: str, read: FileState | None) -> bool:
@@ -131,14 +175,20 @@ def _umask() -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    with replacing(path) as temporary:
-        Path(temporary).write_text(text, encoding="utf-8", newline="")  # the line ends that the text has
+    with replacing(path) as temporary, creating(temporary) as file:
+        file.write(text.encode())
 
 
-def require_place(path: str) -> None:
-    """Raise EvalSetError now, rather than after the work, if nothing can be written to `path`."""
-    if path == STDIN:
+def require_place(path: str, *, stdout: bool = False) -> None:
+    """Raise EvalSetError now, rather than after the work, if nothing can be written to `path`, which may be a URL and,
+    if `stdout`, `"-"`."""
+    if path == STDOUT and not stdout:
         raise EvalSetError(f"{path}: expected the path of a file: stdout has the report, and stdin cannot be replaced")
+    if path == STDOUT:
+        return
+    if is_url(path):
+        require_store(path)
+        return
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise EvalSetError(f"{path}: cannot be written: no such folder: {folder}")
@@ -148,16 +198,28 @@ def require_place(path: str) -> None:
         raise EvalSetError(f"{path}: cannot be written")
 
 
+def require_local_place(path: str) -> None:
+    """As `require_place`, for what is not written as one file."""
+    if is_url(path):
+        raise EvalSetError(f"{path}: cannot be written: expected a path on this machine, got a URL")
+    require_place(path)
+
+
 def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | None]) -> None:
     """Raise EvalSetError now, rather than after the work, if an input or another output would be overwritten. Both are
     paths by the names that they have for the user."""
-    seen = {_real(path): name for name, path in read.items() if path and path != STDIN}
+    seen = {_real(file): name for name, path in read.items() if path and path != STDIN for file in _all_of(path)}
     for name, path in written.items():
         if path and path != STDIN:
             real = _real(path)
             if real in seen:
                 raise EvalSetError(f"{path}: {seen[real]} and {name} must not be the same file")
             seen[real] = name
+
+
+def _all_of(path: str) -> list[str]:
+    """What a name stands for, and the files in it."""
+    return [path] if is_url(path) or "\0" in path else [path, *files_of(path)]
 
 
 def _real(path: str) -> str:

@@ -8,7 +8,11 @@ both are forms of a trajectory that we read.
 from __future__ import annotations
 
 import re
+from itertools import chain
 
+import pyarrow as pa
+
+from agent_eval_schema.io.parquet import write_tables
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
 
@@ -23,17 +27,7 @@ def fetch_table(table: str, path: str) -> None:
         from google.cloud import bigquery
     except ImportError as error:
         raise missing("bigquery", "google-cloud-bigquery 3", error) from None
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    writer: pq.ParquetWriter | None = None
-    try:
-        with bigquery.Client(project=table.partition(".")[0]) as client:
-            for batch in client.list_rows(table).to_arrow_iterable():
-                writer = writer or pq.ParquetWriter(path, batch.schema)
-                writer.write_batch(batch)
-            if writer is None:
-                pq.write_table(pa.table({}), path)
-    finally:
-        if writer is not None:
-            writer.close()
+    with bigquery.Client(project=table.partition(".")[0]) as client:
+        batches = iter(client.list_rows(table).to_arrow_iterable())
+        first = next(batches, None)
+        write_tables(path, () if first is None else chain([first], batches), first.schema if first else pa.schema([]))

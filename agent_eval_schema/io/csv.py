@@ -16,7 +16,7 @@ from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import is_full
-from agent_eval_schema.io.streams import Edits, Position, Renames, opened
+from agent_eval_schema.io.streams import Edits, Position, Renames, creating, most_unpacked, opened, too_large
 from agent_eval_schema.issues import EvalSetError, Finding
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
@@ -112,7 +112,7 @@ _SEPARATORS = {";": "semicolons", ",": "commas", "|": "bars", "\t": "tabs"}
 def _records(stream: IO[bytes], path: str, blanks: bool = False) -> Iterator[Record]:
     """The records one by one. Blank lines are not records."""
     csv.field_size_limit(1 << 30)
-    lines = _TextLines(stream)
+    lines = _TextLines(stream, path)
     reader = csv.reader(lines, delimiter=_separator(path), strict=True)
     while True:
         lines.taken.clear()
@@ -133,10 +133,11 @@ def _records(stream: IO[bytes], path: str, blanks: bool = False) -> Iterator[Rec
 class _TextLines:
     """The lines of a byte stream as text, remembered for error messages; a wrong byte stays visible as a surrogate."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes], path: str = "") -> None:
         # newline="": a quoted newline stays as it is, and only \n, \r and \r\n end a line
         self._lines = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-        self.number = 0
+        self._path, self._most = path, most_unpacked(path)
+        self._size = self.number = 0
         self.nul = False
         self.taken: list[str] = []
 
@@ -144,9 +145,12 @@ class _TextLines:
         return self
 
     def __next__(self) -> str:
-        line = self._lines.readline()
+        line = self._lines.readline(self._most)
         if not line:
             raise StopIteration
+        self._size = self._size + len(line) if self.taken else len(line)
+        if self._size >= self._most > 0:
+            raise too_large(self._path)
         self.number += 1
         self.taken.append(line)
         if "\0" in line:  # which the csv module of Python 3.10 rejects
@@ -208,13 +212,16 @@ _WRONG_BYTE = re.compile("[\udc80-\udcff]")
 def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
     """Texts as they are, anything else as JSON; an absent cell is empty."""
     count = 0
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
+    with creating(path) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        writer = csv.writer(text)
         writer.writerow(schema.names)
         for batch in batches:
             columns = [_csv_cells(batch, n) for n in schema.names]
             writer.writerows(zip(*columns, strict=True))
             count += batch.num_rows
+        text.flush()
+        text.detach()
     return count
 
 

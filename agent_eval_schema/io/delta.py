@@ -23,8 +23,9 @@ from agent_eval_schema.cells.arrow import cast_all, changed, without_view
 from agent_eval_schema.cells.batch import without_marks
 from agent_eval_schema.cells.sizes import cut
 from agent_eval_schema.io.arrow import fitted
-from agent_eval_schema.io.atomic import as_new_folder, require_place
+from agent_eval_schema.io.atomic import as_new_folder, require_local_place
 from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.places import is_url
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Source, rows_per_batch, rows_where
 from agent_eval_schema.io.streams import Position
 from agent_eval_schema.issues import EvalSetError
@@ -200,12 +201,14 @@ def write_delta(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
 
 def require_new_delta(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if no new Delta table can be made at `path`."""
+    if is_url(path):
+        require_local_place(path)
     _require_plain_name(path)
     if os.path.isdir(path) and not os.listdir(path):
         return
     if os.path.lexists(path):
         raise EvalSetError(f"{path}: there is something already: a new Delta table is written to a new folder")
-    require_place(path)
+    require_local_place(path)
 
 
 def _stored_schema(path: str, schema: pa.Schema) -> pa.Schema:

@@ -4,10 +4,10 @@
     .json            an array of objects    read element by element in a sliding window
     .csv .tsv        RFC 4180               every cell is text, a blank one is absent
     .parquet .pq     any Arrow types        one page at a time: memory does not grow with the row group
-    a folder of them any Arrow types        file by file, which may have different columns
     a Delta folder   any Arrow types        one row group at a time (delta.py)
 
-Text files may be compressed (.gz, .bz2, .zst). Memory does not grow with the file.
+Text files may be compressed (.gz, .bz2, .zst). A folder or a glob of files of one kind is read file by file, which may
+have different columns. Memory does not grow with the files.
 """
 
 from __future__ import annotations
@@ -16,47 +16,56 @@ import codecs
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.batch import repeated
 from agent_eval_schema.io.atomic import FileState
 from agent_eval_schema.io.csv import csv_batches, csv_columns, csv_lines
 from agent_eval_schema.io.delta import is_delta
-from agent_eval_schema.io.json import json_batches
+from agent_eval_schema.io.json import json_batches, json_elements
 from agent_eval_schema.io.jsonl import jsonl_batches, jsonl_line_numbers
 from agent_eval_schema.io.pandas import frame_of, numbered
-from agent_eval_schema.io.parquet import files_of, parquet_batches, parquet_columns, parquet_metadata, parquet_shares
+from agent_eval_schema.io.parquet import (
+    parquet_batches,
+    parquet_columns,
+    parquet_metadata,
+    parquet_rows,
+    parquet_shares,
+)
+from agent_eval_schema.io.parts import Parts, said_by_folders
+from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, kind_of, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
-from agent_eval_schema.io.streams import COMPRESSIONS, Position, opened
+from agent_eval_schema.io.streams import Position, opened
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, cannot_read
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def open_file(path: str) -> Source:
-    """The source for a file, by its file extension, for a folder of Parquet files, or for a Delta folder. Raises
+    """The source for a file, by its file extension, for the files of a folder or glob, or for a Delta folder. Raises
     EvalSetError if it does not exist or is not a table."""
     if is_delta(path):
         from agent_eval_schema.io.delta import open_delta
 
         return open_delta(path)
-    folder = os.path.isdir(path)
-    if folder:
-        _require_parquet_in(path)
-    else:
-        _require_file(path)
-    read = _PARQUET if folder else _READERS.get(_ending(path))
-    if read is None:
-        known = ", ".join(_READERS)
-        raise EvalSetError(f"{path}: unknown file extension: expected one of {known}")
-    kind, batches, columns, lines = read
-    state = None if folder else FileState.of(path)  # before anything is read of it
+    if os.path.isdir(path) or is_glob(path):
+        return _open_files(path)
+    _require_file(path)
+    kind = kind_of(path)
+    if kind is None:
+        raise EvalSetError(f"{path}: unknown file extension: expected one of {', '.join(KINDS)}")
+    _, batches, columns, _, lines = read = _READERS[kind]
+    state = FileState.of(path)  # before anything is read of it
     _require_utf8_family(path, kind)
     names, position = columns(path), Position()
     return Source(
         kind=kind,
         batches=lambda: batches(path, position),
-        take=lambda mask: numbered(frame_of(rows_where(batches(path, None), mask)), mask),
+        take=_taking(path, read),
         name=path,
         path=path,
         columns=tuple(names) or None,
@@ -65,15 +74,48 @@ def open_file(path: str) -> Source:
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
         read_share=position.share,
-        lines=partial(_lines_of, lines, path) if lines and not _is_packed(path) else None,
-        stored_bytes=sum(map(os.path.getsize, files_of(path))) if folder else None,
+        lines=partial(_lines_of, lines, path) if lines and not compression_of(path) else None,
         state=state,
     )
 
 
-def _require_parquet_in(folder: str) -> None:
-    if not files_of(folder):
-        raise EvalSetError(f"{folder}: is a directory without Parquet files: give a file, or a folder of Parquet files")
+def _open_files(path: str) -> Source:
+    """The source for the files of a folder or glob: their rows in the order of the names of the files."""
+    files = files_of(path)
+    kind = require_one_kind(path, files)
+    read = _READERS[kind]
+    for file in files:
+        _require_file(file)
+        _require_utf8_family(file, kind)
+    lines = read.lines if read.lines and not any(map(compression_of, files)) else None
+    parts, position = Parts(path, files, read.batches, read.count, lines), Position()
+    is_parquet = kind == "parquet"
+    by_file = [parquet_columns(path)] if is_parquet else [read.columns(file) for file in files]
+    if any(by_file) and not is_parquet:
+        by_file.append([name for file in files for name in said_by_folders(path, file)])
+    return Source(
+        kind=kind,
+        batches=(lambda: parquet_batches(path, position)) if is_parquet else parts.batches,
+        take=_taking(path, read if is_parquet else read._replace(batches=lambda *_: parts.batches())),
+        name=path,
+        path=path,
+        columns=tuple(dict.fromkeys(name for names in by_file for name in names)) or None,
+        metadata=parquet_metadata(path) if is_parquet else None,
+        nests=kind in ("jsonl", "json"),
+        repeated_columns=()
+        if is_parquet
+        else tuple(dict.fromkeys(n for f in files for n in repeated(read.columns(f)))),
+        shares=partial(parquet_shares, path) if is_parquet else None,
+        read_share=position.share if is_parquet else parts.read_share,
+        lines=parts.lines if lines else None,
+        stored_bytes=sum(map(os.path.getsize, files)),
+        vary=kind != "parquet",
+        file_of=parts.file_of,
+    )
+
+
+def _taking(path: str, read: _Reader) -> Callable[[np.ndarray[Any, Any]], pd.DataFrame]:
+    return lambda mask: numbered(frame_of(rows_where(read.batches(path, None), mask)), mask)
 
 
 def _require_file(path: str) -> None:
@@ -84,17 +126,6 @@ def _require_file(path: str) -> None:
             pass
     except OSError as error:
         raise cannot_read(path, error) from error
-
-
-def _is_packed(path: str) -> bool:
-    return path.lower().endswith(COMPRESSIONS)
-
-
-def _ending(path: str) -> str:
-    name = path.lower()
-    for compression in COMPRESSIONS:
-        name = name.removesuffix(compression)
-    return os.path.splitext(name)[1]
 
 
 def _require_utf8_family(path: str, kind: str) -> None:
@@ -109,10 +140,10 @@ def _require_utf8_family(path: str, kind: str) -> None:
 
 
 def same_form(path: str, other: str) -> bool:
-    """Whether two names are those of files of one form, the second one not compressed."""
-    ending, plain = _ending(path), os.path.splitext(other.lower())[1]
-    known = ending in _READERS and plain in _READERS and (ending == ".tsv") == (plain == ".tsv")
-    return known and _READERS[ending][0] == _READERS[plain][0]
+    """Whether two names are those of files of one form."""
+    ending, theirs = ending_of(path), ending_of(other)
+    known = ending in KINDS and theirs in KINDS and (ending == ".tsv") == (theirs == ".tsv")
+    return known and KINDS[ending] == KINDS[theirs]
 
 
 def _any_columns(_: str) -> list[str]:
@@ -121,27 +152,27 @@ def _any_columns(_: str) -> list[str]:
 
 
 class _Reader(NamedTuple):
-    """How a kind of file is read: its batches, its columns, and the lines of its rows if it has lines."""
+    """How a kind of file is read: its batches, its columns, the number of its rows, and their lines if it has lines."""
 
     kind: str
     batches: Callable[[str, Position | None], Iterator[pa.RecordBatch]]
     columns: Callable[[str], list[str]]
+    count: Callable[[str], int]
     lines: Callable[[str], Iterator[int]] | None = None
 
 
-_JSONL = _Reader("jsonl", jsonl_batches, _any_columns, jsonl_line_numbers)
-_JSON = _Reader("json", json_batches, _any_columns)
-_CSV = _Reader("csv", csv_batches, csv_columns, csv_lines)
-_PARQUET = _Reader("parquet", parquet_batches, parquet_columns)
+def _counted(items: Callable[[str], Iterator[Any]]) -> Callable[[str], int]:
+    return lambda path: sum(1 for _ in items(path))
+
 
 _READERS: dict[str, _Reader] = {
-    ".jsonl": _JSONL,
-    ".ndjson": _JSONL,
-    ".json": _JSON,
-    ".csv": _CSV,
-    ".tsv": _CSV,
-    ".parquet": _PARQUET,
-    ".pq": _PARQUET,
+    read.kind: read
+    for read in (
+        _Reader("jsonl", jsonl_batches, _any_columns, _counted(jsonl_line_numbers), jsonl_line_numbers),
+        _Reader("json", json_batches, _any_columns, _counted(json_elements)),
+        _Reader("csv", csv_batches, csv_columns, _counted(csv_lines), csv_lines),
+        _Reader("parquet", parquet_batches, parquet_columns, parquet_rows),
+    )
 }
 
 

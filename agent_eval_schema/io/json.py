@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from agent_eval_schema.io.json_cells import replaced_cells
 from agent_eval_schema.io.jsonl import cell_batches, write_jsonl
-from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, opened
+from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import EvalSetError
 
 
@@ -83,7 +83,7 @@ class _Window:
     """A sliding window over a file's bytes: only the element that is being read is in memory."""
 
     def __init__(self, path: str, position: Position | None) -> None:
-        self._chunks = self._read(path, position)
+        self._path, self._chunks = path, self._read(path, position)
         self._data = bytearray(next(self._chunks, b"").removeprefix(codecs.BOM_UTF8))
 
     @staticmethod
@@ -95,6 +95,7 @@ class _Window:
     def _more(self) -> bool:
         chunk = next(self._chunks, b"")
         self._data += chunk
+        require_bounded(self._path, len(self._data))
         return bool(chunk)
 
     def byte(self, at: int) -> bytes:
@@ -167,7 +168,7 @@ def write_json(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) 
     lines = f"{path}.lines"
     try:
         count = write_jsonl(lines, batches, schema)
-        with open(lines, "rb") as rows, open(path, "wb") as file:
+        with open(lines, "rb") as rows, creating(path) as file:
             between = b"[\n"
             for row in rows:
                 file.write(between + row.rstrip(b"\n"))

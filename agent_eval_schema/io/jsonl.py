@@ -15,7 +15,7 @@ from agent_eval_schema.cells.notes import Notes
 from agent_eval_schema.io.arrow import canonical_values
 from agent_eval_schema.io.json_cells import repeated_keys, replaced_cells
 from agent_eval_schema.io.source import is_full
-from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, opened
+from agent_eval_schema.io.streams import CHUNK, Edits, Position, Renames, creating, opened, require_bounded
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import columns, reading
 from agent_eval_schema.schema import are_canonical
@@ -57,7 +57,7 @@ def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
     """The text between the line ends of a file, joined by them the file again: the last line is empty where the file
     ends with one. A BOM is not part of a line."""
     with opened(path, position) as stream:
-        rest, first = [b""], True
+        rest, first, size = [b""], True, 0
         while chunk := stream.read(CHUNK):
             if first:
                 chunk, first = chunk.removeprefix(codecs.BOM_UTF8), False
@@ -65,9 +65,11 @@ def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
             if newline:
                 rest.append(head)
                 yield from b"".join(rest).split(b"\n")
-                rest = [tail]
+                rest, size = [tail], len(tail)
             else:
                 rest.append(chunk)
+                size += len(chunk)
+                require_bounded(path, size)
         yield b"".join(rest)
 
 
@@ -155,7 +157,7 @@ def write_jsonl(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
     marker."""
     count = 0
     whole = are_canonical(schema.names, schema.metadata)
-    with open(path, "wb") as file:
+    with creating(path) as file:
         for batch in batches:
             names = [n for n in schema.names if n in batch.schema.names]
             keys = [jsontext.encode(n) + b":" for n in names]

@@ -1,8 +1,7 @@
-"""Parquet, a file or a folder of files → batches, one page at a time: memory does not grow with the row group.
+"""Parquet, a file or the files of a folder or glob → batches, one page at a time: memory does not grow with row groups.
 
-A folder is what Spark and others write: its files in the order of their names, those that begin with _ or . are
-skipped. Each file may have columns of its own; folders in it that are named `column=value` give that column of all
-their rows.
+A folder is what Spark and others write: its files in the order of their names (`places.files_of`). Each file may have
+columns of its own; folders in it that are named `column=value` give that column of all their rows.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,6 +20,8 @@ from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
 from agent_eval_schema.cells.sizes import cut, joined
 from agent_eval_schema.io.arrow import fitted
+from agent_eval_schema.io.parts import said_by_folders, with_said
+from agent_eval_schema.io.places import files_of
 from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_batch
 from agent_eval_schema.io.streams import CHUNK, Position
 from agent_eval_schema.issues import EvalSetError
@@ -48,34 +47,6 @@ def _told(path: str) -> Iterator[None]:
         raise EvalSetError(f"{path}: cannot be read as Parquet: {why}") from error
 
 
-ENDINGS = (".parquet", ".pq")
-
-
-def files_of(path: str) -> list[str]:
-    """The files of a folder of Parquet, or the file itself. Of the folders in it only `column=value` are looked into:
-    a folder of anything is not a table because there is Parquet somewhere below."""
-    if not os.path.isdir(path):
-        return [path]
-    found = []
-    for folder, folders, names in os.walk(path):
-        folders[:] = [n for n in folders if "=" in n and _counts(n)]
-        found += [os.path.join(folder, n) for n in names if _counts(n) and n.lower().endswith(ENDINGS)]
-    return sorted(found)
-
-
-def _counts(name: str) -> bool:
-    return name[:1] not in ("_", ".")
-
-
-def _said_by_folders(path: str, file: str) -> dict[str, str | None]:
-    """The columns in the names of folders: `day=2025-11-03`."""
-    pairs = [part.partition("=") for part in os.path.relpath(file, path).split(os.sep)[:-1]]
-    return {unquote(n): None if v == _NULL else unquote(v) for n, equals, v in pairs if n and equals}
-
-
-_NULL = "__HIVE_DEFAULT_PARTITION__"
-
-
 class _File(NamedTuple):
     """An open file of a table: its name, the columns of its folders, and the maximum number of rows that are read at
     once."""
@@ -90,7 +61,7 @@ class _File(NamedTuple):
         groups, step = (None, self.step) if group is None else ([group], self._even_step(group))
         with _told(self.name):  # a page is decoded when it is asked for
             for batch in decoded(self.table, step, groups):
-                yield _with(without_marks(batch), self.said)
+                yield with_said(without_marks(batch), self.said)
 
     def _even_step(self, group: int) -> int:
         """As many batches as the step makes of a row group, without a small one at the end."""
@@ -120,20 +91,12 @@ def _files(path: str) -> Iterator[_File]:
         with _parquet(name) as table:
             # asked once: the metadata of a file of many groups takes longer to go through than one of them
             step = rows_per_batch(sum(_sizes(table)) / max(table.metadata.num_rows, 1))
-            yield _File(name, table, _said_by_folders(path, name), step)
+            yield _File(name, table, said_by_folders(path, name), step)
 
 
 def _sizes(table: pq.ParquetFile) -> list[int]:
     """The bytes of each row group."""
     return [table.metadata.row_group(i).total_byte_size for i in range(table.metadata.num_row_groups)]
-
-
-def _with(batch: pa.RecordBatch, said: dict[str, str | None]) -> pa.RecordBatch:
-    for name, value in said.items():
-        if name not in batch.schema.names:
-            cells = pa.array([value], pa.string()).take(pa.array(np.zeros(batch.num_rows, np.int32)))
-            batch = batch.append_column(name, cells)
-    return batch
 
 
 def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.RecordBatch]:
@@ -144,7 +107,7 @@ def parquet_batches(path: str, position: Position | None = None) -> Iterator[pa.
         any_rows |= file.table.metadata.num_rows > 0
         yield from file.batches()
     if not any_rows:
-        yield _with(without_marks(pa.RecordBatch.from_pylist([], schema=file.table.schema_arrow)), file.said)
+        yield with_said(without_marks(pa.RecordBatch.from_pylist([], schema=file.table.schema_arrow)), file.said)
 
 
 def parquet_shares(path: str, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -170,10 +133,15 @@ def _groups(path: str) -> Iterator[tuple[int, int, _File]]:
 
 
 def parquet_columns(path: str) -> list[str]:
-    """The columns of a file; of a folder, those of all its files."""
-    if not os.path.isdir(path):
+    """The columns of a file; of a folder or glob, those of all its files."""
+    if os.path.isfile(path):
         return [n for file in _files(path) for n in file.table.schema_arrow.names]
     return list(dict.fromkeys(n for file in _files(path) for n in [*file.table.schema_arrow.names, *file.said]))
+
+
+def parquet_rows(path: str) -> int:
+    """The number of rows of a file."""
+    return sum(file.table.metadata.num_rows for file in _files(path))
 
 
 def parquet_metadata(path: str) -> dict[bytes, bytes]:
@@ -208,6 +176,13 @@ def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
                 raise pa.ArrowInvalid(f"the column {_culprit(table)!r}: {error}") from error
             count += table.num_rows
     return count
+
+
+def write_tables(path: str, tables: Iterable[pa.Table | pa.RecordBatch], schema: pa.Schema) -> None:
+    """Write what a warehouse returns, with the types that it has."""
+    with pq.ParquetWriter(path, schema, **_PARQUET) as writer:
+        for table in tables:
+            writer.write(table)
 
 
 GROUP_BYTES = 16 << 20

@@ -1,16 +1,96 @@
-"""A URL → a local copy."""
+"""URLs ⇄ local copies, through fsspec: what the user named is fetched, nothing that data names.
+
+s3://bucket/rows.jsonl           the file
+s3://bucket/evals/*.jsonl        the files that match
+s3://bucket/evals                the files of rows in the folder; of a Delta folder, all files
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
+from typing import Any
 
+from agent_eval_schema.io.places import is_glob, is_part
+from agent_eval_schema.io.streams import CHUNK
+from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError
 from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.privacy import first_line
 
 
 def fetch_url(url: str, path: str) -> None:
+    """Copy a file to `path`, or the files of a folder or glob into a folder of that name. Raises EvalSetError if they
+    cannot be read, or the package that reads them is not installed."""
+    store, place = _store(url)
+    try:
+        if is_glob(url):
+            found = {name: name.rpartition("/")[2] for name in sorted(store.glob(place)) if not store.isdir(name)}
+            if len({*found.values()}) < len(found):
+                raise EvalSetError(
+                    f"{url}: expected files of different names: two of one name are in different folders"
+                )
+        elif _is_file(store, place):
+            _copy(store, place, path)
+            return
+        else:
+            found = _in_folder(store, place)
+        if not found:
+            raise EvalSetNotFoundError(f"{url}: no file matches")
+        for name, part in found.items():
+            local = os.path.join(path, *part.split("/"))
+            os.makedirs(os.path.dirname(local), exist_ok=True)
+            _copy(store, name, local)
+    except EvalSetError:
+        raise
+    except Exception as error:  # drivers raise exceptions of any type
+        raise EvalSetError(f"{url}: cannot be read: {type(error).__name__}: {first_line(error)}") from error
+
+
+def _is_file(store: Any, place: str) -> bool:
+    """Whether a place is to be read as a file. A web server has no folders; a name that does not exist is opened, for
+    the driver's own error."""
+    protocols = (store.protocol,) if isinstance(store.protocol, str) else store.protocol
+    return "http" in protocols or not store.isdir(place)
+
+
+def _in_folder(store: Any, place: str) -> dict[str, str]:
+    """The files of a folder, each with its path in it."""
+    names = store.find(place)
+    start = len(store._strip_protocol(place).rstrip("/")) + 1
+    parts = {name: name[start:] for name in sorted(names)}
+    if any(part.startswith("_delta_log/") for part in parts.values()):
+        return {name: part for name, part in parts.items() if ".." not in part.split("/")}
+    return {name: part for name, part in parts.items() if is_part(part)}
+
+
+def _copy(store: Any, name: str, path: str) -> None:
+    with store.open(name, "rb") as remote, open(path, "wb") as local:
+        shutil.copyfileobj(remote, local, CHUNK)
+
+
+def send_file(path: str, url: str) -> None:
+    """Copy a local file to a URL. Raises EvalSetError if it cannot be written."""
+    store, place = _store(url)
+    try:
+        with open(path, "rb") as local, store.open(place, "wb") as remote:
+            shutil.copyfileobj(local, remote, CHUNK)
+    except Exception as error:  # drivers raise exceptions of any type
+        raise EvalSetError(f"{url}: cannot be written: {type(error).__name__}: {first_line(error)}") from error
+
+
+def require_store(url: str) -> None:
+    """Raise EvalSetError now, rather than after the work, if there is no driver for a URL."""
+    _store(url, "written")
+
+
+def _store(url: str, done: str = "read") -> tuple[Any, str]:
+    """The file system of a URL, and the path in it."""
     try:
         import fsspec
     except ImportError as error:
         raise missing("remote", "fsspec (and the driver of the store: gcsfs, s3fs, adlfs)", error) from None
-    with fsspec.open(url, "rb") as remote, open(path, "wb") as local:
-        shutil.copyfileobj(remote, local)
+    try:
+        store, place = fsspec.core.url_to_fs(url)
+    except Exception as error:  # an unknown scheme, a driver that is not installed
+        raise EvalSetError(f"{url}: cannot be {done}: {type(error).__name__}: {first_line(error)}") from error
+    return store, place

@@ -19,12 +19,12 @@ from agent_eval_schema.io.atomic import FileState, replacing
 from agent_eval_schema.io.csv import rewrite_csv
 from agent_eval_schema.io.json import rewrite_json
 from agent_eval_schema.io.jsonl import rewrite_jsonl
-from agent_eval_schema.io.streams import Edits, Renames, opened
+from agent_eval_schema.io.streams import Edits, Renames, creating, opened
 
 
 def copy_file(path: str, target: str, read: FileState | None) -> None:
     """Write the text of the file at `path` to `target`, which may be the same."""
-    with opened(path) as stream, replacing(target, read) as temporary, open(temporary, "wb") as file:
+    with opened(path) as stream, replacing(target, read) as temporary, creating(temporary) as file:
         shutil.copyfileobj(stream, file)
 
 
@@ -32,7 +32,7 @@ def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edi
     """Write the file at `path` (of a kind of `REWRITTEN`) to `target`, with columns renamed and cells replaced. The two
     may be the same: the new file takes the place of the old one when it is complete. `read` is the state of the file
     when `edits` were found."""
-    with replacing(target, read) as temporary, open(temporary, "wb") as file:
+    with replacing(target, read) as temporary, creating(temporary) as file:
         for piece in chain([_byte_order_mark(path)], REWRITTEN[kind](path, renames, edits)):
             file.write(piece)
 

@@ -154,6 +154,8 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
         The state of the file when it was opened.
     files : tuple of str
         The file of each row, if there are several.
+    file_of : callable or None
+        A function that returns the file of a row, of a folder or glob of files.
 
     See Also
     --------
@@ -192,6 +194,7 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
     remarks: tuple[Finding, ...] = ()
     state: FileState | None = None
     files: tuple[str, ...] = ()
+    file_of: Callable[[int], str | None] | None = None
 
     def __post_init__(self) -> None:
         if self.vary is None:

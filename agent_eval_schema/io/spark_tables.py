@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.atomic import require_local_place
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text.privacy import first_line
@@ -47,7 +47,7 @@ def require_new(path: str) -> None:
         raise EvalSetError(f"{path}: Spark writes a folder of Parquet files (NAME.parquet) or a Delta table (NAME)")
     if os.path.lexists(path):
         raise EvalSetError(f"{path}: there is something already: Spark writes a new folder")
-    require_place(path)
+    require_local_place(path)
 
 
 def write_table(df: DataFrame, path: str) -> None:

@@ -1,4 +1,4 @@
-"""A file as a stream of bytes, decompressed by its file extension."""
+"""A file as a stream of bytes, compressed by its file extension."""
 
 from __future__ import annotations
 
@@ -15,10 +15,32 @@ from agent_eval_schema.text.visible import visible
 STDIN, STDIN_NAME = "-", "<stdin>"
 """The path that means stdin, and what messages and reports call it."""
 
+STDOUT = "-"
+"""The path that means stdout."""
+
 CHUNK = 1 << 20
 """Bytes that are read from a text file at once."""
 
 COMPRESSIONS = (".gz", ".bz2", ".zst")
+
+MOST_UNPACKED = 512 << 20
+"""Bytes of one row of a compressed file: a small file may unpack to one row larger than memory."""
+
+
+def most_unpacked(path: str) -> int:
+    """The bytes that a row of a file may have; -1 without a limit."""
+    return MOST_UNPACKED if path.lower().endswith(COMPRESSIONS) else -1
+
+
+def require_bounded(path: str, size: int) -> None:
+    """Raise EvalSetError if a row of a compressed file, of which so many bytes were read, is too large."""
+    if size > most_unpacked(path) > 0:
+        raise too_large(path)
+
+
+def too_large(path: str) -> EvalSetError:
+    most = f"{MOST_UNPACKED >> 20} MB"
+    return EvalSetError(f"{path}: expected rows of up to {most}, got a larger one: unpack the file")
 
 
 class Position:
@@ -54,6 +76,18 @@ def opened(path: str, position: Position | None = None) -> Iterator[IO[bytes]]:
             yield stream
     except (OSError, pa.ArrowException) as error:
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
+
+
+@contextmanager
+def creating(path: str) -> Iterator[IO[bytes]]:
+    """A new file for bytes, compressed by its file extension."""
+    compression = pa.Codec.detect(visible(path)).name if path.lower().endswith(COMPRESSIONS) else None
+    with open(path, "wb") as file:
+        if compression is None:
+            yield file
+        else:
+            with pa.CompressedOutputStream(file, compression) as stream:
+                yield stream
 
 
 @contextmanager

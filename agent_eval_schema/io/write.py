@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -12,37 +11,41 @@ from agent_eval_schema.io.csv import write_csv
 from agent_eval_schema.io.json import write_json
 from agent_eval_schema.io.jsonl import write_jsonl
 from agent_eval_schema.io.parquet import write_parquet
+from agent_eval_schema.io.places import compression_of, ending_of
 from agent_eval_schema.issues import EvalSetError
 
 
 def write_batches(
     path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, read: FileState | None = None
 ) -> int:
-    """Stream rows into a JSONL, JSON, CSV or Parquet file, or a new Delta folder `….delta`, by its file extension.
-    Returns the number of rows.
+    """Stream rows into a JSONL, JSON, CSV or Parquet file, or a new Delta folder `….delta`, by its file extension; to
+    stdout (`"-"`) as JSON Lines. Returns the number of rows.
 
     `schema` names all columns: a batch may lack some, and then they are null. `read` is the state of the file that the
     rows come from: if it is the one that is replaced, it must not have changed.
     """
     require_writable(path)
-    if _written_ending(path) == DELTA:
+    if ending_of(path) == DELTA:
         from agent_eval_schema.io.delta import write_delta
 
         return write_delta(path, batches, schema)
     with replacing(path, read) as temporary:
-        return _WRITERS[_written_ending(path)](temporary, batches, schema)
+        return _WRITERS[ending_of(path)](temporary, batches, schema)
 
 
 def require_writable(path: str) -> None:
     """Raise EvalSetError now, rather than after the work, if rows cannot be written to `path`."""
-    if _written_ending(path) == DELTA:
+    ending = ending_of(path)
+    if ending == DELTA:
         from agent_eval_schema.io.delta import require_new_delta
 
         return require_new_delta(path)
-    require_place(path)
-    if _written_ending(path) not in _WRITERS:
+    require_place(path, stdout=True)
+    if ending not in _WRITERS:
         known = " or ".join([*_WRITERS, DELTA])
         raise EvalSetError(f"{path}: unknown file extension: expected {known}")
+    if compression_of(path) and _WRITERS[ending] is write_parquet:
+        raise EvalSetError(f"{path}: expected {ending} without {compression_of(path)}: Parquet compresses its pages")
     return None
 
 
@@ -50,13 +53,9 @@ DELTA = ".delta"
 """The file extension that distinguishes the folder of a new Delta table from a file; one that is read needs none."""
 
 
-def _written_ending(path: str) -> str:
-    return os.path.splitext(path.lower().rstrip("/"))[1]
-
-
 def keeps_types(path: str) -> bool:
     """Whether a file of this extension distinguishes text from other values."""
-    return _written_ending(path) in (".jsonl", ".ndjson", ".json")
+    return ending_of(path) in (".jsonl", ".ndjson", ".json")
 
 
 _WRITERS = {

@@ -966,12 +966,13 @@ def test_another_form_keeps_the_lines_that_are_no_rows(capsys: pytest.CaptureFix
     ]
 
 
-def test_a_compressed_file_is_written_plain(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_compressed_file_is_written_plain_or_compressed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path, out = tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl"
     path.write_bytes(gzip.compress(json.dumps({**ROW, "expected_facts": "x"}).encode()))
     assert run(capsys, "validate", path, "--fix", out)[0] == 0
     assert json.loads(out.read_text())["expected_facts"] == ["x"]
-    assert run(capsys, "validate", path, "--fix", path)[0] == 2
+    assert run(capsys, "validate", path, "--fix", path)[0] == 0
+    assert gzip.decompress(path.read_bytes()) == out.read_bytes()
 
 
 def test_a_repeated_column_is_not_lost(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_version_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_log_is_a_directory(tmp_path: Path) -> None:
-    assert could_not_read(str(tmp_path)).startswith(f"{tmp_path}: is a directory without Parquet files")
+    assert could_not_read(str(tmp_path)).startswith(f"{tmp_path}: is a directory without files of rows")
 
 
 def test_a_folder_may_be_called_like_a_version(tmp_path: Path) -> None:

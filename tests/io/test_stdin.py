@@ -120,11 +120,9 @@ def test_every_command_prints_and_writes_the_same_from_stdin(
     ("command", "data", "said"),
     [
         ("validate -", b"", "<stdin>: expected JSON Lines, JSON, CSV or Parquet; got no data"),
-        ("diff - -", ROW, "got no data (stdin can be read only once)"),
-        ("validate - --fix -", ROW, "-: expected the path of a file: stdout has the report"),
+        ("diff - -", ROW, "-: stdin can be read only once, for one argument"),
+        ("validate - --write-normalized - --write-invalid -", ROW, "-: stdout can take rows only once"),
         ("validate - --html -", ROW, "-: expected the path of a file"),
-        ("convert - -", ROW, "-: expected the path of a file"),
-        ("from-traces - -", ROW, "-: expected the path of a file"),
         ("validate -", "request\na".encode("utf-16"), "<stdin>: line 1: expected UTF-8, got UTF-16"),
         ("validate -", b"PAR1 and no more", "<stdin>: cannot be read"),
         ("validate -", gzip.compress(ROW * 9, mtime=0)[:-9], "<stdin>: cannot be read"),

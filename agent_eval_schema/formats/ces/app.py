@@ -35,6 +35,9 @@ _KINDS = (".json", *_YAML)
 _LARGEST = 64 << 20
 """Bytes of one file of an app; its evaluations have some KB each."""
 
+_LARGEST_APP = 1 << 30
+"""Bytes of all evaluations of a zip, unpacked: they are in memory together."""
+
 
 def evaluation_texts(path: str) -> list[EvaluationText] | None:
     """The evaluations of an exported app, or of a YAML file, each with its file; None if the path is neither. Raises
@@ -97,6 +100,10 @@ def _in_zip(path: str) -> Iterator[EvaluationText]:
             entries = [e for e in archive.infolist() if not e.is_dir()]
             if not any(_is_of_app(PurePosixPath(entry.filename)) for entry in entries):
                 raise EvalSetError(f"{path}: expected an exported app of CES, got a zip without {HOME} and app.yaml")
+            wanted = [e for e in entries if _is_evaluation(PurePosixPath(e.filename)) and e.file_size <= _LARGEST]
+            if sum(entry.file_size for entry in wanted) > _LARGEST_APP:
+                most = f"{_LARGEST_APP >> 20} MB"
+                raise EvalSetError(f"{path}: expected evaluations of up to {most} in total, got more: unpack the zip")
             for entry in sorted(entries, key=lambda entry: entry.filename):
                 if _is_evaluation(PurePosixPath(entry.filename)):
                     data = archive.read(entry) if entry.file_size <= _LARGEST else None

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import PurePath
 from typing import NamedTuple, TypeVar
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.render.console import finding, plural
 from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.render.report.text import report_headline
@@ -83,7 +83,7 @@ def _annotation(found: _Found, root: str) -> str:
     report, issue, line = found
     text = finding(issue, with_row=line is None)
     text += f"\n→ {visible(issue.hint)}" if issue.hint else ""
-    where = {"file": path_from(report.name, root) if report.name else None, "line": line}
+    where = {"file": path_from(file_of(line, report.name), root) if report.name else None, "line": line}
     return _command(COMMANDS[issue.severity], text, **where, title=f"{issue.code} {issue.name}")
 
 

@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from agent_eval_schema.issues import Issue, Rule, Severity
+from agent_eval_schema.issues import Issue, Rule, Severity, file_of
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.report.github import path_from
 from agent_eval_schema.render.report.summary import ReportSummary
@@ -76,9 +76,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
 
 def _result(report: ReportSummary, issue: Issue, index: int, lines: Mapping[int, int], root: str) -> dict[str, Any]:
     line = None if issue.row is None else lines.get(issue.row)
-    physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(report.name, root)}} if report.name else {}
+    physical: dict[str, Any] = {}
+    if report.name:
+        physical = {"artifactLocation": {"uri": _uri(file_of(line, report.name), root)}}
     if physical and line:
-        physical["region"] = {"startLine": line}
+        physical["region"] = {"startLine": int(line)}
     logical = {"fullyQualifiedName": visible(issue.path), "kind": "member"} if issue.path else {}
     location = {
         **({"physicalLocation": physical} if physical else {}),

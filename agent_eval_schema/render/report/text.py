@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import EXAMPLES_SHOWN, STYLES, TITLES, drawn, plural
@@ -189,7 +189,7 @@ def _print_place(console: Console, report: ReportSummary, issue: Issue, line: in
     """`broken.jsonl:6  row 5 (hr-006)  request.messages[0].role`; the first part stays whole, to be clicked."""
     if issue.row is None:
         return
-    where = Text(f"{visible(report.name)}:{line}" if line and report.name else "", style="underline")
+    where = Text(f"{visible(file_of(line, report.name))}:{line}" if line and report.name else "", style="underline")
     rest = Text(f"row {issue.row:,}", style="bold")
     rest.append(f" ({visible(issue.request_id)})" if issue.request_id else "", style="not bold")
     rest.append(f"  {visible(issue.path)}" if issue.path else "", style="not bold cyan")
@@ -241,7 +241,8 @@ def concise_text(report: ReportSummary, issues: Iterable[Issue], lines: Mapping[
 
 def concise_line(issue: Issue, name: str | None, line: int | None) -> str:
     """An issue in one line, as linters write it."""
-    place = visible(name or "data") + (f":{line}" if line else "" if issue.row is None else f": row {issue.row}")
+    at = f":{line}" if line else "" if issue.row is None else f": row {issue.row}"
+    place = visible(file_of(line, name or "data")) + at
     where = f"{visible(issue.path)}: " if issue.path else ""
     hint = f" ({visible(issue.hint)})" if issue.hint else ""
     return f"{place}: {issue.severity} {issue.code} {issue.name}: {where}{visible(issue.message)}{hint}"

@@ -165,7 +165,7 @@ def test_a_zip_or_a_folder_of_something_else_is_said_to_be_none(tmp_path: Path) 
     (tmp_path / "b.zip").write_bytes(b"no zip")
     with pytest.raises(EvalSetError, match=r"b\.zip: cannot be read"):
         validate_eval_set(tmp_path / "b.zip")
-    with pytest.raises(EvalSetError, match="without Parquet files"):
+    with pytest.raises(EvalSetError, match="without files of rows"):
         validate_eval_set(tmp_path)
 
 

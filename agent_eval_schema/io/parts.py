@@ -1,0 +1,116 @@
+"""Several text files → one stream of rows, and for each row its file and line. Nothing is kept per row."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from agent_eval_schema.io.places import root_of
+from agent_eval_schema.io.streams import Position
+from agent_eval_schema.issues import Line
+
+Batches = Callable[[str, Position | None], Iterator[pa.RecordBatch]]
+
+
+class Parts:
+    """The files of a table in order, and how many rows each has: noted when a file was read, else counted.
+
+    `read` gives the batches of a file, `count` its number of rows, `lines` the line of each row if the kind has lines.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        files: Sequence[str],
+        read: Batches,
+        count: Callable[[str], int],
+        lines: Callable[[str], Iterator[int]] | None,
+    ) -> None:
+        self.files, self._path = tuple(files), path
+        self._read, self._count, self._lines = read, count, lines
+        self._ends: list[int] = []
+        self._sizes = [os.path.getsize(file) for file in files]
+        self._at, self._position = 0, Position()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all files."""
+        end = 0
+        for i, file in enumerate(self.files):
+            self._at, self._position = i, Position()
+            said = said_by_folders(self._path, file)
+            for batch in self._read(file, self._position):
+                end += batch.num_rows
+                yield with_said(batch, said)
+            self._note(i, end)
+
+    def _note(self, file: int, end: int) -> None:
+        if file == len(self._ends):
+            self._ends.append(end)
+
+    def read_share(self, _: int) -> float | None:
+        """The part of the bytes of all files that was read."""
+        share = self._position.share(0)
+        read = sum(self._sizes[: self._at]) + (share or 0.0) * self._sizes[self._at]
+        return None if share is None else min(1.0, read / max(sum(self._sizes), 1))
+
+    def place(self, row: int) -> tuple[str, int] | None:
+        """The file of a row, and the number of the row in it; None if there is no such row."""
+        while row >= (self._ends[-1] if self._ends else 0):
+            if len(self._ends) == len(self.files):
+                return None
+            file = self.files[len(self._ends)]
+            start = self._ends[-1] if self._ends else 0
+            self._ends.append(start + self._count(file))
+        i = bisect_right(self._ends, row)
+        return self.files[i], row - (self._ends[i - 1] if i else 0)
+
+    def file_of(self, row: int) -> str | None:
+        """The name of the file of a row, as seen from the folder."""
+        found = self.place(row)
+        return None if found is None else _seen_from(self._path, found[0])
+
+    def lines(self, rows: Iterable[int]) -> dict[int, int]:
+        """The lines of these rows, each with its file; none of kinds that have no lines."""
+        wanted: dict[str, dict[int, int]] = {}
+        for row in rows:
+            if (found := self.place(row)) is not None:
+                wanted.setdefault(found[0], {})[found[1]] = row
+        made: dict[int, int] = {}
+        for file, those in wanted.items():
+            left = len(those)
+            for number, line in enumerate(self._lines(file) if self._lines else ()):
+                if number in those:
+                    made[those[number]], left = Line.of(file, line), left - 1
+                    if not left:
+                        break
+        return made
+
+
+def _seen_from(path: str, file: str) -> str:
+    """The name of a file as seen from its folder, or from that of the glob."""
+    return os.path.relpath(file, root_of(path) or ".").replace(os.sep, "/")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# columns in the names of folders
+def said_by_folders(path: str, file: str) -> dict[str, str | None]:
+    """The columns in the names of folders: `day=2025-11-03`."""
+    pairs = [part.partition("=") for part in _seen_from(path, file).split("/")[:-1]]
+    return {unquote(n): None if v == _NULL else unquote(v) for n, equals, v in pairs if n and equals}
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def with_said(batch: pa.RecordBatch, said: dict[str, str | None]) -> pa.RecordBatch:
+    """The batch with these columns, each of one value."""
+    for name, value in said.items():
+        if name not in batch.schema.names:
+            cells = pa.array([value], pa.string()).take(pa.array(np.zeros(batch.num_rows, np.int32)))
+            batch = batch.append_column(name, cells)
+    return batch

@@ -1,0 +1,93 @@
+"""A table of Unity Catalog, `catalog.schema.table`: through Spark where a session is active, else a SQL warehouse.
+
+The warehouse is read with the connector of Databricks (package databricks-sql-connector), by its public interface: PEP
+249 and `Cursor.fetchmany_arrow`. The rows come in parts, so memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from agent_eval_schema.io.parquet import write_tables
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.extras import missing
+from agent_eval_schema.text.privacy import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ROWS_AT_ONCE = 8_192
+
+
+def active_table(name: str) -> DataFrame | None:
+    """The table as a DataFrame of the active Spark session; None without a session. Raises EvalSetError if Spark cannot
+    read it."""
+    if (sql := sys.modules.get("pyspark.sql")) is None:  # nobody has a session then
+        return None
+    session: Any = sql.SparkSession.getActiveSession()
+    if session is None:
+        return None
+    try:
+        return session.table(name)  # type: ignore[no-any-return]
+    except Exception as error:  # of Spark or of Java
+        raise EvalSetError(f"{name}: Spark cannot read it: {first_line(error)}") from error
+
+
+def fetch_table(name: str, path: str) -> None:
+    """Write the rows of a table into a Parquet file. Raises EvalSetError if the connector is not installed or the
+    connection is not configured."""
+    try:
+        sql = import_module("databricks.sql")
+    except ImportError as error:
+        raise missing("unity-catalog", "databricks-sql-connector 3", error) from None
+    with sql.connect(**_connection(name)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {quoted(name)}")
+        first = cursor.fetchmany_arrow(ROWS_AT_ONCE)
+
+        def tables() -> Any:
+            table = first
+            while table.num_rows:
+                yield table
+                table = cursor.fetchmany_arrow(ROWS_AT_ONCE)
+
+        write_tables(path, tables(), first.schema)
+
+
+def quoted(name: str) -> str:
+    """The name as SQL has it, each part in backquotes."""
+    parts = [part.strip("`") for part in name.split(".")]
+    return ".".join(f"`{part}`" for part in parts)
+
+
+def _connection(name: str) -> dict[str, str]:
+    """How to reach the warehouse, from the environment variables of Databricks' own tools."""
+    found = {
+        "server_hostname": _setting("DATABRICKS_SERVER_HOSTNAME", "DATABRICKS_HOST")
+        .removeprefix("https://")
+        .strip("/"),
+        "http_path": _setting("DATABRICKS_HTTP_PATH") or _path_of_warehouse(),
+        "access_token": _setting("DATABRICKS_TOKEN"),
+    }
+    words = {
+        "server_hostname": "DATABRICKS_HOST",
+        "http_path": "DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID",
+        "access_token": "DATABRICKS_TOKEN",
+    }
+    if lacking := [words[key] for key, value in found.items() if not value]:
+        raise EvalSetError(
+            f"{name}: no such file; to read it as a table of Unity Catalog, set {', '.join(lacking)} (of a SQL "
+            "warehouse), or start a Spark session"
+        )
+    return found
+
+
+def _setting(*names: str) -> str:
+    return next((value for name in names if (value := os.environ.get(name, ""))), "")
+
+
+def _path_of_warehouse() -> str:
+    warehouse = _setting("DATABRICKS_WAREHOUSE_ID")
+    return f"/sql/1.0/warehouses/{warehouse}" if warehouse else ""
