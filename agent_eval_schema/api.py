@@ -60,9 +60,10 @@ def validate_eval_set(
     ----------
     data : EvalSetLike
         A pandas DataFrame; an object with `__arrow_c_stream__` (Arrow, Polars, DuckDB); a list of dicts; a Hugging Face
-        Dataset; an MLflow EvaluationDataset; the path or URL of a JSON Lines, JSON, CSV or Parquet file; a Delta folder
-        (`"folder@v12"` is its version 12); `"-"` for standard input; the name of a Unity Catalog table; or a Spark
-        DataFrame. The data is not changed.
+        Dataset; an MLflow EvaluationDataset; a Spark DataFrame; the path or URL of a JSON Lines, JSON, CSV or Parquet
+        file, or a folder or glob of them (`"evals/*.jsonl"`); a Delta folder (`"folder@v12"` is its version 12); `"-"`
+        for standard input; or a table of Unity Catalog (`"catalog.schema.table"`) or BigQuery
+        (`"bq://project.dataset.table"`). The data is not changed.
     format : FormatName or "auto", default "auto"
         The format of the data: `"databricks"`, `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
         `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-csv"`, `"ces-evaluation"`, `"traces"` or `"search_traces"`.
@@ -477,8 +478,9 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
         A pandas DataFrame, an Arrow table or a list of dicts, such as the result of `normalize_eval_set` or
         `prepare_for_evaluate`. The index of a DataFrame is not written; `frame.reset_index()` makes a column of it.
     path : str or os.PathLike
-        The path of the file. The file extension selects the kind: `.parquet`, `.jsonl`, `.json`, `.csv`, or `.delta`
-        for a new Delta folder. In Parquet and CSV, columns that hold lists or objects are written as JSON text.
+        The path or URL of the file, or `"-"` for JSON Lines on standard output. The file extension selects the kind:
+        `.parquet`, `.jsonl`, `.json`, `.csv` (also compressed: `.jsonl.gz`, `.csv.zst`), or `.delta` for a new Delta
+        folder. In Parquet and CSV, columns that hold lists or objects are written as JSON text.
 
     Returns
     -------

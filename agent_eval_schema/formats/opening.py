@@ -112,7 +112,7 @@ def _nearest(data: Any) -> str:
 
 
 def _of_place(name: str) -> Source:
-    """The source for what a name stands for: a file, a folder, a glob, stdin, a URL, or a table of a warehouse."""
+    """The source for what a name means: a file, a folder, a glob, stdin, a URL, or a table of a warehouse."""
     from agent_eval_schema.formats.nested import unfolded
     from agent_eval_schema.io.files import open_file
 

@@ -218,7 +218,7 @@ def require_apart(read: Mapping[str, str | None], written: Mapping[str, str | No
 
 
 def _all_of(path: str) -> list[str]:
-    """What a name stands for, and the files in it."""
+    """What a name means, and the files in it."""
     return [path] if is_url(path) or "\0" in path else [path, *files_of(path)]
 
 

@@ -40,7 +40,7 @@ def is_url(name: str) -> bool:
 
 
 def is_glob(name: str) -> bool:
-    """Whether a name stands for the names that it matches: no file is called so. The `?` of a web address begins its
+    """Whether a name means the names that it matches: no file is called so. The `?` of a web address begins its
     query."""
     if name.startswith(_WEB):
         return False

@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 8_192
 def active_table(name: str) -> DataFrame | None:
     """The table as a DataFrame of the active Spark session; None without a session. Raises EvalSetError if Spark cannot
     read it."""
-    if (sql := sys.modules.get("pyspark.sql")) is None:  # nobody has a session then
+    if (sql := sys.modules.get("pyspark.sql")) is None:  # no session without it
         return None
     session: Any = sql.SparkSession.getActiveSession()
     if session is None:

@@ -447,7 +447,7 @@ class Report(Saved):  # numpydoc ignore=PR01
         -------
         dict of int to int
             By row the line, counted from 1. Empty for data without lines: a JSON array, Parquet, a compressed file,
-            data in memory.
+            data in memory. Of a folder or glob, the attribute `file` of a line is the name of its file.
 
         Examples
         --------
