@@ -12,6 +12,7 @@ import pytest
 
 from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.decoding.chat import is_parameter
+from agent_eval_schema.decoding.requests import last_user_text, request_key
 from agent_eval_schema.rules.requests import REQUEST_EXTRA_KEY
 
 USER = {"role": "user", "content": "Hi"}
@@ -34,6 +35,16 @@ ACCEPTED = {
                     "role": "user",
                     "content": [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": "u"}}],
                 }
+            ]
+        },
+        None,
+    ),
+    "a function call": (
+        {
+            "messages": [
+                USER,
+                {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+                {"role": "user", "content": "And?"},
             ]
         },
         None,
@@ -295,3 +306,47 @@ def test_python_text_of_a_request_is_no_question_and_is_fixed(tmp_path: Path) ->
     assert "--fix" in issues["hint"][0]
     fixed = normalize_eval_set(path, fix=True)["request"]
     assert [r["messages"][0]["content"] for r in fixed] == ["Hi", "It's?"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None},
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "assistant"},
+        {"role": "assistant", "content": None, "name": "f"},
+    ],
+)
+def test_content_is_null_beside_a_call_only(message: dict[str, Any]) -> None:
+    issues = validate_eval_set([{"request": {"messages": [USER, message, USER]}, "response": "ok"}]).issues
+    first = issues[issues["severity"] == "error"].iloc[0]
+    assert (first["code"], first["path"]) == ("AE207", "request.messages[1].content")
+    assert first["message"].endswith("got null" if "content" in message else "got nothing")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("Hi", "Hi"),
+        ([USER, {"role": "assistant", "content": "Hello"}], "Hi"),
+        ([{"role": "user", "content": "first"}, {"role": "user", "content": "last"}], "last"),
+        ([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "ab"),
+        ([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "u"}}]}], None),
+        ([{"role": "user", "content": None}], None),
+        ([{"role": "system", "content": "Be kind"}], None),
+        ([], None),
+    ],
+)
+def test_the_last_text_of_the_user(value: Any, text: str | None) -> None:
+    assert last_user_text(value) == text
+
+
+def test_requests_of_one_meaning_have_one_key() -> None:
+    assert request_key("Hi") == request_key([USER]) == "Hi"
+    others = [
+        [USER, USER],
+        [{**USER, "name": "ana"}],
+        [{"role": "system", "content": "Hi"}],
+        [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+    ]
+    assert len({request_key(value) for value in others} | {"Hi"}) == 5

@@ -273,7 +273,8 @@ def normalize(case: Case, folder: Path) -> None:
         aes.normalize_eval_set(rows)
     if not case.is_python:
         kind = case.chance.choice(("list", "pandas", "arrow", "jsonl", "csv"))
-        of_csv = any(v == "" for row in rows for v in row.values())  # which has no empty text
+        drop = aes.normalize_eval_set(rows, on_invalid="drop")
+        of_csv = any(v == "" for row in drop for v in row.values())  # which has no empty text
         ways = {name: way for name, way in AGAIN.items() if not (of_csv and name == ".csv")}
         try:
             require_same_again(KINDS[kind](rows, folder), folder, ways)

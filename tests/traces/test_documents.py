@@ -57,6 +57,28 @@ DOCUMENTS: dict[str, tuple[Any, Row, list[str]]] = {
 }
 
 
+RIGHT = {"page_content": "x", "metadata": {"doc_uri": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("output", "path", "message"),
+    [
+        ([RIGHT, 7], "retrieved_context[1]", "expected a document, got the number 7"),
+        ([RIGHT, {}], "retrieved_context[1]", "expected text or a URI, got an empty object"),
+        (
+            [{"score": 0.5, "metadata": {"page": 3}}],
+            "retrieved_context[0]",
+            "expected text or a URI, got an object with the keys score, metadata",
+        ),
+        (7, "retrieved_context", "expected documents, got the number 7"),
+        ({"total": 0}, "retrieved_context[0]", "expected text or a URI, got an object with the keys total"),
+    ],
+)
+def test_what_is_no_document_is_told_with_its_place(output: Any, path: str, message: str) -> None:
+    notes = derive(decode_trace(json.dumps(retrieved(output)).encode())).notes
+    assert [(n.rule.code, n.path, n.message) for n in notes] == [("AE412", path, message)]
+
+
 @pytest.mark.parametrize("case", DOCUMENTS)
 def test_document(case: str) -> None:
     entry, found, remarks = DOCUMENTS[case]

@@ -53,6 +53,29 @@ def test_the_same_request_in_any_format_with_another_truth_is_a_warning() -> Non
     assert report.issues["message"][0] == "row 0 has the same request and a different ground truth"
 
 
+@pytest.mark.parametrize(
+    ("rows", "code", "place"),
+    [
+        ([row(expected_response=t) for t in "ab"], "AE902", "expected_response"),
+        (
+            [row(request=f"q{i}", response=f"a{i}", expected_response=f"a{i}") for i in range(12)],
+            "AE904",
+            "expected_response",
+        ),
+        ([row(request_id="a"), row(request_id="a", request="Ho")], "AE901", "request_id"),
+        (
+            [{"inputs": {"question": "q"}, "outputs": "o", "expectations": {"expected_response": t}} for t in "ab"],
+            "AE902",
+            "expectations.expected_response",
+        ),
+        ([{"prompt": "q", "response": "o", "reference": t} for t in "ab"], "AE902", "reference"),
+    ],
+)
+def test_a_rule_on_the_dataset_names_the_column_of_the_table(rows: list[dict[str, Any]], code: str, place: str) -> None:
+    issue = next(i for i in validate_eval_set(rows).iter_issues() if i.code == code)
+    assert (issue.path, issue.column) == (place, place.partition(".")[0])
+
+
 def contexts(expected: str, retrieved: str) -> dict[str, Any]:
     return row(
         expected_retrieved_context=[{"doc_uri": expected}], retrieved_context=[{"doc_uri": "x"}, {"doc_uri": retrieved}]

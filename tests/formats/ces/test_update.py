@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agent_eval_schema import EvalSetError
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.masks import check_mask, difference, stated, with_json_names
+from agent_eval_schema.formats.ces.schema import message, messages
 from agent_eval_schema.formats.ces.update import faults_of, import_request, plan_update, rest_request, update_request
 from tests.helpers.mutations import damage, samples
 
@@ -373,6 +374,30 @@ def test_an_import_holds_the_bytes_of_the_file(tmp_path: Path, mark: str) -> Non
         assert base64.b64decode(body["csvContent"]) == path.read_bytes()
         assert body["importOptions"] == {"conflictResolutionStrategy": "SKIP"}
     assert "importOptions" not in import_request(path)
+
+
+VARIABLES = {"user_name": "", "a": {"b_c": None, "d": [], "e": {"f": 0, "g": {}}}, "h": False}
+
+
+def evaluation(variables: Any) -> dict[str, Any]:
+    return with_(golden={"turns": [{"steps": [{"userInput": {"variables": variables}}]}]})
+
+
+def test_a_free_object_is_what_it_is_at_any_depth() -> None:
+    """Neither the names of its keys nor its nulls and defaults are those of the API."""
+    assert with_json_names(evaluation(VARIABLES)) == evaluation(VARIABLES)
+    assert stated(evaluation(VARIABLES))["golden"] == evaluation(VARIABLES)["golden"]
+    for other in ({**VARIABLES, "user_name": "x"}, {**VARIABLES, "a": {"b_c": None}}, {"h": False}, {}):
+        assert difference(evaluation(VARIABLES), evaluation(other)) == ("golden.turns",)
+    assert difference(evaluation(VARIABLES), evaluation(dict(reversed(VARIABLES.items())))) == ()
+
+
+def test_a_map_of_messages_is_compared_whole() -> None:
+    kind = next(k for k, m in messages().items() if any(f.map_value in messages() for f in m.fields.values()))
+    name, field = next((n, f) for n, f in message(kind).fields.items() if f.map_value in messages())
+    inner = {"one_key": {"a_b": None, "c": 0}}
+    assert with_json_names({field.proto_name: inner}, kind) == {name: inner}
+    assert stated({name: inner}, kind) == {name: inner}
 
 
 def test_an_import_from_cloud_storage() -> None:

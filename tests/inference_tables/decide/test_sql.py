@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema.cells.hashing import seeded_hashes
-from agent_eval_schema.inference_tables.decide.sampling import below, sample_of, seed_of
+from agent_eval_schema.inference_tables.decide.sampling import LOWEST, RANGE, below, sample_of, seed_of
 from agent_eval_schema.inference_tables.decide.sql import steps
 from agent_eval_schema.issues import EvalSetError
 
@@ -267,11 +267,23 @@ def test_the_hash_depends_on_the_seed_and_the_id_only() -> None:
 
 def test_a_fraction_is_a_place_in_the_range() -> None:
     assert (below(0.5), below(0.25)) == (0, -(1 << 62))
+    assert (LOWEST, LOWEST + RANGE) == (-(2**63), 2**63)
 
 
-@pytest.mark.parametrize(("said", "meant"), [(500, 500), (0.1, 0.1), (None, None), ("500", 500), ("0.1", 0.1)])
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        *((500, 500), (0.1, 0.1), (None, None), ("500", 500), ("0.1", 0.1), (1, 1), ("1", 1), (np.int64(3), 3)),
+        *(((1 << 63) - 1, (1 << 63) - 1), (1e-9, 1e-9)),
+    ],
+)
 def test_samples(said: Any, meant: Any) -> None:
     assert sample_of(said) == meant
+
+
+@pytest.mark.parametrize(("said", "meant"), [(0, 0), (-7, -7), (np.int64(7), 7), (1 << 80, 1 << 80)])
+def test_seeds(said: Any, meant: int) -> None:
+    assert (seed_of(said), type(seed_of(said))) == (meant, int)
 
 
 @pytest.mark.parametrize("said", [0, -1, True, False, 1.0, 0.0, -0.5, 1.5, float("nan"), "many", "", [], 1 << 63])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("duckdb")
 
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table
-from agent_eval_schema.inference_tables.finish.redact import Redactor, is_card_number
+from agent_eval_schema.inference_tables.finish.redact import MAX_NESTING, Redactor, is_card_number
 from tests.helpers.logged_calls import chat, chunk, feedback, logged, retrieval, table, trace
 
 
@@ -75,10 +75,47 @@ def test_what_is_not(text: str) -> None:
         ("4111111111111112", False),
         ("4111 1111-1111 1111", True),
         ("79927398713", False),  # Luhn holds, but eleven digits are no card
+        ("411111111117", False),  # of 12 digits
+        ("4111111111119", True),
+        ("4111111111111111110", True),  # of 19 digits
+        ("41111111111111111115", False),
+        ("0000000000000", False),
     ],
 )
 def test_luhn(digits: str, holds: bool) -> None:
     assert is_card_number(digits) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("+12 345678", "[PHONE]"),  # of 8 digits
+        ("+12 34567", "+12 34567"),
+        ("+12 17777 17777 177", "[PHONE]"),  # of 15 digits
+        ("+12 17777 17777 1777", "+12 17777 17777 1777"),
+        (f"{'a' * 64}@example.com", "[EMAIL]"),
+        (f"{'a' * 65}@example.com", f"{'a' * 65}@example.com"),
+        (f"a@{'b' * 63}.com", "[EMAIL]"),
+        (f"a@{'b' * 64}.com", f"a@{'b' * 64}.com"),
+        (f"a@b.{'c' * 24}", "[EMAIL]"),
+        (f"a@b.{'c' * 25}", f"a@b.{'c' * 25}"),
+        ("a@b.c", "a@b.c"),
+    ],
+)
+def test_the_lengths_of_what_is_private(text: str, expected: str) -> None:
+    assert redacted(text)[0] == expected
+
+
+def test_json_is_searched_to_a_depth() -> None:
+    """Below it the text is searched as one, in which an escape may hide a sign."""
+    for depth, mark in ((MAX_NESTING - 1, "[EMAIL]"), (MAX_NESTING, "ana\\u0040example.com")):
+        text = '"ana\\u0040example.com"'
+        for _ in range(depth):
+            text = json.dumps([text])
+        found = redacted(text)[0]
+        for _ in range(depth):
+            (found,) = json.loads(found)
+        assert found == f'"{mark}"'
 
 
 CELL = {

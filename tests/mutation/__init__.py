@@ -1,0 +1,1 @@
+"""Mutation of the kernel: `python -m tests.mutation --help`."""

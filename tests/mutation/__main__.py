@@ -1,0 +1,213 @@
+"""Change the kernel in one place at a time, and see whether its tests notice: `python -m tests.mutation --count 300`.
+
+Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. A survivor that is the same
+program is listed, with the reason, in tests/mutation/equivalent.txt. Each mutant is a fork of one process that has all
+modules loaded: of a function only its code is exchanged; for a change elsewhere all modules are loaded again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import importlib.abc
+import importlib.util
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+from tests.mutation.mutants import Mutant, mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+
+RULES, REQUESTS, BUILDER = (
+    "tests/rules/test_rules.py",
+    "tests/decoding/test_requests.py",
+    "tests/validation/test_report_builder.py",
+)
+TRACES = "tests/validation/test_fill_from_traces.py"
+KERNEL = ("tests/validation/test_kernel.py", "tests/validation/test_originals.py", "tests/validation/test_numbers.py")
+MODULES: dict[str, tuple[str, ...]] = {
+    "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
+    "decoding/columns.py": ("tests/decoding/test_columns.py", "tests/decoding/test_diagnose.py", RULES, *KERNEL),
+    "decoding/texts.py": ("tests/decoding/test_columns.py", RULES, REQUESTS, *KERNEL),
+    "validation/cross_field.py": (RULES, TRACES, BUILDER, *KERNEL),
+    "validation/doc_uris.py": (BUILDER, TRACES, RULES),
+    "validation/report_builder.py": (BUILDER, "tests/validation/test_report.py", RULES),
+    "traces/derive.py": ("tests/traces/test_derive.py", "tests/traces/test_decode.py", TRACES),
+    "traces/documents.py": ("tests/traces/test_documents.py", "tests/traces/test_derive.py", TRACES),
+    "metrics/support.py": ("tests/metrics/test_support.py", "tests/validation/test_report.py"),
+    "metrics/trajectory.py": ("tests/metrics/test_trajectory.py", "tests/metrics/test_trajectory_oracles.py"),
+    "fix/values.py": ("tests/fix", RULES),
+    "inference_tables/decide/sampling.py": ("tests/inference_tables/decide",),
+    "inference_tables/finish/redact.py": ("tests/inference_tables/finish",),
+    "formats/ces/masks.py": ("tests/formats/ces/test_update.py",),
+    "formats/ces/golden_reader.py": ("tests/formats/ces/test_golden.py", RULES),
+}
+"""The modules of the kernel, each with the tests that should notice a change."""
+
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+
+
+def main() -> int:
+    arguments = _arguments()
+    os.chdir(ROOT)
+    chosen = [m for m in MODULES if not arguments.only or any(name in m for name in arguments.only)]
+    end = time.monotonic() + arguments.minutes * 60
+    _load(chosen)
+    same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
+    killed, survived, skipped = 0, list[str](), 0
+    for module, tree, number, mutant in _sample(chosen, arguments.count, arguments.seed):
+        name = f"{module}:{mutant.text}"
+        if name in same:
+            skipped += 1
+        elif time.monotonic() > end:
+            print("the time is over")
+            break
+        elif _is_noticed(module, tree, mutant):
+            killed += 1
+        else:
+            survived.append(name)
+            print(f"survived  {module}:{mutant.line}  {mutant.text}", flush=True)
+        if arguments.verbose:
+            print(number, name, flush=True)
+    total = killed + len(survived)
+    share = killed / max(total, 1)
+    print(
+        f"{killed} of {total} mutants killed ({share:.1%}), {skipped} equivalent ones left out, seed {arguments.seed}"
+    )
+    return 0 if share >= arguments.least / 100 else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description="change the kernel, run its tests")
+    parser.add_argument("--count", type=int, default=300, help="how many mutants of all")
+    parser.add_argument("--seed", type=int, default=1, help="which of them")
+    parser.add_argument("--minutes", type=float, default=600, help="stop after so many minutes")
+    parser.add_argument("--least", type=float, default=92, help="the percentage that has to be killed")
+    parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules whose path contains one of these")
+    parser.add_argument("--verbose", action="store_true", help="print every mutant")
+    return parser.parse_args()
+
+
+def _load(chosen: Sequence[str]) -> None:
+    """All modules of the package and of the tests, which every fork shares; and their tests pass."""
+    for module in chosen:
+        start = time.monotonic()
+        status = _status_of(lambda module=module: _run(MODULES[module]))  # type: ignore[misc]
+        print(f"{module}: {time.monotonic() - start:.0f} s", flush=True)
+        if status != 0:
+            sys.exit(f"the tests of {module} do not pass, or take too long: {status}")
+    _run([*{test for module in chosen for test in MODULES[module]}, "--collect-only"])
+    gc.collect()
+    gc.freeze()
+
+
+def _sample(chosen: Sequence[str], count: int, seed: int) -> list[tuple[str, ast.Module, int, Mutant]]:
+    found = []
+    for module in chosen:
+        tree = ast.parse((ROOT / "agent_eval_schema" / module).read_text())
+        found += [(module, tree, i, mutant) for i, mutant in enumerate(mutants(tree))]
+    some = random.Random(seed).sample(range(len(found)), min(count, len(found)))
+    print(f"{len(some)} of {len(found)} mutants", flush=True)
+    return [found[i] for i in sorted(some)]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# one mutant
+SECONDS = 90
+"""Of processor time."""
+
+
+def _is_noticed(module: str, tree: ast.Module, mutant: Mutant) -> bool:
+    path = str(ROOT / "agent_eval_schema" / module)
+    mutant.make()
+    try:
+        code = compile(tree, path, "exec")
+    finally:
+        mutant.undo()
+
+    def run() -> int:
+        if mutant.function is None or not _exchanged(path, code, mutant.function):
+            _import_again(module, code)
+        return _run(MODULES[module])
+
+    return _status_of(run) != 0
+
+
+def _status_of(work: Any) -> int:
+    """The status of a fork that does the work; -1 if it takes too long."""
+    pid = os.fork()
+    if pid == 0:
+        with open(os.devnull, "w") as null:
+            os.dup2(null.fileno(), 1)
+            os.dup2(null.fileno(), 2)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        status = 1
+        try:
+            status = int(work())
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _run(tests: Sequence[str]) -> int:
+    return int(pytest.main(["-n", "0", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no", *tests]))
+
+
+def _exchanged(path: str, code: CodeType, function: tuple[str, int]) -> bool:
+    """Give a function the code that it has in the mutant; False if it is not one alone."""
+    new = [c for c in _codes(code) if (c.co_name, c.co_firstlineno) == function]
+    gc.unfreeze()
+    old = [
+        f
+        for f in gc.get_objects()
+        if isinstance(f, FunctionType)
+        and f.__code__.co_filename == path
+        and (f.__code__.co_name, f.__code__.co_firstlineno) == function
+    ]
+    if len(new) != 1 or not old or any(f.__code__.co_freevars != new[0].co_freevars for f in old):
+        return False
+    for f in old:
+        f.__code__ = new[0]
+    return True
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return [*inner, *(found for c in inner for found in _codes(c))]
+
+
+class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module from the code of the mutant."""
+
+    def __init__(self, name: str, code: CodeType) -> None:
+        self._name, self._code = name, code
+
+    def find_spec(self, name: str, *_: Any) -> Any:
+        return (
+            importlib.util.spec_from_loader(name, self, origin=self._code.co_filename) if name == self._name else None
+        )
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__file__ = self._code.co_filename
+        exec(self._code, module.__dict__)
+
+
+def _import_again(module: str, code: CodeType) -> None:
+    """Forget all modules of ours, and load one of them, when it is needed, from other code."""
+    for name in [n for n in sys.modules if n.partition(".")[0] in ("agent_eval_schema", "tests", "conftest")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _Mutated("agent_eval_schema." + module[:-3].replace("/", "."), code))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
