@@ -18,11 +18,12 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
     """A stable 64-bit hash of each text, the same in every process and on every machine; and, if some texts are absent,
     which."""
     absent = np.array([t is None for t in texts], bool) if None in texts else None
-    return np.fromiter(map(_hash, texts), np.uint64, len(texts)), absent
-
-
-def _hash(text: str | bytes | None) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text or b"")
+    given: list[bytes]
+    try:
+        given = [t.encode() if isinstance(t, str) else t or b"" for t in texts]
+    except UnicodeEncodeError:  # a lone surrogate
+        given = [t.encode("utf-8", "surrogatepass") if isinstance(t, str) else t or b"" for t in texts]
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, given), np.uint64, len(texts)), absent
 
 
 def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:

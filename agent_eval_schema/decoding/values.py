@@ -96,3 +96,24 @@ class ListColumn(list[Any]):
         given = [row for row in candidates if self[row] and self[row] is not FAILED]
         texts = {row: wanted[row].as_py() for row in given}
         return [row for row in given if any([d.content and texts[row] in d.content for d in self[row]])]
+
+
+class NoCells(ListColumn):
+    """A column that the data do not have: nothing of it is looked up cell by cell."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__([None] * rows)
+
+    def _none(self) -> Mask:
+        return np.zeros(len(self), bool)
+
+    given = filled = with_text = with_content = with_uri = _none
+
+    def missing(self) -> Mask:
+        return np.ones(len(self), bool)
+
+    def texts(self) -> pa.Array:
+        return pa.nulls(len(self), pa.string())
+
+    def rows_holding(self, _wanted: pa.Array, _candidates: list[int]) -> list[int]:
+        return []

@@ -1,7 +1,7 @@
 """A command that makes no DataFrame does not wait for pandas, whose import takes as long as the check of a small file.
 
-pyarrow looks for pandas at its first array, whatever that is made of. If it was not found, pyarrow looks again as soon as
-it has to make a DataFrame.
+pyarrow looks for pandas at its first array, whatever that is made of. If it was not found, pyarrow looks again as soon
+as it has to make a DataFrame.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.hashing import hash_texts
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
-from agent_eval_schema.decoding.values import FAILED, Column, Mask
+from agent_eval_schema.decoding.values import FAILED, Column, Mask, NoCells
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import BIT
@@ -55,9 +55,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "issues": log.to_arrow(),
         "presence": pa.array(presence, pa.uint32()),
         "id": column("request_id").texts().cast(pa.string()),
-        "id_of_trace": pa.array(
-            [False] * rows.size if rows.derived is None else _ids_of_traces(rows, rows.derived), pa.bool_()
-        ),
+        "id_of_trace": pa.repeat(False, rows.size)
+        if rows.derived is None
+        else pa.array(_ids_of_traces(rows, rows.derived), pa.bool_()),
         "request_hash": _hashes(asked(rows, truths) if any(truths) else truths),
         "truth_hash": _hashes(truths),
         "copied": _copied(column("expected_response"), column("response")),
@@ -129,6 +129,8 @@ def _ids_of_traces(rows: Rows, found: Sequence[Derived | None]) -> list[bool]:
 
 
 def _numbers(column: Column, read: Callable[[Any], float | None]) -> pa.Array:
+    if isinstance(column, NoCells):
+        return pa.nulls(len(column), pa.float64())
     return pa.array([None if v is None or v is FAILED else read(v) for v in column], pa.float64())
 
 

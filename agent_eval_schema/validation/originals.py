@@ -67,13 +67,14 @@ def asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
     """A key of the request in each row that has a ground truth (the others cannot conflict): all inputs count, not only
     those that the request contains."""
     requests = zip(rows.column("request"), truths, _inputs(rows), strict=True)
-    return [None if truth is None else _key(request, own) for request, truth, own in requests]
-
-
-def _key(request: Any, own: str | None) -> str | None:
-    if request is None or request is FAILED:
-        return None
-    return request_key(request) if own is None or _same(own, canonical_request(request)) else canonical_json(own)
+    return [
+        None
+        if truth is None or request is None or request is FAILED
+        else request_key(request)
+        if own is None or _same(own, canonical_request(request))
+        else canonical_json(own)
+        for request, truth, own in requests
+    ]
 
 
 def _same(text: str, view: bytes | None) -> bool:

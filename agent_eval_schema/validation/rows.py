@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import PLAIN, IssueLog, hidden_names, plain_requests
-from agent_eval_schema.decoding.values import FAILED, Column, ListColumn
+from agent_eval_schema.decoding.values import FAILED, Column, ListColumn, NoCells
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import NORMALIZED, find_format
 from agent_eval_schema.schema import COLUMNS
@@ -40,7 +40,7 @@ class Rows:
         self.columns_of_traces = plan.columns and not plan.beside_traces
         self.log = IssueLog(self.size)
         self.values: dict[str, Column] = {}
-        self._no_cells = ListColumn([None] * self.size)
+        self._no_cells = NoCells(self.size)
         self.derived: list[Derived | None] | None = None
         self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
