@@ -66,8 +66,9 @@ def validate_eval_set(
         (`"bq://project.dataset.table"`). The data is not changed.
     format : FormatName or "auto", default "auto"
         The format of the data: `"databricks"`, `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
-        `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-csv"`, `"ces-evaluation"`, `"traces"` or `"search_traces"`.
-        `"auto"` detects it from the column names.
+        `"langsmith"`, `"ragas"`, `"deepeval"`, `"azure"`, `"bedrock"`, `"bedrock-rag"`, `"agentcore"`, `"strands"`,
+        `"vertex-genai"`, `"langfuse"`, `"braintrust"`, `"phoenix"`, `"inspect"`, `"promptfoo"`, `"ces-csv"`,
+        `"ces-evaluation"`, `"traces"` or `"search_traces"`. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data. `"provided"`: every row must have a response or a trace.
         `"generated"`: the agent will be called with the requests. `"auto"`: `"provided"` if any row has a response or a
@@ -277,8 +278,10 @@ def metric_support(
     ----------
     data : EvalSetLike
         Any input of `validate_eval_set`.
-    system : {"auto", "databricks", "mlflow", "vertex", "ces", "all"}, default "auto"
-        The system whose metrics are the columns. `"auto"` is the system of the data's format.
+    system : str, default "auto"
+        The system whose metrics are the columns: "databricks", "mlflow", "vertex", "ces", "azure", "bedrock",
+        "bedrock-rag", "agentcore", "vertex-genai", "strands", "braintrust", "phoenix", "inspect", "promptfoo" or
+        "all". `"auto"` is the system of the data's format.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"

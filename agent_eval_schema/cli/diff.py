@@ -8,6 +8,7 @@ from agent_eval_schema.cli.options import (
     EXIT,
     OUTPUT,
     ROW_FILES,
+    SYSTEM_NAMES,
     Commands,
     add_command,
     add_html,
@@ -38,7 +39,7 @@ def add(commands: Commands) -> None:
         "--system",
         metavar="SYSTEM",
         default="databricks",
-        help="metrics of databricks (default), mlflow, vertex, ces or all",
+        help=f"metrics of {SYSTEM_NAMES} (default: databricks)",
     )
     add_output(command, "comparison")
     add_html(command, "comparison")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from agent_eval_schema.cli.options import OUTPUT, ROW_FILES, Commands, add_command, add_output, add_reading
+from agent_eval_schema.cli.options import (
+    OUTPUT,
+    ROW_FILES,
+    SYSTEM_NAMES,
+    Commands,
+    add_command,
+    add_output,
+    add_reading,
+)
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 
 
@@ -22,7 +30,7 @@ def add(commands: Commands) -> None:
     command.group(OUTPUT).add_argument(
         "--system",
         metavar="SYSTEM",
-        help="metrics of databricks, mlflow, vertex, ces or all (default: the system of the format)",
+        help=f"metrics of {SYSTEM_NAMES} (default: the system of the format)",
     )
     add_output(command, "table")
 

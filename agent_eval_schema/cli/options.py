@@ -56,9 +56,16 @@ class Parser(argparse.ArgumentParser):
 
 FORMAT_NAMES = (
     *("databricks", "mlflow", "traces", "search_traces", "ces-csv", "ces-evaluation", "vertex", "adk", "adk-legacy"),
-    *("ragas", "deepeval", "langsmith", "openai"),
+    *("ragas", "deepeval", "langsmith", "openai", "azure", "bedrock", "bedrock-rag", "agentcore", "strands"),
+    *("vertex-genai", "langfuse", "braintrust", "phoenix", "inspect", "promptfoo"),
 )
 """The formats, written out here since the registry need not be imported for a command's help."""
+
+SYSTEM_NAMES = (
+    "databricks, mlflow, vertex, ces, azure, bedrock, bedrock-rag, agentcore, vertex-genai, strands, braintrust, "
+    "phoenix, inspect, promptfoo or all"
+)
+"""The systems whose metrics there are, likewise."""
 
 ROW_FILES = (
     "JSONL, JSON, CSV or Parquet file (.gz, .zst), a folder or quoted glob of them, a Delta folder, a URL, a table "

@@ -9,6 +9,7 @@ from agent_eval_schema.cli.options import (
     INPUT,
     OUTPUT,
     ROW_FILES,
+    SYSTEM_NAMES,
     Commands,
     add_command,
     add_html,
@@ -69,7 +70,7 @@ def add(commands: Commands) -> None:
         "--system",
         metavar="SYSTEM",
         default="auto",
-        help="metrics of databricks, mlflow, vertex, ces or all (default: auto, by the format)",
+        help=f"metrics of {SYSTEM_NAMES} (default: auto, by the format)",
     )
     add_output(command, "profile")
     add_html(command, "profile")

@@ -24,8 +24,9 @@ from agent_eval_schema.validation import ces_turns
 from agent_eval_schema.validation.report import Report
 
 TargetFormat = Literal[
-    "databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval", "ces-evaluation",
-    "ces-csv",
+    "databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval", "azure",
+    "bedrock", "bedrock-rag", "vertex-genai", "agentcore", "strands", "langfuse", "braintrust", "phoenix", "inspect",
+    "promptfoo", "ces-evaluation", "ces-csv",
 ]  # fmt: skip
 TARGETS: tuple[str, ...] = get_args(TargetFormat)
 """The formats that have a writer, in the order in which they are named to a user."""

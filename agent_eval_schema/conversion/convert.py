@@ -56,7 +56,9 @@ def convert_eval_set(data: EvalSetLike, to: TargetFormat, *, format: InputFormat
         Any input of `validate_eval_set`; an ADK evalset can also be a dict.
     to : str
         The format of the output: `"databricks"` (the canonical row), `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`,
-        `"openai"`, `"langsmith"`, `"ragas"`, `"deepeval"`, `"ces-evaluation"` or `"ces-csv"`.
+        `"openai"`, `"langsmith"`, `"ragas"`, `"deepeval"`, `"azure"`, `"bedrock"`, `"bedrock-rag"`, `"vertex-genai"`,
+        `"agentcore"`, `"strands"`, `"langfuse"`, `"braintrust"`, `"phoenix"`, `"inspect"`, `"promptfoo"`,
+        `"ces-evaluation"` or `"ces-csv"`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
 

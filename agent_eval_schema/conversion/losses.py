@@ -152,8 +152,8 @@ def _difference(column: str, value: Any, came: Any) -> tuple[str, str]:
     found, count = edits(column, value, came)
     if not found:
         return f"{describe(value)} would be read back as {describe(came)}", column
-    first = found[0]
-    more = f" (and in {count - 1} more places)" if count > 1 else ""
+    first, others = found[0], len(found) - 1 + count
+    more = f" (and in {others} more {'places' if others > 1 else 'place'})" if others else ""
     before, after = first.text("old"), first.text("new")
     if after is None:
         return f"`{visible(before)}` would not be read back{more}", first.path

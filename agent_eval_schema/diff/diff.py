@@ -478,7 +478,7 @@ class Diff(Saved):  # numpydoc ignore=PR01
             If True, use ANSI colors.
         width : int or None, default None
             The number of characters per line. None uses the width of the terminal.
-        system : {"databricks", "mlflow", "vertex", "ces", "all"}, default "databricks"
+        system : str, default "databricks"
             The system whose metric coverage is shown.
 
         Returns

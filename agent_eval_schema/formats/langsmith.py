@@ -27,8 +27,8 @@ _OUTPUTS = ("outputs", "reference_outputs")
 def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
     made["inputs"] = structured(theirs.get("inputs"))
     outputs = next((structured(theirs[name]) for name in _OUTPUTS if theirs.get(name) is not None), None)
-    made.update(_expected(outputs))
-    if outputs is not None and _written_outputs(made) != outputs:
+    made.update(expected_of(outputs))
+    if outputs is not None and outputs_of(made) != outputs:
         made["reference_outputs"] = outputs  # to be written under its own keys again
     tags = made.get("tags")
     if made.get("request_id") is None and isinstance(tags, dict) and _ID in tags:
@@ -41,7 +41,7 @@ _ID = "request_id"
 """The key of the metadata for an ID that is not a UUID, which LangSmith rejects as the ID of an example."""
 
 
-def _expected(outputs: Any) -> dict[str, Any]:
+def expected_of(outputs: Any) -> dict[str, Any]:
     """The outputs of an example are its ground truth: keys that a metric reads by their names, and the answer."""
     made: dict[str, Any] = {}
     given = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
@@ -70,7 +70,8 @@ def _as_it_is(value: Any) -> Any:
 _AS_OURS = {TOOL_CALLS: calls_as_ours, "expected_response": as_text}
 
 
-def _asked_of(inputs: Any) -> Any:
+def asked_of(inputs: Any) -> Any:
+    """The request in the inputs of an example."""
     value = structured(inputs)
     if not isinstance(value, Mapping):
         return value
@@ -81,8 +82,8 @@ def _asked_of(inputs: Any) -> Any:
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
     if row.get("request") is not None:
         written["inputs"] = whole(row, "inputs")
-    outputs, own = _written_outputs(row), row.get("reference_outputs")
-    if own is not None and _alike(_expected(own), _expected(outputs)):
+    outputs, own = outputs_of(row), row.get("reference_outputs")
+    if own is not None and _alike(expected_of(own), expected_of(outputs)):
         outputs = own
     if outputs:
         written["outputs"] = outputs
@@ -103,7 +104,8 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _written_outputs(row: Row) -> dict[str, Any]:
+def outputs_of(row: Row) -> dict[str, Any]:
+    """The outputs of an example for the expectations of a row."""
     outputs = {"answer": row["expected_response"]} if row.get("expected_response") is not None else {}
     for name, column in EXPECTATIONS.items():
         if column not in ("expected_response", "reference_trajectory") and row.get(column) is not None:
@@ -118,7 +120,7 @@ def _written_outputs(row: Row) -> dict[str, Any]:
 LANGSMITH = Layout(
     (
         Field(("id",), "request_id"),
-        Field(("inputs",), "request", _asked_of),
+        Field(("inputs",), "request", asked_of),
         Field(("metadata",), "tags", as_tags, kept=True),
     ),
     _read_rest,

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.formats import agentcore, azure, bedrock_rag, examples, genai, promptfoo
 from agent_eval_schema.formats.adk_documents import (
     LEGACY_COLUMNS,
     TURN_COLUMNS,
@@ -35,6 +36,7 @@ from agent_eval_schema.formats.adk_documents import (
     turns_of_test_list,
 )
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
+from agent_eval_schema.formats.openai import is_chat, row_of_chat
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
@@ -128,7 +130,11 @@ def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterat
 
 def _first_objects(source: Source) -> Rows:
     head = source.head()
-    return [] if head is None else _objects(head)
+    return [] if head is None else _objects(head.slice(0, LOOKED_AT))
+
+
+LOOKED_AT = 20
+"""So many rows are looked at where the columns do not suffice."""
 
 
 def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
@@ -206,7 +212,7 @@ def _is_evalset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
         return False
     cases = [c for row in head() for c in _listed(structured(row.get("eval_cases", row.get("evalCases"))))]
     first = next((c for c in cases if isinstance(c, dict)), {})
-    return "responses" not in first or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
+    return genai.OF_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
 
 
 def _is_test_list(names: Sequence[str], _: Callable[[], Rows]) -> bool:
@@ -225,10 +231,50 @@ def _listed(value: Any) -> list[Any]:
 
 
 _OF_TEST_LIST = frozenset({"expected_tool_use", "expected_intermediate_agent_responses"})
+_OF_GENAI = ("prompt", "intermediate_events")
 
 NESTED: tuple[Nested, ...] = (
     Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, _more_pages),
     Nested("adk", _is_evalset, lambda: turns_of_evalset, ("eval_cases", "evalCases"), TURN_COLUMNS),
     Nested("adk-legacy", _is_test_list, turns_of_test_list, tuple(_OF_TEST_LIST), LEGACY_COLUMNS),
     Nested("adk-legacy", _are_sessions, lambda: turns_of_session, ("data", "initial_session"), LEGACY_COLUMNS),
+    Nested("vertex-genai", genai.is_dataset, lambda: genai.rows_of_dataset, ("eval_cases", "evalCases"), _OF_GENAI),
+    Nested(
+        "vertex-genai", genai.has_agent_data, lambda: genai.rows_of_agent_data, ("agent_data", "agentData"), _OF_GENAI
+    ),
+    Nested("vertex-genai", genai.is_gemini, lambda: genai.row_of_gemini, ("request", "response"), _OF_GENAI),
+    Nested("azure", azure.is_conversation, azure.turns_of_conversations, ("conversation",), ("query", "response")),
+    Nested("azure", azure.is_run, lambda: azure.row_of_run, ("item", "sample"), ("query", "response")),
+    Nested(
+        "bedrock-rag",
+        bedrock_rag.has_turns,
+        lambda: bedrock_rag.BEDROCK_TURNS.unfold,
+        ("conversationTurns",),
+        ("turn", "turns", "prompt"),
+    ),
+    Nested(
+        "agentcore",
+        agentcore.has_scenarios,
+        lambda: agentcore.turns_of_scenarios,
+        ("scenarios", "turns"),
+        ("scenario_id", "input"),
+    ),
+    Nested(
+        "strands",
+        agentcore.has_cases,
+        lambda: agentcore.rows_of_experiment,
+        ("cases",),
+        ("input", "expected_trajectory"),
+    ),
+    Nested("langfuse", examples.is_page, lambda: examples.rows_of_page, ("data",), ("input", "datasetId")),
+    Nested("phoenix", examples.is_dotted, lambda: examples.row_of_dotted),
+    Nested("openai", is_chat, lambda: row_of_chat, ("messages",), ("input", "ideal")),
+    Nested("promptfoo", promptfoo.is_csv, lambda: promptfoo.row_of_csv),
+    Nested(
+        "promptfoo",
+        promptfoo.is_configuration,
+        lambda: promptfoo.rows_of_configuration,
+        ("tests",),
+        ("vars", "assert"),
+    ),
 )

@@ -10,7 +10,7 @@ names speak of one; they are reported (AE225). All else in an item is ground tru
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
@@ -145,6 +145,25 @@ def _new_item(row: Row) -> dict[str, Any]:
     clash = {k: v for k, v in custom.items() if k in (*item, *_BY_MEANING) or (k in _OWN and _holds(custom, k))}
     free = {k: v for k, v in custom.items() if k not in clash}
     return {**item, **free, **({"custom_expected": clash} if clash else {})}
+
+
+def is_chat(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether the rows are chats for the library of OpenAI evals, or for fine-tuning."""
+    return "messages" in names and set(names) <= _OF_A_CHAT
+
+
+_OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_tool_calls", "metadata", "id"})
+
+
+def row_of_chat(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The messages as the input, and the ideal answer, or the last message of the assistant in its place."""
+    made = {k: v for k, v in row.items() if k != "messages"}
+    messages = structured(row.get("messages"))
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    if "ideal" not in made and isinstance(last, dict) and last.get("role") == "assistant":
+        text, messages = last.get("content"), messages[:-1]
+        made["ideal"] = text if isinstance(text, str) else last
+    yield {**made, "input": messages, "ideal": made.get("ideal")}, ()
 
 
 OPENAI = Layout(

@@ -135,8 +135,15 @@ def _of_app(path: str) -> Source | None:
     if not (is_folder or path.lower().endswith((".zip", ".yaml", ".yml"))):
         return None
     from agent_eval_schema.formats.ces.app import open_app
+    from agent_eval_schema.formats.nested import unfolded
 
-    return None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
+    found = None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
+    return unfolded(found) if found is not None and _has_tests(found) else found
+
+
+def _has_tests(source: Source) -> bool:
+    """Whether a YAML file has tests of promptfoo."""
+    return not {"tests", "vars"}.isdisjoint(source.column_names())
 
 
 # ---------------------------------------------------------------------------------------------------------------------

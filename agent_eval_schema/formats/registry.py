@@ -21,6 +21,10 @@ from agent_eval_schema.formats.adk import (
     ADK_SIGNS,
     ADK_WRITER,
 )
+from agent_eval_schema.formats.agentcore import AGENTCORE, AGENTCORE_TURNS, STRANDS, STRANDS_WRITER
+from agent_eval_schema.formats.azure import AZURE
+from agent_eval_schema.formats.bedrock import BEDROCK
+from agent_eval_schema.formats.bedrock_rag import BEDROCK_RAG, BEDROCK_TURNS
 from agent_eval_schema.formats.ces.tables import (
     EVALUATION_SIGNS,
     GOLDEN_SIGNS,
@@ -32,6 +36,8 @@ from agent_eval_schema.formats.ces.writer import EVALUATION_WRITER, GOLDEN_WRITE
 from agent_eval_schema.formats.databricks import write_databricks
 from agent_eval_schema.formats.deepeval import DEEPEVAL, DEEPEVAL_OWN, DEEPEVAL_SIGNS, as_csv_cells, kind_of_golden
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
+from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX
+from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
 from agent_eval_schema.formats.langsmith import LANGSMITH, LANGSMITH_OWN, LANGSMITH_SIGNS
 from agent_eval_schema.formats.layout import Layout
@@ -47,7 +53,9 @@ from agent_eval_schema.formats.mlflow_traces import (
     read_trace_rows,
 )
 from agent_eval_schema.formats.openai import OPENAI, OPENAI_SIGNS
+from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS, RAGAS_OWN, RAGAS_SIGNS, kind_of_sample
+from agent_eval_schema.formats.table import Table
 from agent_eval_schema.formats.vertex import VERTEX, VERTEX_SIGNS
 from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.io.source import Source
@@ -71,7 +79,8 @@ def _our_names(_: Collection[str]) -> dict[str, str]:
 
 FormatName = Literal[
     "ces-csv", "ces-evaluation", "traces", "search_traces", "adk", "adk-legacy", "langsmith", "ragas", "deepeval",
-    "openai", "vertex", "mlflow", "databricks",
+    "openai", "vertex", "vertex-genai", "azure", "bedrock", "bedrock-rag", "agentcore", "strands", "langfuse",
+    "braintrust", "phoenix", "inspect", "promptfoo", "mlflow", "databricks",
 ]  # fmt: skip
 """The type of a format's name: the values of `format`, besides `"auto"`."""
 
@@ -87,7 +96,8 @@ class Format(Struct, frozen=True):
     where they have other names there; `words` reads the columns in whose cells the keys have (`decode_column`).
     `system` is the one whose metrics its users ask about first. A row may lack its request if it has one of
     `instead_of_request`, and its response if it has one of `instead_of_response`. `outputs` are the columns that an
-    agent produces. `expects_no_call` means that an empty list of expected calls means that no tool is to be called.
+    agent produces; `given` are such columns that are inputs here. `expects_no_call` means that an empty list of
+    expected calls means that no tool is to be called.
 
     A format whose rows are not evaluation rows (`is_rows`) has no metrics, and inspects them itself (`inspect`),
     including unknown columns (`knows_columns`). `prepare` makes the source whose batches are checked; `remarks` are
@@ -106,6 +116,7 @@ class Format(Struct, frozen=True):
     instead_of_request: tuple[str, ...] = ()
     instead_of_response: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ("response", "trace")
+    given: tuple[str, ...] = ()
     expects_no_call: bool = False
     is_rows: bool = True
     knows_columns: bool = False
@@ -139,6 +150,35 @@ def _of(
         name, summary, signs, read, known, layout.columns, layout.origins, system=system, writer=writer, **more
     )
 
+
+def _of_table(table: Table) -> Format:
+    layout = table.layout
+    kept = tuple(map(table.kept, table.columns))
+    return _of(
+        layout,
+        table.name,
+        table.summary,
+        table.signs,
+        table.system,
+        table.own_columns,
+        instead_of_request=table.instead_of_request,
+        instead_of_response=table.instead_of_response,
+        outputs=table.outputs,
+        given=table.given,
+        writer=_DOCUMENTS.get(table.name)
+        or Writer(layout.write, layout.written, cells=table.cells, kind=table.kind, replaces=kept),
+    )
+
+
+TABLES = (GENAI, AZURE, BEDROCK, BEDROCK_RAG, AGENTCORE, STRANDS, LANGFUSE, BRAINTRUST, PHOENIX, INSPECT, PROMPTFOO)
+"""The formats that are a table each."""
+
+_DOCUMENTS = {
+    BEDROCK_RAG.name: BEDROCK_TURNS.writer(),
+    AGENTCORE.name: AGENTCORE_TURNS.writer(),
+    STRANDS.name: STRANDS_WRITER,
+}
+"""Those whose rows are written at once."""
 
 FORMATS: tuple[Format, ...] = (
     Format(
@@ -245,6 +285,7 @@ FORMATS: tuple[Format, ...] = (
         instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
         outputs=("response", "trace", "predicted_trajectory"),
     ),
+    *map(_of_table, TABLES),
     Format(
         "mlflow",
         "what mlflow.genai.evaluate takes: inputs, outputs, expectations",

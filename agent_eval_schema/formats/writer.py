@@ -56,6 +56,11 @@ def save_json(made: Any, path: str) -> None:
     write_text(path, msgspec.json.format(jsontext.encode(made), indent=2).decode() + "\n")
 
 
+def save_lines(made: Any, path: str) -> None:
+    """Write a JSON value per line."""
+    write_text(path, "".join(jsontext.encode(value).decode() + "\n" for value in made))
+
+
 def named(rows: Sequence[CanonicalRow]) -> list[dict[str, Any]]:
     """The rows with an id each: one without is called by its number, as no other row is called."""
     taken = {row.get("request_id") for row in rows}

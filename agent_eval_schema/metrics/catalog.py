@@ -6,7 +6,11 @@ the scorers of MLflow 3.18 (measured), the trajectory metrics of Vertex AI, Turn
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from agent_eval_schema.metrics.platforms import PLATFORMS, Need
 
 SUPPORT_FIELDS = (
     "request",
@@ -61,11 +65,9 @@ MADE_BY_THE_APP = {
 }
 """The fields that will exist after the agent has run, and the condition that a report adds."""
 
-Need = str | tuple[str, ...]
-
 
 class Metric(NamedTuple):
-    """A metric of a system (databricks, mlflow, vertex, ces), its needs, and whether a judge model is asked."""
+    """A metric of a system (databricks, mlflow, vertex, …), its needs, and whether a judge model is asked."""
 
     system: str
     name: str
@@ -159,7 +161,19 @@ def _ces() -> tuple[Metric, ...]:
     )
 
 
-METRICS: tuple[Metric, ...] = (*_databricks(), *_mlflow(), *_vertex(), *_ces())
+def _platforms(others: Sequence[Metric]) -> Iterator[Metric]:
+    """The metrics of PLATFORMS; one whose name another system has, too, has the name of its system before it."""
+    every = [name for metrics in PLATFORMS.values() for part in metrics for name in part]
+    taken = Counter([*(m.name for m in others), *every])
+    for system, (judged, computed) in PLATFORMS.items():
+        for is_judged, metrics in ((True, judged), (False, computed)):
+            for name, needs in metrics.items():
+                yield Metric(system, name if taken[name] == 1 else f"{system}/{name}", needs, is_judged)
+
+
+_FIRST = (*_databricks(), *_mlflow(), *_vertex(), *_ces())
+
+METRICS: tuple[Metric, ...] = (*_FIRST, *_platforms(_FIRST))
 
 SYSTEMS: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in METRICS))
 

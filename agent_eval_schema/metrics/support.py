@@ -12,10 +12,14 @@ import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric, Need
+from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric
+from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.text.choices import meant, require_choice, shown
 
-System = Literal["auto", "databricks", "mlflow", "vertex", "ces", "all"]
+System = Literal[
+    "auto", "databricks", "mlflow", "vertex", "ces", "vertex-genai", "azure", "bedrock", "bedrock-rag", "agentcore",
+    "strands", "braintrust", "phoenix", "inspect", "promptfoo", "all",
+]  # fmt: skip
 Masks = np.ndarray[Any, Any]
 
 

@@ -75,8 +75,8 @@ def profile_eval_set(
         The price of a judge in any currency per million tokens: `{"input": 2.5, "output": 10}`.
     calls_per_minute : float or None, default None
         The rate at which judges and agent are called.
-    system : {"auto", "databricks", "mlflow", "vertex", "ces", "all"}, default "auto"
-        The system whose metrics are profiled. `"auto"` is the system of the data's format.
+    system : str, default "auto"
+        The system whose metrics are profiled, as in `metric_support`. `"auto"` is the system of the data's format.
     near : float, default 0.7
         The Jaccard similarity of word pairs from which two questions count as near duplicates, from 0 (exclusive) to 1.
     rate : float, default 0.5

@@ -5,6 +5,7 @@ from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
     INFERENCE_TABLES,
     JSON,
+    LANGFUSE_DATASETS,
     MLFLOW_EVALUATE,
     MLFLOW_TAGS,
     PANDAS_CSV,
@@ -209,6 +210,18 @@ NULL_PLACEHOLDER = Rule(
     url=PANDAS_CSV,
     bad=({"request": "NaN", "response": "Hello"}, {"request": "Hi", "response": "nan"}),
     good=({"request": "Hi", "response": "None"},),
+)
+
+NOT_ACTIVE = Rule(
+    "AE116",
+    "inactive-row",
+    Severity.WARNING,
+    "The platform that the row comes from does not use it: the row is archived.",
+    why="An archived row is not part of an experiment of its platform; here it counts like any other.",
+    hint="Remove the row, or set its `status` to `ACTIVE`.",
+    url=LANGFUSE_DATASETS,
+    bad=({"id": "item-1", "input": "Hi", "expectedOutput": "Hello", "datasetId": "greetings", "status": "ARCHIVED"},),
+    good=({"id": "item-1", "input": "Hi", "expectedOutput": "Hello", "datasetId": "greetings", "status": "ACTIVE"},),
 )
 
 REPEATED_KEY = Rule(

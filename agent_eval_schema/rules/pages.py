@@ -15,6 +15,7 @@ GOLDEN_CSV: Final = (
 )
 INFERENCE_TABLES: Final = "https://docs.databricks.com/aws/en/ai-gateway/inference-tables"
 JSON: Final = "https://www.rfc-editor.org/rfc/rfc8259"
+LANGFUSE_DATASETS: Final = "https://langfuse.com/docs/evaluation/experiments/datasets"
 MLFLOW_EVALUATE: Final = "https://mlflow.org/docs/latest/genai/eval-monitor/running-evaluation/eval-examples"
 MLFLOW_RETRIEVER: Final = "https://mlflow.org/docs/latest/genai/data-model/traces/#retriever-spans"
 MLFLOW_TAGS: Final = "https://mlflow.org/docs/latest/genai/tracing/attach-tags"

@@ -844,8 +844,8 @@ class Report(Saved):  # numpydoc ignore=PR01
 
         Parameters
         ----------
-        system : {"all", "databricks", "mlflow", "vertex", "ces"}, default "all"
-            The system whose metrics are returned.
+        system : str, default "all"
+            The system whose metrics are returned, as in `metric_support`, or `"all"`.
 
         Returns
         -------
@@ -980,7 +980,7 @@ class Report(Saved):  # numpydoc ignore=PR01
         Returns
         -------
         str
-            `"databricks"`, `"mlflow"`, `"vertex"` or `"ces"`.
+            A system of `metric_support`, such as `"databricks"` or `"mlflow"`.
 
         Examples
         --------
@@ -1062,8 +1062,8 @@ class Report(Saved):  # numpydoc ignore=PR01
             If True, use ANSI colors.
         width : int or None, default None
             The number of characters per line. None uses the width of the terminal.
-        system : {"databricks", "mlflow", "vertex", "ces", "all"} or None, default None
-            The system whose metric coverage is shown. None is the system of the format.
+        system : str or None, default None
+            The system whose metric coverage is shown, as in `metric_support`. None is the system of the format.
         metrics : bool, default True
             If False, omit the metric coverage.
 

@@ -10,7 +10,7 @@ import json
 import shlex
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -54,7 +54,8 @@ class ReportBuilder:
 
     `compared_rows` and `compared_codes` list every finding of a rule that compares rows (its row, its code); `overall`
     the issues of the dataset as a whole. Both are complete, however few issues are kept. `origins` names the places of
-    our columns in the user's table, where they have other names there (`Plan.origins`).
+    our columns in the user's table, where they have other names there (`Plan.origins`); `given` are columns of outputs
+    that are inputs in the format (`Format.given`).
     """
 
     def __init__(
@@ -65,12 +66,14 @@ class ReportBuilder:
         keep: int | None = None,
         values: bool = True,
         origins: Mapping[str, str] | None = None,
+        given: Collection[str] = (),
     ) -> None:
         self.codes = codes
         self.outputs = outputs
         self.source = source
         self.values = values
         self.origins = origins or {}
+        self._given = given
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -312,7 +315,7 @@ class ReportBuilder:
         seen = int(np.bitwise_or.reduce(self.masks, initial=0)) if self.row_count else 0
         fields = {"response": "response", "retrieved_context": "retrieved_uri", "trace": "trace"}
         for name, field in fields.items():
-            if seen & BIT[field]:
+            if seen & BIT[field] and name not in self._given:
                 message = f"`{self._place(name)}` has values, but outputs will be generated"
                 self._log(Finding(columns.IGNORED_COLUMN, message, name))
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import NOTE, own_columns
+from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.validation.checked_batch import rows_of
@@ -61,4 +62,5 @@ def invalid_batches(source: Source, plan: Plan, valid: np.ndarray[Any, Any]) -> 
 
 def _keeps_all(source: Source, plan: Plan) -> ReportBuilder:
     """A builder that keeps every issue."""
-    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, plan.origins)
+    given = find_format(plan.format).given
+    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, plan.origins, given)

@@ -40,7 +40,8 @@ def check_source(
         plan = make_plan(source, format, outputs, select, ignore, values, complete)
         form = find_format(plan.format)
         source = _with_remarks(form.prepare(source).quoting(values), plan)
-        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, origins=plan.origins)
+        given = find_format(plan.format).given
+        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, origins=plan.origins, given=given)
         for checked in _checked(source, plan, jobs):
             builder.add(checked)
             so_far.add(checked.num_rows)

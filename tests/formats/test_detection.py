@@ -78,10 +78,11 @@ def test_a_table_that_nobody_claims_is_unknown_and_the_three_nearest_are_named()
     issue = next(report.iter_issues())
     assert issue.message == (
         "expected the columns of a format, got input, expected, tags; "
-        "nearest: deepeval (needs actual_output), openai (needs ideal), databricks (needs request)"
+        "nearest: braintrust (needs metadata), deepeval (needs actual_output), inspect (needs target)"
     )
     assert issue.hint == (
-        'name the format (--format deepeval, format="deepeval"), or rename the columns (columns={"input": "request"})'
+        'name the format (--format braintrust, format="braintrust"), or rename the columns '
+        '(columns={"input": "request"})'
     )
 
 

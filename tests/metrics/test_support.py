@@ -224,8 +224,8 @@ def test_why_refuses_a_row_or_metric_that_is_not_there() -> None:
 
 
 def test_an_unknown_system_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, ces, all"):
-        metric_support([R], system="azure")
+    with pytest.raises(EvalSetError, match="databricks, mlflow, vertex, ces, azure, bedrock"):
+        metric_support([R], system="excel")
 
 
 def test_metric_support_has_a_line_for_each_row_and_all_metrics_of_the_system() -> None:

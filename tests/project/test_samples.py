@@ -26,6 +26,17 @@ NEIGHBOURS = {
     "deepeval": ("deepeval.json", "deepeval_broken.json"),
     "openai": ("openai.jsonl", "openai_broken.jsonl"),
     "langsmith": ("langsmith.jsonl", "langsmith_broken.jsonl"),
+    **{
+        name: (f"{name.replace('-', '_')}.{kind}", f"{name.replace('-', '_')}_broken.{kind}")
+        for kind, names in {
+            "json": ("agentcore", "strands"),
+            "jsonl": (
+                *("azure", "bedrock", "bedrock-rag", "vertex-genai", "langfuse", "braintrust", "phoenix", "inspect"),
+                "promptfoo",
+            ),
+        }.items()
+        for name in names
+    },
     "adk": ("help_desk.evalset.json", "help_desk_broken.evalset.json"),
     "adk-legacy": ("help_desk.test.json", "help_desk_broken.test.json"),
 }

@@ -22,8 +22,8 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.metrics.catalog import Need
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
+from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
 from agent_eval_schema.metrics.trajectory import Duplicates, Empty
 from agent_eval_schema.runtime.extras import missing

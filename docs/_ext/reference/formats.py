@@ -15,7 +15,7 @@ from agent_eval_schema.conversion.conversion import TargetFormat
 from agent_eval_schema.fix.source import FIXED_FORMATS
 from agent_eval_schema.formats.ces.golden import ACTIONS
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.formats.registry import FORMATS, Format
+from agent_eval_schema.formats.registry import FORMATS, TABLES, Format
 from agent_eval_schema.rules import pages as vendor
 from agent_eval_schema.schema import COLUMNS
 from reference.markdown import Pages, code, codes, json_block, prose, shortened, table, toctree
@@ -36,6 +36,7 @@ VENDOR_PAGES = {
     "vertex": vendor.VERTEX_AGENTS,
     "mlflow": vendor.MLFLOW_EVALUATE,
     "databricks": vendor.EVALUATION_SCHEMA,
+    **{table.name: table.page for table in TABLES},
 }
 
 

@@ -131,6 +131,16 @@ _SYSTEM_NAMES = {
     "mlflow": "MLflow 3 scorers",
     "vertex": "Vertex AI agent evaluation",
     "ces": "Google Customer Engagement Suite",
+    "azure": "Azure AI Foundry",
+    "bedrock": "Amazon Bedrock, model evaluation",
+    "bedrock-rag": "Amazon Bedrock, RAG evaluation",
+    "agentcore": "Amazon Bedrock AgentCore Evaluations",
+    "vertex-genai": "Gen AI evaluation service of Vertex AI",
+    "strands": "Strands Evals",
+    "braintrust": "Braintrust autoevals",
+    "phoenix": "Phoenix evals",
+    "inspect": "Inspect AI scorers",
+    "promptfoo": "promptfoo assertions",
 }
 
 

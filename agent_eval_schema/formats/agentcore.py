@@ -1,0 +1,172 @@
+"""Amazon Bedrock AgentCore and Strands: scenarios of several turns, and cases.
+
+    scenario_id                              session_id
+    turns[].input, turns[].expected_response request, expected_response
+    expected_trajectory                      reference_trajectory, names of tools, on the last turn of the session
+    assertions                               guidelines, on the last turn of the session
+    metadata                                 tags
+
+    {"cases": [{"name", "session_id", "input", "expected_output", "expected_trajectory", "metadata"}]}     Strands
+
+A trajectory has only names: compare it by them. Sources: bedrock-agentcore 1.25.0 (`FileDatasetProvider`), the API of
+AgentCore Evaluations (`referenceInputs`), strands-agents-evals 1.0 (`Case`, `Experiment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from agent_eval_schema.formats.conversations import TURN, Conversations
+from agent_eval_schema.formats.layout import Row, as_tags, as_text, question, question_or_messages
+from agent_eval_schema.formats.table import Entry, Table, all_of, text_or_chat
+from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
+from agent_eval_schema.text.jsontext import structured
+
+ASSERTIONS = "assertions"
+
+
+def _read_names(value: Any) -> Any:
+    """Names of tools, or calls, as a list or below `toolNames`."""
+    given = structured(value)
+    names = given.get("toolNames", given) if isinstance(given, dict) else given
+    if not isinstance(names, list):
+        return names
+    return [_call(name) for name in names]
+
+
+def _call(step: Any) -> Any:
+    if isinstance(step, str):
+        return {"tool_name": step}
+    if isinstance(step, dict) and "tool_name" not in step and isinstance(step.get("name"), str):
+        given = next((step[k] for k in ("args", "arguments", "input") if isinstance(step.get(k), dict)), None)
+        return {"tool_name": step["name"], **({} if given is None else {"tool_input": given})}
+    return step
+
+
+def _write_names(calls: list[dict[str, Any]]) -> list[str]:
+    return [call["tool_name"] for call in calls]
+
+
+def _read_assertions(value: Any) -> Any:
+    given = structured(value)
+    if not isinstance(given, list):
+        return given
+    texts = [a.get("text", a) if isinstance(a, dict) else a for a in given]
+    return {ASSERTIONS: texts} if texts else None
+
+
+def _write_assertions(guidelines: dict[str, list[str]]) -> list[str]:
+    return [text for texts in guidelines.values() for text in texts]
+
+
+def _said(turn: Row) -> tuple[Any, Any]:
+    return turn.get("input"), turn.get("expected_response")
+
+
+def _read_history(theirs: Row, made: dict[str, Any]) -> None:
+    AGENTCORE_TURNS.read_history(theirs, made)
+
+
+_OF_A_SESSION = ("expected_trajectory", ASSERTIONS, "metadata")
+
+AGENTCORE = Table(
+    name="agentcore",
+    summary="scenarios of an AgentCore dataset: turns, assertions and the names of the expected tools",
+    page="https://docs.aws.amazon.com/bedrock-agentcore/latest/devguide/ground-truth-evaluations.html",
+    entries=(
+        Entry("scenario_id", "session_id", as_text),
+        Entry("input", "request", write=question),
+        Entry("expected_response", "expected_response"),
+        Entry("expected_trajectory", "reference_trajectory", _read_names, _write_names, ("expectedTrajectory",)),
+        Entry(ASSERTIONS, "guidelines", _read_assertions, _write_assertions),
+        Entry("metadata", "tags", as_tags),
+    ),
+    sure=(("scenario_id", "input"), ("turn", "turns", "input")),
+    never=frozenset({"request", "inputs"}),
+    system="agentcore",
+    needs=("scenarios",),
+    more=TURN,
+    unkept=TURN,
+    read_rest=_read_history,
+    own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
+)
+AGENTCORE_TURNS = Conversations(
+    AGENTCORE, "turns", _said, _OF_A_SESSION, ("scenario_id",), lambda sessions: {"scenarios": _named(sessions)}
+)
+
+
+def _named(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The scenarios, each with an ID of its own."""
+    taken = {s.get("scenario_id") for s in sessions}
+    for i, session in enumerate(sessions):
+        name = f"scenario {i + 1}"
+        while name in taken:
+            name += "'"
+        session.setdefault("scenario_id", name)
+    return sessions
+
+
+def has_scenarios(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether there is a list of scenarios, or each row is one."""
+    return "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
+
+
+def turns_of_scenarios(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The turns of all scenarios; a simulated one has the input of its first turn."""
+    scenarios = all_of(row.get("scenarios")) if "scenarios" in row else [row]
+    beside = {k: v for k, v in row.items() if k != "scenarios"} if "scenarios" in row else {}
+    for scenario in scenarios:
+        given = {**beside, **(scenario if isinstance(scenario, dict) else {"input": scenario})}
+        if not all_of(given.get("turns")):
+            first = {k: given.pop(k) for k in ("input", "expected_response") if k in given}
+            given["turns"] = [first]
+        yield from AGENTCORE_TURNS.unfold(given)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Strands
+STRANDS = Table(
+    name="strands",
+    summary="cases of Strands Evals: input, expected_output, expected_trajectory",
+    page="https://strandsagents.com/latest/documentation/docs/user-guide/evals-sdk/quickstart/",
+    entries=(
+        Entry("name", "request_id", as_text),
+        Entry("session_id", "session_id"),
+        Entry("input", "request", text_or_chat, question_or_messages),
+        Entry("expected_output", "expected_response"),
+        Entry("expected_trajectory", "reference_trajectory", _read_names, _write_names),
+        Entry("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, lambda g: _one(_write_assertions(g))),
+        Entry("metadata", "tags", as_tags),
+    ),
+    sure=(("input", "expected_trajectory"), ("input", "expected_interactions"), ("input", "expected_assertion")),
+    never=frozenset({"request", "inputs", "scenario_id", "turn", "actual_output"}),
+    system="strands",
+    own=frozenset({"expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"}),
+)
+
+
+def _experiment(rows: Sequence[CanonicalRow]) -> Written:
+    write = STRANDS.layout.write
+    own = [{k: row[k] for k in STRANDS.own if row.get(k) is not None and k != "evaluators"} for row in rows]
+    made = {"cases": [{**write(row), **more} for row, more in zip(rows, own, strict=True)], "evaluators": []}
+    return Written(made, made, "strands", range(len(rows)))
+
+
+STRANDS_WRITER = Writer(document=_experiment, save=save_json)
+
+
+def _one(texts: list[str]) -> str | None:
+    return texts[0] if len(texts) == 1 else "\n".join(texts) or None
+
+
+def has_cases(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether this is an experiment, which has a list of cases."""
+    return "cases" in names
+
+
+def rows_of_experiment(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The cases of an experiment."""
+    beside = {k: v for k, v in row.items() if k != "cases" and v not in ([], {}, None)}
+    for case in all_of(row.get("cases")):
+        yield {"expected_trajectory": None, **beside, **(case if isinstance(case, dict) else {"input": case})}, ()

@@ -1,0 +1,280 @@
+"""Azure AI Foundry: rows for the evaluators of azure-ai-evaluation.
+
+    query                                     request: a question or a chat
+    response                                  response; of messages the last text, their tool calls the trajectory
+    context                                   retrieved_context, one text
+    ground_truth                              expected_response; a list of tools: reference_trajectory
+    tool_calls                                predicted_trajectory
+    retrieved_documents, retrieval_ground_truth   retrieved_context, expected_retrieved_context by their ids
+    {"conversation": {"messages": [...]}}     a row per answer, with the messages before it
+    {"item": {...}, "sample": {...}}          a row of an evaluation run: the item's columns, and the sample's response
+
+Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats.layout import Row, question_or_messages
+from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
+from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import structured
+
+Calls = list[dict[str, Any]]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# messages
+def _asked(query: Any) -> Any:
+    messages = structured(query)
+    return {"messages": [_message(m) for m in messages]} if isinstance(messages, list) else query
+
+
+def _message(message: Any) -> Any:
+    """A message of a chat, whose parts may be calls and their results."""
+    if not isinstance(message, dict):
+        return message
+    made = {k: v for k, v in message.items() if k not in _OF_A_RUN}
+    parts = [p for p in all_of(message.get("content")) if isinstance(p, dict)]
+    results = [p["tool_result"] for p in parts if "tool_result" in p]
+    if results:
+        return {**made, "content": _text_of_result(results[0])}
+    calls = [c for p in parts if (c := _call(p)) is not None]
+    content = chat.join_text(message.get("content"))
+    if calls:
+        made["tool_calls"] = [_openai_call(p) for p in parts if _call(p) is not None]
+        return {**made, "content": content if isinstance(content, str) else None}
+    return {**made, "content": content} if "content" in made else made
+
+
+_OF_A_RUN = ("createdAt", "run_id", "context")
+"""Keys of a message that are not part of a chat."""
+
+
+def _text_of_result(result: Any) -> str:
+    return result if isinstance(result, str) else jsontext.encode(result).decode()
+
+
+def _openai_call(part: dict[str, Any]) -> dict[str, Any]:
+    call = _call(part) or {}
+    function = {"name": call.get("tool_name"), "arguments": jsontext.encode(call.get("tool_input") or {}).decode()}
+    identity = part.get("tool_call_id") or part.get("call_id")
+    return {**({"id": identity} if isinstance(identity, str) else {}), "type": "function", "function": function}
+
+
+def _call(part: Any) -> dict[str, Any] | None:
+    """The call in a part of a message (`tool_call`, `function_call`, `mcp_call` …); None if it is none."""
+    if not isinstance(part, dict) or not str(part.get("type")).endswith("_call"):
+        return None
+    inner = part.get("tool_call", part)
+    inner = inner.get("function", inner) if isinstance(inner, dict) else {}
+    if not isinstance(inner, dict) or "name" not in inner:
+        return None
+    given = structured(inner.get("arguments"))
+    return {"tool_name": inner["name"], **({} if given is None else {"tool_input": given})}
+
+
+def _answer(response: Any) -> Any:
+    """The last text of the agent; None if it only called tools."""
+    value = structured(response)
+    if not isinstance(value, list):
+        return response
+    messages = [m for m in value if isinstance(m, dict)]
+    return chat.read_answer([*messages, {}])[0] if len(messages) == len(value) else value
+
+
+def _calls_made(response: Any) -> Calls | None:
+    value = structured(response)
+    if not isinstance(value, list):
+        return None
+    found = [_call(p) for m in value if isinstance(m, dict) for p in (m, *all_of(m.get("content")))]
+    return [call for call in found if call is not None] or None
+
+
+def _read_calls(value: Any) -> Any:
+    calls = structured(value)
+    if not isinstance(calls, list):
+        return calls
+    return [call if (made := _call(call)) is None else made for call in calls]
+
+
+def _write_calls(calls: Calls) -> Calls:
+    return [
+        {"type": "tool_call", "tool_call_id": f"call_{i}", "name": c["tool_name"], "arguments": c["tool_input"] or {}}
+        for i, c in enumerate(calls, 1)
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# ground truth and documents
+def _expected_calls(truth: Any) -> Any:
+    """The tools that an agent is expected to call: names, or names and their arguments."""
+    given = structured(truth)
+    if not isinstance(given, list):
+        return None
+    names, arguments = given, {}
+    if len(given) == 2 and isinstance(given[0], list):
+        names, arguments = given[0], given[1] if isinstance(given[1], dict) else {}
+    made = [{"tool_name": name} for name in names]
+    return [{**c, "tool_input": arguments[n]} if (n := c["tool_name"]) in arguments else c for c in made]
+
+
+def _write_expected(calls: Calls) -> Any:
+    names = [c["tool_name"] for c in calls]
+    given = {c["tool_name"]: c["tool_input"] for c in calls if c["tool_input"]}
+    return [names, given] if given else names
+
+
+def _read_context(value: Any) -> Any:
+    given = structured(value)
+    return read_texts([given] if isinstance(given, str) else given)
+
+
+def _write_context(documents: list[dict[str, Any]]) -> str | None:
+    return "\n\n".join(write_texts(documents)) if any(d["content"] is not None for d in documents) else None
+
+
+def _documents(is_wanted: Callable[[Mapping[str, Any]], bool]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        given = structured(value)
+        if not isinstance(given, list):
+            return given
+        return [_document(d) for d in given if not isinstance(d, dict) or is_wanted(d)]
+
+    return read
+
+
+def _document(document: Any) -> Any:
+    if not isinstance(document, dict) or "document_id" not in document:
+        return document
+    return {"doc_uri": str(document["document_id"])}
+
+
+def _is_relevant(document: Mapping[str, Any]) -> bool:
+    label = document.get("query_relevance_label", 1)
+    return not isinstance(label, int | float) or label > 0
+
+
+def _write_ids(documents: list[dict[str, Any]]) -> Any:
+    if any(d["content"] is not None for d in documents):
+        return None
+    return [{"document_id": d["doc_uri"]} for d in documents]
+
+
+def _write_labels(documents: list[dict[str, Any]]) -> Any:
+    return [{"document_id": d["doc_uri"], "query_relevance_label": 1} for d in documents]
+
+
+AZURE = Table(
+    name="azure",
+    summary="rows for the evaluators of Azure AI Foundry: query, response, context, ground_truth",
+    page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
+    entries=(
+        Entry("query", "request", _asked, question_or_messages),
+        Entry("response", "response", _answer),
+        Entry("ground_truth", "expected_response", lambda v: None if isinstance(structured(v), list) else v),
+        Entry("ground_truth", "reference_trajectory", _expected_calls, _write_expected),
+        Entry("context", "retrieved_context", _read_context, _write_context),
+        Entry("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
+        Entry("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
+        Entry("tool_calls", "predicted_trajectory", _read_calls, _write_calls),
+        Entry("response", "predicted_trajectory", _calls_made, lambda _: None),
+        Entry("session_id", "session_id", text_only),
+    ),
+    sure=(
+        *(("query", n) for n in ("response", "ground_truth", "context", "tool_calls", "tool_definitions")),
+        *(("query", n) for n in ("retrieval_ground_truth", "retrieved_documents")),
+        ("retrieval_ground_truth", "retrieved_documents"),
+        ("response", "ground_truth"),
+    ),
+    likely=(("response", "context"), ("response", "tool_definitions")),
+    never=frozenset({"request", "inputs", "question", "user_input", "turn", "trace"}),
+    system="azure",
+    own=frozenset({"tool_definitions", "sample", "test_case_description", "desired_num_turns"}),
+    instead_of_request=("response", "expected_response", "expected_retrieved_context", "predicted_trajectory"),
+    instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),
+    outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows that contain others
+Rows = Sequence[Mapping[str, Any]]
+
+
+def is_conversation(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+    """Whether the rows are conversations of messages."""
+    return "conversation" in names and any(_messages(row) for row in head())
+
+
+def _messages(row: Row) -> Sequence[Any]:
+    conversation = structured(row.get("conversation"))
+    return all_of(conversation.get("messages")) if isinstance(conversation, dict) else ()
+
+
+def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], tuple[()]]]]:
+    """A row per answer of a conversation; one without any answer is a row, too."""
+    count = 0
+
+    def turns(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+        nonlocal count
+        count += 1
+        messages = _messages(row)
+        beside = {k: v for k, v in row.items() if k != "conversation"}
+        beside = {"session_id": f"conversation {count}", **beside}
+        answers = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") == "assistant"]
+        for i in answers:
+            answer = messages[i]
+            context = answer.get("context") or (
+                messages[i - 1].get("context") if i and _is_user(messages[i - 1]) else None
+            )
+            yield {**beside, "query": list(messages[:i]), "response": _said(answer), "context": context}, ()
+        if not answers:
+            yield {**beside, "query": list(messages) or None, "response": None}, ()
+
+    return turns
+
+
+def _is_user(message: Any) -> bool:
+    return isinstance(message, dict) and message.get("role") == "user"
+
+
+def _said(message: dict[str, Any]) -> Any:
+    """An answer: its text, or the message if there is more in it."""
+    content = message.get("content")
+    return content if isinstance(content, str) else [message]
+
+
+def is_run(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+    """Whether the rows are those of an evaluation run of Foundry, and not of OpenAI's, by the keys of the first."""
+    if not {"item", "sample"} <= set(names):
+        return False
+    for row in head():
+        item, sample = structured(row.get("item")), structured(row.get("sample"))
+        if isinstance(sample, dict) and "output_items" in sample:
+            return True
+        if isinstance(item, dict) and "query" in item and not item.keys().isdisjoint(_OF_FOUNDRY):
+            return True
+    return False
+
+
+_OF_FOUNDRY = ("context", "ground_truth", "tool_definitions", "tool_calls")
+
+
+def row_of_run(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The item's columns, and the response of the sample."""
+    item, sample = structured(row.get("item")), structured(row.get("sample"))
+    made = {k: v for k, v in row.items() if k not in ("item", "sample")}
+    made |= item if isinstance(item, dict) else {"query": item}
+    if isinstance(sample, dict):
+        rest = dict(sample)
+        items, text = rest.pop("output_items", None), rest.pop("output_text", None)
+        made["response"] = items if items is not None else text
+        if items is not None and text is not None and _answer(items) != text:
+            rest["output_text"] = text
+        sample = rest or None
+    yield {**made, "sample": sample}, ()

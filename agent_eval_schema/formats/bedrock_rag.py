@@ -1,0 +1,109 @@
+"""Amazon Bedrock: datasets of RAG evaluation, one conversation per line.
+
+    prompt.content[0].text                     request, after the turns before it
+    referenceResponses[0].content[0].text      expected_response
+    output.text                                response
+    output.retrievedPassages.retrievalResults  retrieved_context (retrievedResults in retrieve-only jobs)
+    referenceContexts                          expected_retrieved_context
+
+Source: the user guide of Amazon Bedrock, and aws-samples/amazon-bedrock-samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agent_eval_schema.formats.conversations import TURN, Conversations
+from agent_eval_schema.formats.layout import Row, question
+from agent_eval_schema.formats.table import Entry, Table, text_only, value_at
+from agent_eval_schema.formats.text_documents import MADE_URI, read_texts, uri_of
+from agent_eval_schema.formats.writer import save_lines
+from agent_eval_schema.text.jsontext import structured
+
+_PROMPT, _REFERENCE = "prompt.content[0].text", "referenceResponses[0].content[0].text"
+_URIS = ("name", "metadata.x-amz-bedrock-kb-source-uri", "location.s3Location.uri", "location.webLocation.url")
+
+
+def _read_results(value: Any) -> Any:
+    given = structured(value)
+    return [_document(result) for result in given] if isinstance(given, list) else given
+
+
+def _document(result: Any) -> Any:
+    text = value_at(result, "content.text") if isinstance(result, dict) else None
+    if not isinstance(text, str):
+        return result
+    found = (value_at(result, path) for path in _URIS)
+    return {"doc_uri": next((uri for uri in found if isinstance(uri, str)), uri_of(text)), "content": text}
+
+
+def _write_results(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [_result(d["doc_uri"], d["content"]) for d in documents]
+
+
+def _result(uri: str, text: str | None) -> dict[str, Any]:
+    name = {} if uri.startswith(MADE_URI) else {"name": uri}
+    return {"content": {"text": uri if text is None else text}, **name}
+
+
+def _read_contexts(value: Any) -> Any:
+    given = structured(value)
+    if not isinstance(given, list):
+        return given
+    return read_texts([value_at(context, "content[0].text") for context in given])
+
+
+def _write_contexts(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"content": [{"text": d["doc_uri"] if d["content"] is None else d["content"]}]} for d in documents]
+
+
+def _said(turn: Row) -> tuple[Any, Any]:
+    answer = value_at(turn, _REFERENCE)
+    return value_at(turn, _PROMPT), answer if isinstance(answer, str) else value_at(turn, "output.text")
+
+
+def _read_history(theirs: Row, made: dict[str, Any]) -> None:
+    BEDROCK_TURNS.read_history(theirs, made)
+
+
+def _with_sources(_: Row, written: dict[str, Any]) -> None:
+    """An output names its model and its knowledge base, without which Bedrock rejects the dataset."""
+    if "output" in written:
+        written["output"].setdefault("text", "")
+        written["output"].setdefault("modelIdentifier", "agent")
+        written["output"].setdefault("knowledgeBaseIdentifier", "retriever")
+
+
+_PASSAGES = "output.retrievedPassages.retrievalResults"
+
+BEDROCK_RAG = Table(
+    name="bedrock-rag",
+    summary="conversations for RAG evaluation of Amazon Bedrock: conversationTurns",
+    page="https://docs.aws.amazon.com/bedrock/latest/userguide/knowledge-base-evaluation-prompt.html",
+    entries=(
+        Entry(_PROMPT, "request", write=question),
+        Entry(_REFERENCE, "expected_response"),
+        Entry("output.text", "response", lambda v: v or None),
+        Entry(
+            _PASSAGES, "retrieved_context", _read_results, _write_results, ("output.retrievedResults.retrievalResults",)
+        ),
+        Entry("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
+        Entry("session_id", "session_id", text_only, lambda _: None),
+    ),
+    sure=(("turn", "turns", "prompt"), ("turn", "turns", "referenceResponses")),
+    system="bedrock-rag",
+    needs=("conversationTurns",),
+    more=TURN,
+    unkept=TURN,
+    read_rest=_read_history,
+    write_rest=_with_sources,
+    own=frozenset({"automatedEvaluationResults"}),
+    outputs=("response", "trace", "retrieved_context"),
+)
+BEDROCK_TURNS = Conversations(BEDROCK_RAG, "conversationTurns", _said, save=save_lines)
+
+
+def has_turns(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether the rows are conversations for RAG evaluation."""
+    return "conversationTurns" in names

@@ -1,0 +1,261 @@
+"""Examples of datasets: an input, an expected output and metadata, under the names of each platform.
+
+    langfuse      input  expectedOutput  metadata  id      dataset items
+    braintrust    input  expected        metadata  id      rows of a dataset, with tags
+    phoenix       input  output          metadata  id      examples of a dataset; the output is the reference
+    inspect       input  target          metadata  id      samples
+
+An input or an expected output is a text, or an object: its keys are read as those of LangSmith's examples are.
+Sources: langfuse 5.0.4 and its server of 2026-08, braintrust 0.48.1, the client of Phoenix, inspect-ai 0.3.285.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
+from agent_eval_schema.formats.layout import Row, as_tags, as_text, question_or_messages
+from agent_eval_schema.formats.table import Entry, Table, all_of
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.columns import NOT_ACTIVE
+from agent_eval_schema.text.jsontext import structured
+
+_EXPECTED = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "reference_trajectory")
+
+
+def _asked(value: Any) -> Any:
+    given = structured(value)
+    return {"messages": given} if isinstance(given, list) else asked_of(given) if isinstance(given, dict) else value
+
+
+def _object(value: Any) -> Any:
+    given = structured(value)
+    return given if isinstance(given, dict) else None
+
+
+def _rest(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:
+    """What is read of, and written to, the columns of inputs and outputs besides the request."""
+
+    def read(theirs: Row, made: dict[str, Any]) -> None:
+        asked = _object(theirs.get(inputs))
+        if asked is not None and asked.keys() != {"messages"}:
+            made["inputs"] = asked
+        expected = structured(theirs.get(outputs))
+        if isinstance(expected, str):
+            made["expected_response"] = expected
+        elif expected is not None:
+            made.update(expected_of(expected))
+
+    def write(row: Row, written: dict[str, Any]) -> None:
+        if isinstance(row.get("inputs"), dict):
+            written[inputs] = row["inputs"]
+        expected = outputs_of(row)
+        alone = expected.keys() == {"answer"} and isinstance(expected["answer"], str)
+        if expected:
+            written[outputs] = expected["answer"] if alone else expected
+
+    return read, write
+
+
+def _table(inputs: str, outputs: str, **more: Any) -> Table:
+    """The table of a platform whose examples have these columns."""
+    read, write = _rest(inputs, outputs)
+    entries = (
+        Entry("id", "request_id", as_text),
+        Entry(inputs, "request", _asked, question_or_messages),
+        *(Entry(outputs, column, _nothing, _nothing) for column in (*_EXPECTED, "custom_expected")),
+        Entry("metadata", "tags", as_tags),
+    )
+    return Table(entries=entries, more=(outputs,), read_rest=read, write_rest=write, **more)
+
+
+def _nothing(_: Any) -> None:
+    """What the whole row decides."""
+
+
+_NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "user_input", "prompt", "ideal"})
+"""Signs of other formats that have an input, too."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Langfuse
+def _say_archived(theirs: Row) -> Iterator[Finding]:
+    if theirs.get("status") == "ARCHIVED":
+        yield Finding(
+            NOT_ACTIVE, "expected an item that is ACTIVE, got ARCHIVED: Langfuse runs no experiment on it", "status"
+        )
+
+
+LANGFUSE = _table(
+    "input",
+    "expectedOutput",
+    name="langfuse",
+    summary="items of a Langfuse dataset: input, expectedOutput, metadata",
+    page="https://langfuse.com/docs/evaluation/experiments/datasets",
+    sure=(
+        *(("input", name) for name in ("datasetId", "datasetName", "sourceTraceId", "sourceObservationId")),
+        ("input", "expectedOutput", "status"),
+    ),
+    never=_NEVER,
+    inspect=_say_archived,
+    inspected=("status",),
+    own=frozenset(
+        [
+            *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),
+            *("mediaReferences", "projectId", "validFrom", "validTo"),
+        ]
+    ),
+)
+
+
+def is_page(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
+    """Whether this is a page of items of the API: a list in `data` beside `meta`, or `data.examples` of Phoenix."""
+    return "data" in names and any(_items(row) for row in head())
+
+
+def _items(page: Row) -> Sequence[Any]:
+    data = structured(page.get("data"))
+    found = all_of(data.get("examples")) if isinstance(data, dict) else all_of(data) if "meta" in page else ()
+    return found if all(isinstance(item, dict) and "input" in item for item in found) else ()
+
+
+def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The items of a page; those of Phoenix have the ID of the node under another name."""
+    data = structured(page.get("data"))
+    of_phoenix = isinstance(data, dict)
+    for item in _items(page):
+        node = {"node_id": item.get("node_id", item.get("id"))} if of_phoenix else {}
+        yield {**item, **node}, ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Braintrust
+_LABELS = "tags"
+
+
+def _write_labels(row: Row, written: dict[str, Any]) -> None:
+    """The labels of a row, which are a list beside its metadata."""
+    _write_braintrust(row, written)
+    tags = written.get("metadata") or {}
+    labels = structured(tags.get(_LABELS))
+    if isinstance(labels, list):
+        written[_LABELS] = labels
+        written["metadata"] = {k: v for k, v in tags.items() if k != _LABELS}
+    written.setdefault("metadata", {})  # by which it is known as a row of a dataset
+
+
+def _read_labels(theirs: Row, made: dict[str, Any]) -> None:
+    _read_braintrust(theirs, made)
+    labels = structured(theirs.get(_LABELS))
+    if labels is not None:
+        made["tags"] = {**(made.get("tags") or {}), _LABELS: as_text(labels)} if isinstance(labels, list) else labels
+    if made.get("tags") == {}:
+        del made["tags"]
+
+
+_read_braintrust, _write_braintrust = _rest("input", "expected")
+
+BRAINTRUST = replace(
+    _table(
+        "input",
+        "expected",
+        name="braintrust",
+        summary="rows of a Braintrust dataset: input, expected, metadata, tags",
+        page="https://www.braintrust.dev/docs/annotate/datasets",
+        sure=(
+            *(("input", name) for name in ("_xact_id", "_pagination_key", "root_span_id")),
+            ("input", "expected", "metadata"),
+        ),
+        never=_NEVER,
+        system="braintrust",
+        own=frozenset(
+            [
+                *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
+                *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
+            ]
+        ),
+    ),
+    more=("expected", _LABELS),
+    read_rest=_read_labels,
+    write_rest=_write_labels,
+)
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Phoenix
+PHOENIX = _table(
+    "input",
+    "output",
+    name="phoenix",
+    summary="examples of a Phoenix dataset: input, output (the reference), metadata",
+    page="https://arize.com/docs/phoenix/datasets-and-experiments/how-to-datasets/exporting-datasets",
+    sure=tuple(("input", "output", name) for name in ("node_id", "splits", "example_id", "metadata")),
+    likely=(("input", "output"),),
+    never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
+    system="phoenix",
+    own=frozenset({"node_id", "splits", "example_id", "updated_at", "dataset_id", "version_id"}),
+)
+
+_DOTTED = ("input", "output", "metadata")
+
+
+def is_dotted(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether the columns are those of Phoenix's CSV export, where an object has a column per key."""
+    return all(any(name.startswith(f"{owner}.") for name in names) for owner in ("input", "output"))
+
+
+def row_of_dotted(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The columns of an object, as one."""
+    made: dict[str, Any] = {}
+    for name, value in row.items():
+        owner, dot, key = name.partition(".")
+        if dot and owner in _DOTTED:
+            made.setdefault(owner, {})[key] = value
+        else:
+            made[name] = structured(value)
+    yield made, ()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Inspect AI
+_TARGETS = "target"
+
+
+def _first(target: Any) -> Any:
+    values = structured(target)
+    return (values[0] if values else None) if isinstance(values, list) else target
+
+
+def _read_targets(theirs: Row, made: dict[str, Any]) -> None:
+    """Each of several targets is accepted: they stay together, too."""
+    targets = structured(theirs.get(_TARGETS))
+    if isinstance(targets, list) and len(targets) > 1:
+        made["custom_expected"] = {_TARGETS: targets}
+
+
+def _write_targets(row: Row, written: dict[str, Any]) -> None:
+    targets = (row.get("custom_expected") or {}).get(_TARGETS)
+    if isinstance(targets, list) and targets[:1] == [row.get("expected_response")]:
+        written[_TARGETS] = targets
+
+
+INSPECT = Table(
+    name="inspect",
+    summary="samples of Inspect AI: input, target, choices, metadata",
+    page="https://inspect.aisi.org.uk/datasets.html",
+    entries=(
+        Entry("id", "request_id", as_text),
+        Entry("input", "request", _asked, question_or_messages),
+        Entry(_TARGETS, "expected_response", _first),
+        Entry(_TARGETS, "custom_expected", _nothing, _nothing),
+        Entry("metadata", "tags", as_tags),
+    ),
+    sure=(("input", _TARGETS),),
+    never=_NEVER - {"prompt"},
+    system="inspect",
+    read_rest=_read_targets,
+    write_rest=_write_targets,
+    own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
+)

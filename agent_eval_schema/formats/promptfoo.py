@@ -1,0 +1,267 @@
+"""promptfoo: tests, as JSON, JSON Lines, CSV, or the `tests:` of a YAML configuration.
+
+    vars                                        request: question, query, prompt, input …, or the only one; inputs
+    vars.context                                retrieved_context
+    assert: equals, factuality, similar,        expected_response
+            context-recall
+    assert: contains, icontains, contains-all   expected_facts, the answer among them if there is one
+    assert: llm-rubric, g-eval,                 guidelines, by their metric
+            model-graded-closedqa
+    assert: trajectory:tool-sequence,           reference_trajectory
+            tool-used, tool-args-match
+    providerOutput                              response
+    metadata                                    tags
+
+In a CSV file `__expected`, `__expected1`, … are assertions (`equals` without a type), `__metadata:key` is metadata, and
+all other columns are variables. Source: the documentation of promptfoo (test case files, assertions).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from agent_eval_schema.formats.layout import Row, as_tags, as_text, question
+from agent_eval_schema.formats.table import Entry, Table, all_of
+from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.text.jsontext import structured
+
+# ---------------------------------------------------------------------------------------------------------------------
+# variables
+_QUESTIONS = ("question", "query", "prompt", "input", "message", "user_input", "text")
+_CONTEXT = "context"
+
+
+def _asked(given: Any) -> Any:
+    """The variable that is the request: by its name, or the only one beside the context."""
+    variables = structured(given)
+    if not isinstance(variables, dict):
+        return variables
+    known = [name for name in _QUESTIONS if isinstance(variables.get(name), str)]
+    others = [name for name, value in variables.items() if name != _CONTEXT and isinstance(value, str)]
+    chosen = known[0] if known else others[0] if len(others) == 1 else None
+    return None if chosen is None else variables[chosen]
+
+
+def _context(given: Any) -> Any:
+    variables = structured(given)
+    context = structured(variables.get(_CONTEXT)) if isinstance(variables, dict) else None
+    return read_texts([context] if isinstance(context, str) else context) if context else None
+
+
+def _write_context(documents: list[dict[str, Any]]) -> dict[str, Any]:
+    texts = write_texts(documents)
+    return {_CONTEXT: texts[0] if len(texts) == 1 else texts}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# assertions
+_ANSWERS = ("equals", "factuality", "similar", "context-recall")
+_FACTS = ("contains", "icontains", "contains-all", "icontains-all")
+_RUBRICS = ("llm-rubric", "g-eval", "model-graded-closedqa")
+_SEQUENCE, _USED, _ARGUMENTS = (f"trajectory:tool-{name}" for name in ("sequence", "used", "args-match"))
+_GROUP = "guidelines"
+
+
+def _of_type(given: Any, types: Sequence[str]) -> list[dict[str, Any]]:
+    return [a for a in all_of(given) if isinstance(a, dict) and a.get("type") in types and a.get("value") is not None]
+
+
+def _answer(given: Any) -> Any:
+    return next((as_text(a["value"]) for a in _of_type(given, _ANSWERS)), None)
+
+
+def _facts(given: Any) -> Any:
+    values = [v for a in _of_type(given, _FACTS) for v in _several(a["value"])]
+    return [as_text(v) for v in values] or None
+
+
+def _several(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _guidelines(given: Any) -> Any:
+    made: dict[str, list[Any]] = {}
+    for found in _of_type(given, _RUBRICS):
+        made.setdefault(str(found.get("metric") or _GROUP), []).extend(map(as_text, _several(found["value"])))
+    return made or None
+
+
+def _calls(given: Any) -> Any:
+    """The calls of a sequence, else those that must occur; each with the arguments that are compared."""
+    arguments = [a["value"] for a in _of_type(given, (_ARGUMENTS,)) if isinstance(a["value"], dict)]
+    names = [n for a in _of_type(given, (_SEQUENCE,)) for n in _steps(a["value"])]
+    names = names or [n for a in _of_type(given, (_USED,)) for n in _steps(a["value"])]
+    names = names or [_name(value) for value in arguments]
+    made = []
+    for name in names:
+        wanted = next((value for value in arguments if _name(value) == name), None)
+        if wanted is not None:
+            arguments.remove(wanted)
+        made.append({"tool_name": name, **({} if wanted is None else {"tool_input": wanted.get("args") or {}})})
+    return made or None
+
+
+def _steps(value: Any) -> Sequence[Any]:
+    steps = value.get("steps", [_name(value)]) if isinstance(value, dict) else value
+    return [_name(step) if isinstance(step, dict) else step for step in _several(steps) if step is not None]
+
+
+def _name(value: dict[str, Any]) -> Any:
+    return value.get("name", value.get("tool"))
+
+
+def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    sequence = {"type": _SEQUENCE, "value": {"mode": "exact", "steps": [c["tool_name"] for c in calls]}}
+    given = [{"name": c["tool_name"], "args": c["tool_input"], "mode": "exact"} for c in calls if c["tool_input"]]
+    return [sequence, *({"type": _ARGUMENTS, "value": value} for value in given)]
+
+
+def _write_guidelines(guidelines: dict[str, list[str]]) -> list[dict[str, Any]]:
+    return [
+        {"type": "llm-rubric", "value": text, **({} if name == _GROUP else {"metric": name})}
+        for name, texts in guidelines.items()
+        for text in texts
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows
+_ID = "request_id"
+
+
+def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
+    if theirs.get("request") is not None:  # which the user has named
+        made.pop("request", None)
+    if isinstance(made.get("expected_facts"), list) and "expected_response" in made:
+        made["expected_facts"] = [made.pop("expected_response"), *made["expected_facts"]]  # a row has one of them
+    variables = structured(theirs.get("vars"))
+    if isinstance(variables, dict) and made.get("request") is not None and len(variables) > 1:
+        made["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
+    tags = made.get("tags")
+    if isinstance(tags, dict) and _ID in tags:
+        made["request_id"] = tags.pop(_ID)
+    if tags == {}:
+        del made["tags"]
+
+
+def _write_rest(row: Row, written: dict[str, Any]) -> None:
+    inputs = row.get("inputs")
+    if (
+        isinstance(inputs, dict)
+        and _CONTEXT not in inputs
+        and _asked(inputs) == written.get("vars", {}).get("question")
+    ):
+        written["vars"] = {**inputs, **{k: v for k, v in written.get("vars", {}).items() if k == _CONTEXT}}
+    if row.get("request_id") is not None:
+        written["metadata"] = {**(written.get("metadata") or {}), _ID: row["request_id"]}
+    written.setdefault("assert", [])  # by which it is known as a test
+
+
+PROMPTFOO = Table(
+    name="promptfoo",
+    summary="tests of promptfoo: vars and assertions",
+    page="https://www.promptfoo.dev/docs/configuration/test-cases/",
+    entries=(
+        Entry("vars", "request", _asked, lambda request: {"question": question(request)}),
+        Entry("vars", "retrieved_context", _context, _write_context),
+        Entry("assert", "expected_response", _answer, lambda text: [{"type": "factuality", "value": text}]),
+        Entry("assert", "expected_facts", _facts, lambda facts: [{"type": "contains-all", "value": facts}]),
+        Entry("assert", "guidelines", _guidelines, _write_guidelines),
+        Entry("assert", "reference_trajectory", _calls, _write_calls),
+        Entry("providerOutput", "response"),
+        Entry("metadata", "tags", as_tags),
+        Entry("metadata.request_id", "request_id", as_text, lambda _: None),
+    ),
+    sure=(
+        ("vars", "assert"),
+        ("vars", "description"),
+        ("vars", "metadata"),
+        ("vars", "options"),
+        ("vars", "threshold"),
+    ),
+    likely=(("vars",),),
+    system="promptfoo",
+    given=("retrieved_context",),
+    inspected=("request",),
+    read_rest=_read_rest,
+    write_rest=_write_rest,
+    own=frozenset(
+        [
+            *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
+            "assertionTemplates",
+        ]
+    ),
+)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# CSV, and whole configurations
+_EXPECTED = re.compile(r"__expected\d*")
+
+
+def is_csv(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether the columns are those of a CSV file of tests."""
+    return any(_EXPECTED.fullmatch(name) for name in names)
+
+
+def row_of_csv(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The variables, assertions and metadata of a row of a CSV file."""
+    made: dict[str, Any] = {"vars": {}, "assert": []}
+    for name, value in row.items():
+        if _EXPECTED.fullmatch(name):
+            made["assert"].append(_assertion(str(value)))
+        elif name.startswith("__metadata:"):
+            made.setdefault("metadata", {})[name.partition(":")[2].removesuffix("[]")] = value
+        elif name.startswith("__"):
+            made[name[2:]] = value
+        else:
+            made["vars"][name] = value
+    yield made, ()
+
+
+_TYPED = re.compile(r"(not-)?[a-z][a-z0-9-]*(:[a-z-]+)?(\(\S*\))?(?=:)")
+
+
+def _assertion(text: str) -> dict[str, Any]:
+    """`type: value`, `type(threshold): value`, or the value of `equals`."""
+    found = _TYPED.match(text)
+    if found is None:
+        return {"type": "equals", "value": text}
+    type, _, threshold = found.group().partition("(")
+    value = text[found.end() + 1 :].strip()
+    if type not in (*_ANSWERS, *_FACTS, *_RUBRICS, *_OTHERS):
+        return {"type": "equals", "value": text}
+    several = [part.strip() for part in value.split(",")] if type.endswith(("-all", "-any")) else value
+    return {"type": type, "value": several, **({"threshold": threshold.rstrip(")")} if threshold else {})}
+
+
+_OTHERS = (
+    *("javascript", "python", "regex", "is-json", "contains-json", "starts-with", "levenshtein", "cost", "latency"),
+    *("contains-any", "icontains-any", "answer-relevance", "context-relevance", "context-faithfulness", "moderation"),
+    *("rouge-n", "bleu", "classifier", "webhook", "grade", "fn", "eval", "file"),
+    *(f"not-{name}" for name in ("equals", "contains", "icontains", "contains-all", "regex", "llm-rubric")),
+)
+"""Further types that a cell of a CSV file may begin with; any other text with a colon is an answer."""
+
+
+def is_configuration(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
+    """Whether this is a configuration whose tests have variables."""
+    return "tests" in names and any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
+
+
+def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The tests of a configuration; the defaults of all tests are assertions of each."""
+    default = structured(row.get("defaultTest"))
+    shared = default if isinstance(default, dict) else {}
+    for test in all_of(row.get("tests")):
+        own = test if isinstance(test, dict) else {"vars": test}
+        made = {**shared, **own}
+        for name in ("vars", "assert"):
+            before, after = shared.get(name), own.get(name)
+            if isinstance(before, dict) and isinstance(after, dict):
+                made[name] = {**before, **after}
+            elif isinstance(before, list) and isinstance(after, list):
+                made[name] = [*before, *after]
+        yield made, ()

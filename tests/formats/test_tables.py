@@ -1,0 +1,437 @@
+"""Formats that are a table: what is read of each platform's rows, and that nothing is lost in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema.formats.registry import TABLES
+from agent_eval_schema.formats.table import Entry, Table, put, value_at
+from tests.conftest import DATA, SAMPLES
+
+Row = dict[str, Any]
+NEIGHBOURS = DATA / "neighbours"
+FORMAT_OF = {
+    "azure_ai": "azure",
+    "bedrock": "bedrock",
+    "rag": "bedrock-rag",
+    "agentcore": "agentcore",
+    "vertex_genai": "vertex-genai",
+    "langfuse": "langfuse",
+    "braintrust": "braintrust",
+    "phoenix": "phoenix",
+    "inspect_ai": "inspect",
+    "promptfoo": "promptfoo",
+    "hf_rag": "ragas",
+    "strands": "strands",
+    "openai": "openai",
+}
+FILES = sorted(path for path in NEIGHBOURS.glob("*/*"))
+CALL = {"tool_name": "get_weather", "tool_input": {"location": "Paris"}}
+
+
+def format_of(path: Path) -> str:
+    """By the first word of the file, if it is one of a platform, else by the folder."""
+    return FORMAT_OF.get(path.name.replace("-", "_").split("_")[0], FORMAT_OF[path.parent.name])
+
+
+def read(data: Any, **options: Any) -> list[Row]:
+    """The canonical values of valid rows, without what is absent."""
+    report = validate_eval_set(data, **options)
+    assert report.ok, report.to_text()
+    return [{name: value for name, value in row.items() if value is not None} for row in report.iter_rows()]
+
+
+def one(row: Row, **options: Any) -> Row:
+    (found,) = read([row], **options)
+    return found
+
+
+def asked(row: Row) -> list[str]:
+    return [message["content"] for message in row["request"]["messages"]]
+
+
+def written(data: Any, target: str) -> Any:
+    """What a conversion to the format of the data writes."""
+    made = convert_eval_set(data, target)
+    assert made.lossless, made.to_text()
+    if not hasattr(made.data, "to_dict"):
+        return made.data
+    return [{n: v for n, v in row.items() if v is not None} for row in made.data.to_dict("records")]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# every platform
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_file_of_a_platform_is_known_and_nothing_of_it_is_lost(path: Path) -> None:
+    report = validate_eval_set(str(path))
+    assert report.format == format_of(path), report.format_reason
+    assert report.count("error") == 0, report.to_text()
+    names = {issue.code for issue in report.iter_issues()}
+    assert not names & {"AE102", "AE103"}, report.to_text()
+    made = convert_eval_set(str(path), "databricks")
+    assert set(made.losses["code"]) <= {"AE814"}  # rows that need no request, which databricks does
+    own = convert_eval_set(str(path), report.format)
+    assert own.converted == own.given
+    assert own.lossless or path.parent.name == "hf_rag", own.to_text()
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_sample_is_written_as_it_is(table: Table) -> None:
+    (path,) = SAMPLES.glob(f"{table.name.replace('-', '_')}.json*")
+    given = [json.loads(line) for line in path.read_text().splitlines()] if path.suffix == ".jsonl" else None
+    found = written(str(path), table.name)
+    expected = json.loads(path.read_text()) if given is None else given
+    assert json.loads(json.dumps(found)) == without_null(expected)
+
+
+def without_null(rows: Any) -> Any:
+    return [{k: v for k, v in row.items() if v is not None} for row in rows] if isinstance(rows, list) else rows
+
+
+def test_each_platform_of_a_table_has_its_metrics_or_those_of_mlflow() -> None:
+    for table in TABLES:
+        report = validate_eval_set(str(next(SAMPLES.glob(f"{table.name.replace('-', '_')}.json*"))))
+        assert report.system == table.system
+        assert any(support.supported for support in report.support(table.system)), table.name
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the mechanism
+def test_a_value_is_read_at_its_path() -> None:
+    row = {"a": [{"b": 1}], "c": '{"d": [2]}', "e": "text", "f": None}
+    assert (value_at(row, "a[0].b"), value_at(row, "c.d[0]")) == (1, 2)
+    assert (value_at(row, "a[1].b"), value_at(row, "f.g"), value_at(row, "z")) == (None, None, None)
+    assert (value_at(row, "e.g"), value_at(row, "a.b")) == ("text", [{"b": 1}])  # for a rule to report
+
+
+def test_a_value_is_put_at_its_path_and_lists_are_joined() -> None:
+    row: Row = {}
+    for path, value in (("a[1].b", 1), ("a[1].c.d", 2), ("l", [1]), ("l", [2]), ("x", 1), ("x", 2)):
+        put(row, path, value)
+    assert row == {"a": [{}, {"b": 1, "c": {"d": 2}}], "l": [1, 2], "x": 1}
+
+
+PATHS = st.lists(st.sampled_from("abc") | st.integers(0, 2).map(lambda i: f"[{i}]"), min_size=1, max_size=4).map(
+    lambda steps: "a" + "".join(s if s[0] == "[" else f".{s}" for s in steps)
+)
+
+
+@given(PATHS)
+def test_what_is_put_at_a_path_is_there(path: str) -> None:
+    row: Row = {}
+    put(row, path, "value")
+    assert value_at(row, path) == "value"
+
+
+def test_a_column_that_contains_more_is_kept_while_it_agrees() -> None:
+    table = Table("mine", "", "", (Entry("q.text", "request"), Entry("a", "response")), sure=(("q", "a"),))
+    row = table.layout.read_row({"q": {"text": "Hi", "lang": "en"}, "a": "Hello"})
+    assert row == {"request": "Hi", "response": "Hello", "mine_q": {"text": "Hi", "lang": "en"}}
+    changed = {**row, "request": "Bye"}
+    assert table.layout.write(row) == {"q": {"text": "Hi", "lang": "en"}, "a": "Hello"}
+    assert table.layout.write(changed) == {"q": {"text": "Bye"}, "a": "Hello"}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Azure AI Foundry
+MESSAGES = [
+    {
+        "role": "assistant",
+        "run_id": "run_1",
+        "content": [{"type": "tool_call", "tool_call_id": "c", "name": "get_weather", "arguments": CALL["tool_input"]}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": [{"type": "tool_result", "tool_result": {"temperature": 18}}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "18 degrees."}]},
+]
+
+
+def test_messages_of_foundry_hold_the_answer_and_the_calls() -> None:
+    found = one({"query": [{"role": "user", "content": "Weather?"}], "response": MESSAGES})
+    assert (asked(found), found["response"], found["predicted_trajectory"]) == (["Weather?"], "18 degrees.", [CALL])
+
+
+def test_calls_and_results_in_a_chat_of_foundry_are_messages() -> None:
+    query = [{"role": "user", "content": "Weather?"}, *MESSAGES, {"role": "user", "content": "And in Rome?"}]
+    (first, call, result, answer, last) = one({"query": query, "response": "25"})["request"]["messages"]
+    assert call["tool_calls"][0]["function"] == {"name": "get_weather", "arguments": '{"location":"Paris"}'}
+    assert (result["content"], answer["content"]) == ('{"temperature":18}', "18 degrees.")
+    assert (first["content"], last["content"]) == ("Weather?", "And in Rome?")
+
+
+def test_the_sample_of_a_run_of_foundry_is_the_response_and_not_that_of_openai() -> None:
+    path = NEIGHBOURS / "azure_ai" / "run_by_shape.jsonl"
+    (found,) = read(str(path))
+    assert found["predicted_trajectory"] == [CALL]
+    assert [d["content"] for d in found["retrieved_context"]] == ["Paris: 18 degrees"]
+    assert (found["response"], found["expected_response"]) == ("It is 18 degrees in Paris.", "18 degrees")
+    row = {"item": {"question": "q", "answer": "a"}, "sample": {"output_text": "b"}}
+    assert validate_eval_set([row]).format == "openai"
+
+
+def test_each_answer_of_a_conversation_of_foundry_is_a_row() -> None:
+    first, second = read(str(NEIGHBOURS / "azure_ai" / "conversation_by_shape.jsonl"))
+    assert (asked(first), first["response"]) == (["Weather in Paris?"], "18 degrees.")
+    assert (len(asked(second)), second["response"]) == (3, "25 degrees.")
+    assert second["retrieved_context"][0]["content"] == "Rome: 25 degrees"
+    assert first["session_id"] == second["session_id"]
+
+
+@pytest.mark.parametrize(
+    ("truth", "calls"),
+    [
+        (["a", "b"], [{"tool_name": "a", "tool_input": {}}, {"tool_name": "b", "tool_input": {}}]),
+        ([["a"], {"a": {"x": 1}}], [{"tool_name": "a", "tool_input": {"x": 1}}]),
+    ],
+)
+def test_a_ground_truth_that_is_a_list_of_tools_is_a_trajectory(truth: Any, calls: Any) -> None:
+    row = {"response": MESSAGES, "ground_truth": truth}
+    assert one(row)["reference_trajectory"] == calls
+    assert written([row], "azure") == [row]
+
+
+def test_documents_of_no_relevance_are_not_expected() -> None:
+    row = {
+        "retrieval_ground_truth": [
+            {"document_id": "1", "query_relevance_label": 4},
+            {"document_id": "2", "query_relevance_label": 0},
+        ],
+        "retrieved_documents": [{"document_id": "2", "relevance_score": 45.1}],
+    }
+    found = one(row)
+    assert [d["doc_uri"] for d in found["expected_retrieved_context"]] == ["1"]
+    assert [d["doc_uri"] for d in found["retrieved_context"]] == ["2"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Bedrock and AgentCore
+def test_a_prompt_of_bedrock_with_responses_is_not_one_of_vertex() -> None:
+    row = {
+        "prompt": "6 * 7?",
+        "referenceResponse": "42",
+        "category": "math",
+        "modelResponses": [{"response": "It is 42.", "modelIdentifier": "mine"}],
+    }
+    found = one(row)
+    assert validate_eval_set([row]).format == "bedrock"
+    assert (found["response"], found["expected_response"], found["tags"]) == ("It is 42.", "42", {"category": "math"})
+    assert written([row], "bedrock") == [row]
+
+
+def test_a_response_for_bedrock_names_a_model() -> None:
+    made = convert_eval_set([{"request": "Hi", "response": "Hello"}], "bedrock").data["modelResponses"][0]
+    assert made == [{"response": "Hello", "modelIdentifier": "agent"}]
+
+
+def test_a_record_of_a_result_of_bedrock_is_read() -> None:
+    row = {"inputRecord": {"prompt": "6 * 7?", "referenceResponse": "42"}, "automatedEvaluationResult": {"scores": []}}
+    assert (asked(one(row)), one(row)["expected_response"]) == (["6 * 7?"], "42")
+    assert written([row], "bedrock")[0]["inputRecord"] == row["inputRecord"]
+
+
+def test_passages_of_bedrock_are_documents_and_earlier_turns_history() -> None:
+    first, one_turn, two_turns = read(str(SAMPLES / "bedrock_rag.jsonl"))
+    assert first["retrieved_context"][0]["doc_uri"] == "handbook/leave.md"
+    assert asked(two_turns) == [*asked(one_turn), "Up to five days.", "Until when?"]
+
+
+def test_rows_of_one_conversation_are_written_as_one() -> None:
+    rows = [
+        {"request": "Hi", "expected_response": "Hello", "session_id": "s"},
+        {
+            "request": {
+                "messages": [
+                    {"role": "user", "content": "Hi"},
+                    {"role": "assistant", "content": "Hello"},
+                    {"role": "user", "content": "Bye"},
+                ]
+            },
+            "expected_response": "Bye!",
+            "session_id": "s",
+            "reference_trajectory": [{"tool_name": "leave", "tool_input": {}}],
+        },
+    ]
+    made = convert_eval_set(rows, "agentcore")
+    (scenario,) = made.data["scenarios"]
+    assert made.lossless
+    assert [turn["input"] for turn in scenario["turns"]] == ["Hi", "Bye"]
+    assert (scenario["scenario_id"], scenario["expected_trajectory"]) == ("s", ["leave"])
+    (later,) = convert_eval_set(rows[1:], "agentcore").data["scenarios"]
+    assert later == scenario  # the history of a row alone
+
+
+def test_what_belongs_to_a_session_is_on_its_last_turn() -> None:
+    first, last = read(str(SAMPLES / "agentcore.json"))[:2]
+    assert not {"guidelines", "reference_trajectory"} & first.keys()
+    assert [call["tool_name"] for call in last["reference_trajectory"]] == ["get_leave_balance", "book_leave"]
+    assert (last["guidelines"], first["session_id"], last["session_id"]) == (
+        {"assertions": ["The agent reads the balance before it books."]},
+        "leave",
+        "leave",
+    )
+
+
+@pytest.mark.parametrize("as_document", [True, False])
+def test_a_case_of_strands_is_not_one_of_deepeval_and_its_trajectory_a_reference(as_document: bool) -> None:
+    cases = [{"name": "a", "input": "q", "expected_output": "t", "expected_trajectory": ["f"]}]
+    report = validate_eval_set({"cases": cases, "evaluators": []} if as_document else cases)
+    (found,) = report.iter_rows()
+    assert (report.format, report.counts) == ("strands", {})
+    assert found["reference_trajectory"] == [{"tool_name": "f", "tool_input": {}}]
+    assert (found["request_id"], found["expected_response"]) == ("a", "t")
+
+
+def test_arguments_that_a_list_of_names_cannot_hold_are_a_loss() -> None:
+    row = {"request": "q", "reference_trajectory": [CALL]}
+    for target in ("agentcore", "strands"):
+        assert convert_eval_set([row], target).losses["column"].tolist() == ["reference_trajectory"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gen AI evaluation service
+def test_history_instruction_context_and_events_are_read_and_not_passed_through() -> None:
+    plain, agent = read(str(SAMPLES / "vertex_genai.jsonl"))
+    assert plain["retrieved_context"][0]["content"].startswith("Employees")
+    assert [m["role"] for m in agent["request"]["messages"]] == ["system", "user", "assistant", "user"]
+    assert agent["predicted_trajectory"] == [{"tool_name": "get_leave_balance", "tool_input": {"employee": "E1042"}}]
+    assert agent["guidelines"] == {"tone": ["The response names a number of days."]}
+
+
+def test_cases_of_an_evaluation_dataset_are_not_those_of_adk() -> None:
+    path = NEIGHBOURS / "vertex_genai" / "eval_cases_by_shape.json"
+    (found,) = read(str(path))
+    assert (asked(found), found["response"], found["expected_response"]) == (["Hi", "Weather?"], "18", "18 degrees")
+    assert found["predicted_trajectory"] == [{"tool_name": "book", "tool_input": {"id": 7}}]
+
+
+def test_a_turn_of_agent_data_is_a_row_with_the_turns_before_it() -> None:
+    def turn(asked: str, answer: str) -> Row:
+        content = {"role": "model", "parts": [{"text": answer}]}
+        user = {"author": "user", "content": {"role": "user", "parts": [{"text": asked}]}}
+        return {"events": [user, {"author": "agent", "content": content}]}
+
+    data = {"turns": [turn("Hi", "Hello"), turn("Bye", "See you")]}
+    first, second = read([{"agent_data": json.dumps(data)}])
+    assert (asked(first), asked(second)) == (["Hi"], ["Hi", "Hello", "Bye"])
+    assert (second["response"], first["session_id"]) == ("See you", second["session_id"])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# datasets of examples
+def test_an_expected_output_of_langfuse_is_ground_truth_by_its_keys() -> None:
+    row = {"id": "i", "datasetId": "d", "input": {"question": "q", "k": 3}, "expectedOutput": {"answer": "a", "n": 1}}
+    found = one(row)
+    assert (asked(found), found["expected_response"], found["custom_expected"]) == (["q"], "a", {"n": 1})
+    assert found["inputs"] == {"question": "q", "k": 3}
+    assert written([row], "langfuse") == [row]
+
+
+def test_an_archived_item_is_reported() -> None:
+    row = {"id": "i", "datasetId": "d", "input": "q", "expectedOutput": "a", "status": "ARCHIVED"}
+    report = validate_eval_set([row])
+    assert (report.ok, report.counts) == (True, {"AE116": 1})
+
+
+@pytest.mark.parametrize("page", [{"data": [], "meta": {"totalItems": 1}}, {"data": {"examples": []}}])
+def test_a_page_of_an_api_is_its_items(page: Row) -> None:
+    item = {"id": "i", "input": {"question": "q"}, "datasetId": "d", "expectedOutput": "a"}
+    if isinstance(page["data"], list):
+        report = validate_eval_set({**page, "data": [item]})
+        assert (report.format, report.row_count) == ("langfuse", 1)
+    else:
+        item = {"id": "i", "input": {"question": "q"}, "output": {"answer": "a"}, "metadata": {}}
+        report = validate_eval_set({"data": {"examples": [item]}})
+        assert (report.format, report.row_count) == ("phoenix", 1)
+
+
+def test_labels_of_braintrust_stay_a_list() -> None:
+    row = {"id": "r", "_xact_id": "1", "input": "q", "expected": "a", "metadata": {"team": "hr"}, "tags": ["x", "y"]}
+    assert one(row)["tags"] == {"team": "hr", "tags": '["x","y"]'}
+    assert written([row], "braintrust") == [row]
+
+
+def test_the_output_of_an_example_of_phoenix_is_the_reference() -> None:
+    row = {"id": "e", "node_id": "n", "input": {"question": "q"}, "output": {"answer": "a"}, "metadata": {}}
+    found = one(row)
+    assert (found.get("response"), found["expected_response"]) == (None, "a")
+
+
+def test_each_of_several_targets_of_inspect_stays() -> None:
+    row = {"id": "s", "input": "q", "target": ["4", "four"]}
+    assert (one(row)["expected_response"], one(row)["custom_expected"]) == ("4", {"target": ["4", "four"]})
+    assert written([row], "inspect") == [row]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# promptfoo
+def test_assertions_of_promptfoo_are_ground_truth() -> None:
+    row = {
+        "vars": {"question": "q", "context": ["c"], "lang": "en"},
+        "assert": [
+            {"type": "equals", "value": "a"},
+            {"type": "contains-all", "value": ["b", "c"]},
+            {"type": "llm-rubric", "value": "polite", "metric": "tone"},
+            {"type": "trajectory:tool-used", "value": "f"},
+            {"type": "trajectory:tool-args-match", "value": {"name": "f", "args": {"x": 1}}},
+            {"type": "javascript", "value": "output.length < 9"},
+        ],
+    }
+    found = one(row)
+    assert (asked(found), found["expected_facts"]) == (["q"], ["a", "b", "c"])
+    assert (found["guidelines"], found["retrieved_context"][0]["content"]) == ({"tone": ["polite"]}, "c")
+    assert found["reference_trajectory"] == [{"tool_name": "f", "tool_input": {"x": 1}}]
+    assert written([row], "promptfoo") == [row]
+
+
+@pytest.mark.parametrize("name", ["question", "query", "prompt", "topic"])
+def test_the_variable_that_is_the_request(name: str) -> None:
+    row = {"vars": {name: "q", "context": "c"}, "assert": []}
+    assert asked(one(row)) == ["q"]
+    assert written([row], "promptfoo") == [row]
+
+
+def test_of_variables_without_a_known_name_the_user_names_the_request() -> None:
+    row = {"vars": {"city": "Berlin", "wish": "A desk."}, "assert": [{"type": "equals", "value": "a"}]}
+    assert validate_eval_set([row]).counts == {"AE201": 1}
+    found = one(row, columns={"vars.wish": "request"})
+    assert (asked(found), found["expected_response"]) == (["A desk."], "a")
+
+
+def test_a_cell_of_a_csv_file_of_promptfoo_has_a_type_or_is_the_answer(tmp_path: Path) -> None:
+    path = tmp_path / "tests.csv"
+    path.write_text(
+        "question,__expected1,__expected2,__metadata:team,__description\n"
+        'q,contains-all: a,"similar(0.8): Note: b",hr,first\n'
+        "r,Note: none,,hr,\n",
+        encoding="utf-8",
+    )
+    first, second = read(str(path))
+    assert (first["expected_facts"], first["tags"]) == (["Note: b", "a"], {"team": "hr"})
+    assert second["expected_response"] == "Note: none"
+
+
+def test_the_default_of_a_configuration_is_part_of_each_test(tmp_path: Path) -> None:
+    path = tmp_path / "promptfooconfig.yaml"
+    path.write_text(
+        "defaultTest:\n  assert: [{type: llm-rubric, value: polite}]\n"
+        "tests:\n  - vars: {question: q}\n    assert: [{type: equals, value: a}]\n",
+        encoding="utf-8",
+    )
+    (found,) = read(str(path))
+    assert (found["guidelines"], found["expected_response"]) == ({"guidelines": ["polite"]}, "a")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows of no format of their own
+def test_a_row_of_weave_is_read_by_a_mapping_only() -> None:
+    """Weave has no column of its own: the names are those of the user's function."""
+    row = {"id": "0", "sentence": "Capital of France?", "correct": "Paris"}
+    assert validate_eval_set([row]).format == "unknown"
+    found = one(row, columns={"sentence": "request", "correct": "expected_response"})
+    assert (asked(found), found["expected_response"]) == (["Capital of France?"], "Paris")
