@@ -14,7 +14,7 @@ and writes the files in tests/data/platforms/deepeval.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -210,6 +210,7 @@ _OWN = (
     *("token_cost", "comments", "source_file", "custom_column_key_values", "expected_labels", "images_mapping"),
     *("multimodal", "flaky", "persona", "user_description", "chatbot_role", "mcp_servers"),
     *("mcp_tools_called", "mcp_resources_called", "mcp_prompts_called", "id"),
+    *("success", "metrics_data", "run_duration", "evaluation_cost", "order"),
 )
 DEEPEVAL_OWN = frozenset((*_OWN, *_camel(_OWN), *CONVERSATION))
 """Columns of a golden or a test case that are not reported."""
@@ -231,6 +232,22 @@ DEEPEVAL_SIGNS = Signs(
     test=lambda names: "input" in names or not {"inputs", "prompt", "user_input", "item"}.intersection(names),
 )
 """The columns of a conversation are passed through into other formats, which have their own column for the question."""
+
+
+def is_run(names: Sequence[str], _: Callable[[], Any]) -> bool:
+    """Whether this is the file of a test run, which has a list of test cases."""
+    return not _CASES.isdisjoint(names)
+
+
+_CASES = frozenset({"testCases", "test_cases", "conversationalTestCases"})
+
+
+def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    """The test cases of a run."""
+    for name in sorted(_CASES.intersection(run)):
+        cases = structured(run[name])
+        for case in cases if isinstance(cases, list) else ():
+            yield (case if isinstance(case, dict) else {"input": case}), ()
 
 
 def as_csv_cells(row: Row) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def _table(inputs: str, outputs: str, **more: Any) -> Table:
         *(Entry(outputs, column, _nothing, _nothing) for column in (*_EXPECTED, "custom_expected")),
         Entry("metadata", "tags", as_tags),
     )
-    return Table(entries=entries, more=(outputs,), read_rest=read, write_rest=write, **more)
+    return Table(entries=entries, more=(outputs,), **{"read_rest": read, "write_rest": write, **more})
 
 
 def _nothing(_: Any) -> None:
@@ -82,6 +82,14 @@ _NEVER = frozenset({"request", "inputs", "actual_output", "expected_output", "us
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Langfuse
+_read_langfuse, _write_langfuse = _rest("input", "expectedOutput")
+
+
+def _write_item(row: Row, written: dict[str, Any]) -> None:
+    _write_langfuse(row, written)
+    written["status"] = "ACTIVE"  # by which it is known as an item
+
+
 def _say_archived(theirs: Row) -> Iterator[Finding]:
     if theirs.get("status") == "ARCHIVED":
         yield Finding(
@@ -99,9 +107,11 @@ LANGFUSE = _table(
         *(("input", name) for name in ("datasetId", "datasetName", "sourceTraceId", "sourceObservationId")),
         ("input", "expectedOutput", "status"),
     ),
+    likely=(("input", "status"),),
     never=_NEVER,
     inspect=_say_archived,
     inspected=("status",),
+    write_rest=_write_item,
     own=frozenset(
         [
             *("status", "sourceTraceId", "sourceObservationId", "datasetId", "datasetName", "createdAt", "updatedAt"),

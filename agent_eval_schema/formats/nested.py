@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
-from agent_eval_schema.formats import agentcore, azure, bedrock_rag, examples, genai, promptfoo
+from agent_eval_schema.formats import agentcore, azure, bedrock_rag, deepeval, examples, genai, promptfoo
 from agent_eval_schema.formats.adk_documents import (
     LEGACY_COLUMNS,
     TURN_COLUMNS,
@@ -268,6 +268,7 @@ NESTED: tuple[Nested, ...] = (
     ),
     Nested("langfuse", examples.is_page, lambda: examples.rows_of_page, ("data",), ("input", "datasetId")),
     Nested("phoenix", examples.is_dotted, lambda: examples.row_of_dotted),
+    Nested("deepeval", deepeval.is_run, lambda: deepeval.cases_of_run, (), ("input", "actualOutput")),
     Nested("openai", is_chat, lambda: row_of_chat, ("messages",), ("input", "ideal")),
     Nested("promptfoo", promptfoo.is_csv, lambda: promptfoo.row_of_csv),
     Nested(

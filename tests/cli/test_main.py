@@ -70,7 +70,7 @@ def test_select_and_ignore(capsys: pytest.CaptureFixture[str], samples: Path) ->
         (["validate", "sample_data/good.jsonl", "--select", "AE77"], "select: expected codes"),
         (["validate", "sample_data/good.jsonl", "--write-normalized", "x.docx"], "expected .jsonl or"),
         (["validate", "sample_data/good.jsonl", "sample_data/good.csv", "--write-invalid", "x.jsonl"], "one FILE"),
-        (["metrics", "sample_data/good.jsonl", "--system", "azure"], "system: expected one of"),
+        (["metrics", "sample_data/good.jsonl", "--system", "excel"], "system: expected one of"),
         (["explain", "AE999"], "code: expected a code (AE206) or a name"),
         (["schema", "excel"], "format: expected one of canonical,"),
         (["from-traces", "sample_data/good.csv", "no-folder/x.jsonl"], "cannot be written"),

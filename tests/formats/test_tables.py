@@ -325,7 +325,8 @@ def test_a_turn_of_agent_data_is_a_row_with_the_turns_before_it() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # datasets of examples
 def test_an_expected_output_of_langfuse_is_ground_truth_by_its_keys() -> None:
-    row = {"id": "i", "datasetId": "d", "input": {"question": "q", "k": 3}, "expectedOutput": {"answer": "a", "n": 1}}
+    row = {"id": "i", "datasetId": "d", "status": "ACTIVE", "input": {"question": "q", "k": 3}}
+    row["expectedOutput"] = {"answer": "a", "n": 1}
     found = one(row)
     assert (asked(found), found["expected_response"], found["custom_expected"]) == (["q"], "a", {"n": 1})
     assert found["inputs"] == {"question": "q", "k": 3}

@@ -73,7 +73,23 @@ VALID: dict[str, tuple[str, Any]] = {
         ],
     ),
     "vertex: pairwise": ("vertex", [{"prompt": "q", "response": "a", "baseline_model_response": "b"}]),
-    "vertex: a template's columns": ("vertex", [{"prompt": "q", "instruction": "i", "context": "c", "reference": "a"}]),
+    "vertex-genai: a template's columns": (
+        "vertex-genai",
+        [{"prompt": "q", "instruction": "i", "context": "c", "reference": "a"}],
+    ),
+    "vertex-genai: an evaluation dataset": (
+        "vertex-genai",
+        {
+            "eval_cases": [
+                {"prompt": {"parts": [{"text": "q"}]}, "responses": [{"response": {"parts": [{"text": "a"}]}}]}
+            ]
+        },
+    ),
+    "deepeval: a run": ("deepeval", {"testCases": [{"input": "q", "actualOutput": "a"}], "metricsScores": []}),
+    "openai: fine-tuning": (
+        "openai",
+        [{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}],
+    ),
     "vertex: CSV": (
         "vertex",
         'prompt,reference_trajectory\nq,"[{""tool_name"": ""f"", ""tool_input"": {""a"": 1}}]"\n',
@@ -171,17 +187,10 @@ def test_what_people_have_is_known_and_valid(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {
-            "eval_cases": [
-                {"prompt": {"parts": [{"text": "q"}]}, "responses": [{"response": {"parts": [{"text": "a"}]}}]}
-            ]
-        },
-        {"testCases": [{"input": "q", "actualOutput": "a"}], "metricsScores": []},
-        [{"messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]}],
         [{"goal": "g", "persona": "p"}],
         [{"context": "c", "question": "q", "answers": {"text": ["a"], "answer_start": [1]}}],
     ],
-    ids=["vertex evaluation dataset", "run of deepeval", "fine-tuning", "simulator", "squad"],
+    ids=["simulator", "squad"],
 )
 def test_what_no_format_has_is_not_judged_as_another(data: Any, tmp_path: Path) -> None:
     report = validate_eval_set(written(data, tmp_path))
