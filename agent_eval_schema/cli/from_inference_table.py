@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
         [
             "from-inference-table sample_data/inference_table.jsonl rows.jsonl --dedupe question --redact default",
             "from-inference-table sample_data/inference_table.jsonl rows.parquet --sample 10 --stratify failed",
+            "from-inference-table sample_data/inference_table.jsonl more.jsonl --extend sample_data/good.jsonl",
         ],
     )
     command.add_argument("table", metavar="TABLE", help=f"the logged requests: {ROW_FILES}")
@@ -83,8 +84,16 @@ def _add_rows(command: Parser) -> None:
     group.add_argument("--where", metavar="SQL", help="rows to read: \"served_entity_id = 'a'\"")
     group.add_argument(
         "--dedupe",
-        choices=["id", "question", "none"],
-        help="keep one row per request ID (default), the latest row per distinct question, or every row",
+        choices=["id", "question", "near", "none"],
+        help="keep one row per request ID (default), the latest row per distinct question, or per group of near "
+        "duplicates, or every row",
+    )
+    group.add_argument("--near", metavar="N", help="similarity of near duplicates (default: 0.7)")
+    group.add_argument(
+        "--extend",
+        metavar="EXISTING",
+        help="dataset of an earlier build whose rows come first: only calls that it does not have are added (as "
+        "--dedupe compares them), and later feedback updates its labels",
     )
     group.add_argument(
         "--keep",
@@ -102,6 +111,11 @@ def _add_rows(command: Parser) -> None:
         "--stratify",
         metavar="COL",
         help="stratify the sample by a column, day, served_entity, failed, thumbs, or an SQL expression",
+    )
+    group.add_argument(
+        "--balance-by",
+        metavar="COL",
+        help="draw equally many rows of each value, of the same columns; --sample is a row count",
     )
     group.add_argument("--seed", metavar="N", type=whole, help="seed of the sample (default: 0)")
 
@@ -139,7 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
         summary = build_file(arguments.table, out, options, **beside, **how)
     text = summary.to_json() if arguments.summary == "json" else summary.to_text(color=in_color())
     print_text(text, arguments.summary)
-    print_note(f"{summary.rows:,} rows written to {out}", arguments)
+    print_note(f"{summary.rows + summary.existing.get('rows', 0):,} rows written to {out}", arguments)
     if arguments.excluded:
         print_note(f"{sum(summary.excluded.values()):,} excluded rows written to {arguments.excluded}", arguments)
     return ExitCode.CLEAN

@@ -24,8 +24,9 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.formats.opening import EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
+from agent_eval_schema.inference_tables.existing import add_existing
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED, redacted, rows_excluded
-from agent_eval_schema.inference_tables.finish.finish import ROWS, finish_plan
+from agent_eval_schema.inference_tables.finish.finish import ROWS, UPDATES, finish_plan
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
 from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
@@ -42,6 +43,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
@@ -83,8 +85,11 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         builder: ReportBuilder,
         hook: Hook | None,
         rows: Source,
+        schema: pa.Schema = ROWS,
+        updates: Iterable[pa.RecordBatch] = (),
     ) -> None:
         self.summary = summary
+        self._schema, self._updates = schema, updates
         self._work, self._plan, self._hook, self._rows = work, plan, hook, rows
         self._builder = builder
 
@@ -97,7 +102,8 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         pandas.DataFrame
             One row per call, in the order of the table, with a RangeIndex: the canonical columns with the dtypes that
             `normalize_eval_set` returns, then `request_time` (datetime64[us, UTC]), `status_code` (Int64) and
-            `served_entity` (object; str or None).
+            `served_entity` (object; str or None). The rows of a dataset that is extended are the first, and its other
+            columns the last.
 
         See Also
         --------
@@ -137,6 +143,27 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
             frame[name] = frame[name].astype(object).where(frame[name].notna(), None)
         frame["status_code"] = frame["status_code"].astype("Int32")
         return frame
+
+    @cached_property
+    def updates(self) -> pd.DataFrame:
+        """The labels of the extended dataset that later feedback changed.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per label, with a RangeIndex and the columns `request_id`, `column`, `before` and `after` (object;
+            str or None, JSON text for documents). It is empty if no dataset is extended.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import eval_set_from_inference_table
+        >>> first = eval_set_from_inference_table("sample_data/inference_table.jsonl", labels=None)
+        >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", extend=first.rows)
+        >>> build.updates["column"].value_counts().to_dict()
+        {'expected_response': 3, 'expected_retrieved_context': 1}
+        """
+        frame: pd.DataFrame = pa.Table.from_batches(self._updates, schema=UPDATES).to_pandas(ignore_metadata=True)
+        return frame.astype(object).where(frame.notna(), None)
 
     @property
     def report(self) -> Report:
@@ -227,7 +254,7 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> build.write("rows.jsonl")
         5
         """
-        return write_rows(path_of(path), self.iter_batches(), ROWS)
+        return write_rows(path_of(path), self.iter_batches(), self._schema)
 
     def write_excluded(self, path: str | os.PathLike[str]) -> int:
         """Write the excluded rows to a file or a new Delta table.
@@ -278,7 +305,10 @@ def eval_set_from_inference_table(
     sample: int | float | None = None,
     seed: int = 0,
     stratify: str | None = None,
-    dedupe: Literal["id", "question"] | None = "id",
+    balance_by: str | None = None,
+    dedupe: Literal["id", "question", "near"] | None = "id",
+    near: float = NEAR,
+    extend: EvalSetLike | None = None,
     labels: EvalSetLike | None = FEEDBACK,
     redact: str | Hook | None = None,
     traces: EvalSetLike | None = None,
@@ -311,9 +341,21 @@ def eval_set_from_inference_table(
     stratify : str or None, default None
         Stratify the sample, by largest remainder: a column, `"day"`, `"served_entity"`, `"failed"`, `"thumbs"` (the
         feedback in the table), or an SQL expression over the columns of the table. None does not stratify.
-    dedupe : {"id", "question"} or None, default "id"
+    balance_by : str or None, default None
+        Draw equally many rows of each value, instead of `stratify`: a value with few rows contributes all of them, and
+        the others share the rest. The values are those of `stratify`; `sample` must be a number of rows.
+    dedupe : {"id", "question", "near"} or None, default "id"
         `"id"` keeps the earliest of several rows with the same ID. `"question"` also keeps only the latest of several
-        rows with the same request. None keeps all rows.
+        rows with the same request, and `"near"` only the latest of several near duplicates. None keeps
+        all rows.
+    near : float, default 0.7
+        The similarity of near duplicates, above 0 and at most 1, as `profile_eval_set` has it: of the pairs of words
+        that two questions have, the share that both have. Used with `dedupe="near"`.
+    extend : EvalSetLike or None, default None
+        An evaluation dataset with the canonical columns, such as the rows of an earlier build. Its rows come first and
+        stay as they are; only later feedback updates their labels (`updates`). Calls that it has are excluded: by ID,
+        and by question or near duplicate if `dedupe` names that. `sample`, `stratify` and `balance_by` are those of the
+        whole dataset, of which its rows are a part. None starts a new dataset.
     labels : "feedback", EvalSetLike or None, default "feedback"
         The source of ground-truth labels. `"feedback"`: the feedback requests in the table and the human assessments in
         its traces give `expected_response` and `expected_retrieved_context`. An assessment-log table replaces both.
@@ -374,7 +416,10 @@ def eval_set_from_inference_table(
         sample=sample,
         seed=seed,
         stratify=stratify,
+        balance_by=balance_by,
         dedupe=dedupe,
+        near=near,
+        extend=extend,
         labels=labels,
         redact=redact,
         traces=traces,
@@ -421,6 +466,7 @@ def build_set(
     plan = msgspec.structs.replace(plan, now=work.start(job_facts, resume=resume))
     workers = (jobs or worth_workers(size_of(source))) if source.path else 1
     job = BuildJob(source.path or "", str(work.folder), plan, workers=workers)
+    add_existing(work, plan, options)
     logged = 0
     with progress(source.read_share, screen) as so_far:
         for size in convert(source, job):
@@ -430,9 +476,10 @@ def build_set(
     add_traces(work, options)
     found = decided(work, plan)
     finished = FinishedRows(plan, work)
-    kept = dict(found["reasons"]).get(None, 0)
+    kept = dict(found["reasons"]).get(None, 0) + work.existing_rows()
     with progress(lambda done: done / max(kept, 1), screen) as so_far:
-        rows = stored_rows(regrouped(finished.staying(finish(job, options.hook), so_far.add)), work, out)
+        staying = finished.staying(finish(job, options.hook), so_far.add)
+        rows = stored_rows(regrouped(staying, finished.schema), work, out, finished.schema)
     summary = summarized(
         plan,
         finished.counts(logged, found),
@@ -441,7 +488,7 @@ def build_set(
         redaction="hook" if options.hook else plan.redact,
         seconds=time.perf_counter() - start,
     )
-    return EvalSetBuild(work, plan, summary, finished.builder, options.hook, rows)
+    return EvalSetBuild(work, plan, summary, finished.builder, options.hook, rows, finished.schema, finished.updates)
 
 
 def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:

@@ -38,7 +38,7 @@ from agent_eval_schema.runtime.version import __version__
 
 MANIFEST_VERSION = 1
 
-_SHORT = {"column_map": "map", "include": "keep"}
+_SHORT = {"column_map": "map", "include": "keep", "balance_by": "balance-by"}
 FLAGS = {n: f"--{_SHORT.get(n, n)}" for n in BuildOptions.__struct_fields__ if n != "show_values"}
 """The options of a build and the words of the command line for them."""
 
@@ -150,17 +150,31 @@ def manifest_of(out: str) -> str:
 
 def manifest(table: str, out: str, given: Mapping[str, Any], summary: BuildSummary, more: tuple[str, ...] = ()) -> str:
     """The manifest of a dataset, from which it can be built again: as JSON."""
-    inputs = [summary.table or table, *BuildOptions(**given).tables.values()]
+    tables = BuildOptions(**given).tables
+    inputs = [summary.table or table, *tables.values()]
     body = {
         "version": MANIFEST_VERSION,
         "made_by": {"agent-eval-schema": __version__, **_versions("duckdb", "pyarrow", "pandas", "deltalake")},
         "inputs": [input_of(path) for path in inputs],
         "options": {**given, "seed": summary.seed},
         "command": command(inputs[0], out, given, more),
+        **({"extends": chain_of(str(tables["extend"]))} if "extend" in tables else {}),
         "output": out,
         "summary": {k: v for k, v in funnel_numbers(summary).items() if k != "seconds"},
     }
     return msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n"
+
+
+def chain_of(existing: str) -> list[dict[str, Any]]:
+    """The builds that made a dataset, the first one first, as their manifests have them; of a dataset without a
+    manifest its name."""
+    path = manifest_of(existing.partition("@v")[0] if not os.path.exists(existing) else existing)
+    try:
+        found = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.MsgspecError):
+        return [{"output": existing}]
+    earlier: list[dict[str, Any]] = found.pop("extends", [])
+    return [*earlier, found]
 
 
 def _version_of(path: str) -> str:

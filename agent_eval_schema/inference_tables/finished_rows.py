@@ -9,18 +9,20 @@ from typing import Any
 import pyarrow as pa
 
 from agent_eval_schema.cells.arrow import filtered
+from agent_eval_schema.inference_tables.existing import rows_schema
 from agent_eval_schema.inference_tables.finish.excluded import invalid_rows
 from agent_eval_schema.inference_tables.finish.finish import (
-    evaluation_rows,
+    changed_labels,
     issue_counts,
     label_counts,
     new_report_builder,
+    out_rows,
     redacted_counts,
     valid_rows,
 )
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.inference_tables.summary import Counts
-from agent_eval_schema.inference_tables.work_folder import PartKey, WorkFolder
+from agent_eval_schema.inference_tables.summary import Counts, existing_counts
+from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
 
 
 class FinishedRows:
@@ -28,6 +30,8 @@ class FinishedRows:
 
     def __init__(self, plan: BuildPlan, work: WorkFolder) -> None:
         self._plan, self._work = plan, work
+        self.schema = rows_schema(work)
+        self.updates: list[pa.RecordBatch] = []
         self.builder = new_report_builder(plan)
         self._issues: Counter[str] = Counter()
         self._labels: Counter[str] = Counter()
@@ -37,8 +41,14 @@ class FinishedRows:
     def staying(
         self, finished: Iterable[tuple[PartKey, pa.RecordBatch]], seen: Callable[[int], None]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that stay, in the columns of ROWS."""
+        """The rows that stay, in the columns of `schema`."""
         for part, batch in finished:
+            if part.unit == EXISTING_UNIT:
+                self.builder.add(batch)
+                self.updates.append(changed_labels(batch))
+                seen(batch.num_rows)
+                yield out_rows(batch, self.schema)
+                continue
             valid = valid_rows(batch, self._plan)
             if not valid.all():
                 self._excluded(part, filtered(batch, ~valid))
@@ -46,7 +56,7 @@ class FinishedRows:
             self._add(batch)
             seen(len(valid))
             if batch.num_rows:
-                yield evaluation_rows(batch)
+                yield out_rows(batch, self.schema)
 
     def _add(self, batch: pa.RecordBatch) -> None:
         self._rows += batch.num_rows
@@ -77,4 +87,5 @@ class FinishedRows:
             redacted=self._redacted,
             codes=self._issues + Counter(self.builder.counts),
             traces_joined=decided["joined"],
+            existing=existing_counts(self._work.existing_rows(), self.updates) if self._plan.extends else {},
         )

@@ -34,7 +34,7 @@ def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str
 
 def _names_columns(options: BuildOptions) -> bool:
     """Whether an option may name any column of the table."""
-    return any(o is not None for o in (options.where, options.stratify, options.column_map))
+    return any(o is not None for o in (options.where, options.stratify, options.balance_by, options.column_map))
 
 
 def _is_known(names: list[str], options: BuildOptions) -> bool:

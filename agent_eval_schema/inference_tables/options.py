@@ -18,12 +18,13 @@ from agent_eval_schema.formats.inference_tables import (
     parse_aliases,
 )
 from agent_eval_schema.formats.opening import EvalSetLike
-from agent_eval_schema.inference_tables.decide.sampling import sample_of, seed_of
+from agent_eval_schema.inference_tables.decide.sampling import number_of, sample_of, seed_of
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook, find_hook
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.rules.exclusions import REASONS
+from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_bool, require_choice
 from agent_eval_schema.text.describe import names
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
@@ -36,7 +37,8 @@ THUMBS = "thumbs"
 STRATA = ("day", "served_entity", "failed")
 """Columns of converted rows that `stratify` may name, if the table has no column of that name."""
 
-KEEPABLE = tuple(r.name for r in REASONS if r.switchable and r.name not in ("filtered", "not_sampled", "feedback"))
+_BY_OPTIONS = ("filtered", "not_sampled", "feedback", "near_duplicate", "question_in_existing", "near_in_existing")
+KEEPABLE = tuple(r.name for r in REASONS if r.switchable and r.name not in _BY_OPTIONS)
 """The reasons that `include` may name: their steps can be switched off (the others have options of their own)."""
 
 
@@ -46,7 +48,10 @@ class BuildKeywords(TypedDict, total=False):
     sample: int | float | None
     seed: int
     stratify: str | None
-    dedupe: Literal["id", "question"] | None
+    balance_by: str | None
+    dedupe: Literal["id", "question", "near"] | None
+    near: float
+    extend: EvalSetLike | None
     labels: EvalSetLike | None
     redact: str | Hook | None
     traces: EvalSetLike | None
@@ -65,7 +70,10 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
     sample: int | float | str | None = None
     seed: int = 0
     stratify: str | None = None
+    balance_by: str | None = None
     dedupe: str | None = "id"
+    near: float = NEAR
+    extend: Any = None
     labels: Any = FEEDBACK
     redact: str | Hook | None = None
     traces: Any = None
@@ -85,7 +93,8 @@ class BuildOptions(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def tables(self) -> dict[str, Any]:
         """The tables in addition to the logged one, by the names of their options."""
-        given = {"labels": None if self.reads_feedback else self.labels, "traces": self.traces}
+        labels = None if self.reads_feedback else self.labels
+        given = {"labels": labels, "traces": self.traces, "extend": self.extend}
         return {name: table for name, table in given.items() if table is not None}
 
     @property
@@ -105,14 +114,19 @@ def plan_of(columns: list[str], options: BuildOptions) -> tuple[BuildPlan, str]:
     since, until = instant_of(options.since, "since"), instant_of(options.until, "until")
     if since is not None and until is not None and since >= until:
         raise EvalSetError("since must be before until: the interval is empty")
-    by_question, kept = _dedupe(options.dedupe)
-    strata = strata_of(options.stratify, columns)
+    require_choice("dedupe", options.dedupe, DEDUPE)
+    kept = _included(options.include) | (frozenset({"repeated"}) if options.dedupe is None else frozenset[str]())
+    if options.extend is not None and "repeated" in kept:
+        raise EvalSetError("extend: needs dedupe: id, question or near determines which calls the dataset has")
+    sample = sample_of(options.sample)
+    _require_balance(options, sample)
+    strata = strata_of(options.stratify, columns) or strata_of(options.balance_by, columns, "balance_by")
     sql = f"{options.where or ''} {strata.get('stratum_sql', '')}".lower()
     require_bool("show_values", options.show_values)
     plan = BuildPlan(
         family=found.name,
         map=aliases,
-        kept=kept | _included(options.include),
+        kept=kept,
         since=since,
         until=until,
         seed=seed_of(options.seed),
@@ -120,8 +134,11 @@ def plan_of(columns: list[str], options: BuildOptions) -> tuple[BuildPlan, str]:
         values=options.show_values,
         where=_sql(options.where, "where"),
         sql_columns=tuple(n for n in columns if n.lower() in sql),
-        by_question=by_question,
-        sample=sample_of(options.sample),
+        by_question=options.dedupe in ("question", "near"),
+        near=_near(options.near) if options.dedupe == "near" else None,
+        extends=options.extend is not None,
+        sample=sample,
+        balanced=options.balance_by is not None,
         labeled=options.labels is not None,
         trace_feedback=options.reads_feedback,
         redact=redaction_of(options.redact),
@@ -148,15 +165,24 @@ def _require_places(aliases: Aliases, family: Family, columns: list[str]) -> Non
             )
 
 
-def _dedupe(given: str | None) -> tuple[bool, frozenset[str]]:
-    """Whether one row per question stays, and whether repeated ids do."""
-    meanings = {
-        "id": (False, frozenset[str]()),
-        "question": (True, frozenset[str]()),
-        None: (False, frozenset({"repeated"})),
-    }
-    require_choice("dedupe", given, meanings)
-    return meanings[given]
+DEDUPE = ("id", "question", "near", None)
+"""What `dedupe` may be: each but the last also excludes what those before it exclude."""
+
+
+def _near(given: Any) -> float:
+    given = number_of(given)
+    if isinstance(given, int | float) and not isinstance(given, bool) and 0 < given <= 1:
+        return float(given)
+    raise EvalSetError(f"near: expected a similarity above 0, at most 1, got {_said(given)}")
+
+
+def _require_balance(options: BuildOptions, sample: int | float | None) -> None:
+    if options.balance_by is None:
+        return
+    if options.stratify is not None:
+        raise EvalSetError("balance_by: expected no stratify: a sample has the shares of the table or equal ones")
+    if sample is None or isinstance(sample, float):
+        raise EvalSetError("balance_by: needs a sample that is a number of rows, such as 200")
 
 
 def _included(given: Iterable[str]) -> frozenset[str]:
@@ -166,12 +192,13 @@ def _included(given: Iterable[str]) -> frozenset[str]:
     return found
 
 
-def strata_of(given: str | None, columns: list[str]) -> dict[str, Any]:
-    """What `stratify` means for a table: a column of it, one of ours, the feedback, or SQL over its columns."""
+def strata_of(given: str | None, columns: list[str], name: str = "stratify") -> dict[str, Any]:
+    """What `stratify` or `balance_by` means for a table: a column of it, one of ours, the feedback, or SQL over its
+    columns."""
     if given is None:
         return {}
     if not isinstance(given, str) or not given.strip():
-        raise EvalSetError(f"stratify: expected a column or an SQL expression, got {_said(given)}")
+        raise EvalSetError(f"{name}: expected a column or an SQL expression, got {_said(given)}")
     if given in columns:
         return {"carried": (given,), "stratum_column": carried_column(given)}
     if given == THUMBS:
@@ -181,7 +208,7 @@ def strata_of(given: str | None, columns: list[str]) -> dict[str, Any]:
     if re.fullmatch(r"\w+", given):
         known = ", ".join((*STRATA, THUMBS))
         raise EvalSetError(
-            f"stratify: the table has no column {_said(given)}; in addition to its columns there are {known}"
+            f"{name}: the table has no column {_said(given)}; in addition to its columns there are {known}"
         )
     return {"stratum_sql": given}
 

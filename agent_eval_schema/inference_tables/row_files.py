@@ -19,7 +19,7 @@ ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20
 """Rows are written in batches of one of these sizes or more, however few of them each part of the table has."""
 
 
-def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def regrouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches, at least one (without rows, if there are none)."""
     held: list[pa.RecordBatch] = []
     rows = size = total = 0
@@ -33,13 +33,13 @@ def regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if held:
         yield one_batch(held)
     if not total:
-        yield pa.RecordBatch.from_pylist([], schema=ROWS)
+        yield pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None) -> Source:
+def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None, schema: pa.Schema = ROWS) -> Source:
     """Write the rows where they belong; gives the source that reads them again."""
     if out is not None:
-        write_rows(out, rows, ROWS)
+        write_rows(out, rows, schema)
         return open_source(out)
     path = work.write_rows(rows)
 

@@ -25,8 +25,9 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import unpack
 from agent_eval_schema.inference_tables.decide.spark import SparkDecisions
 from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE
+from agent_eval_schema.inference_tables.existing import existing_rows, own_fields
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED
-from agent_eval_schema.inference_tables.finish.finish import ROWS, finish_plan, new_report_builder
+from agent_eval_schema.inference_tables.finish.finish import ROWS, UPDATES, finish_plan, new_report_builder
 from agent_eval_schema.inference_tables.finish.redact import Hook
 from agent_eval_schema.inference_tables.options import BuildKeywords, BuildOptions, plan_of
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
@@ -40,6 +41,7 @@ from agent_eval_schema.inference_tables.spark_batches import (
     WANTED,
     build_batches,
     convert_batches,
+    existing_batches,
     trace_batches,
     unpacked_batches,
 )
@@ -76,9 +78,16 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
     """
 
     def __init__(
-        self, plan: BuildPlan, reason: str, decided: SparkDecisions, built: DataFrame, hook: Hook | None
+        self,
+        plan: BuildPlan,
+        reason: str,
+        decided: SparkDecisions,
+        built: DataFrame,
+        hook: Hook | None,
+        schema: pa.Schema = ROWS,
     ) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
+        self._schema = schema
         self._built = persisted(built, on_disk=True)
 
     @property
@@ -89,7 +98,8 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
         -------
         pyspark.sql.DataFrame
             One row per call, in no fixed order: the canonical columns (nested values as in Parquet), then
-            `request_time` (timestamp), `status_code` (int) and `served_entity` (string).
+            `request_time` (timestamp), `status_code` (int) and `served_entity` (string), then the other columns of a
+            dataset that is extended.
 
         Examples
         --------
@@ -98,7 +108,7 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
         ...     build.rows.columns[-3:]
         ['request_time', 'status_code', 'served_entity']
         """
-        return self._unpacked("rows", ROWS)
+        return self._unpacked("rows", self._schema)
 
     @property
     def excluded(self) -> DataFrame:
@@ -118,6 +128,24 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
         ['request_id', 'reason', 'message']
         """
         return self._unpacked("excluded", EXCLUDED)
+
+    @property
+    def updates(self) -> DataFrame:
+        """The labels of the extended dataset that later feedback changed.
+
+        Returns
+        -------
+        pyspark.sql.DataFrame
+            One row per label, with the columns `request_id`, `column`, `before` and `after` (string).
+
+        Examples
+        --------
+        >>> from agent_eval_schema import spark_from_inference_table
+        >>> with spark_from_inference_table(spark.read.json("sample_data/inference_table.jsonl")) as build:
+        ...     build.updates.columns
+        ['request_id', 'column', 'before', 'after']
+        """
+        return self._unpacked("updates", UPDATES)
 
     def _unpacked(self, name: str, schema: pa.Schema) -> DataFrame:
         return self._built.select(name).mapInArrow(unpacked_batches, ddl(schema))
@@ -150,6 +178,7 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
             redacted=counted["redacted"],
             codes=Counter(builder.counts) + counted["codes"],
             traces_joined=counted["joined"].total(),
+            existing=self._existing(counted["existing"]),
         )
         return summarized(
             self._plan,
@@ -160,6 +189,11 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
             engine="spark",
             seconds=self._decided.seconds + time.perf_counter() - start,
         )
+
+    def _existing(self, counted: Counter[str]) -> dict[str, int]:
+        """In the order of the embedded engine."""
+        first = {name: counted[name] for name in ("rows", "updated")}
+        return {**first, **dict(sorted(counted.items())), **first} if self._plan.extends else {}
 
     @property
     def report(self) -> Report:
@@ -227,8 +261,8 @@ def spark_from_inference_table(df: DataFrame, **options: Unpack[BuildKeywords]) 
         The inference table. It is read once. Where nothing can be persisted (serverless compute) or an executor was
         lost, it is read again; then it must have the same rows in the same partitions.
     **options : object
-        The options of `eval_set_from_inference_table`, except `engine` and `jobs`. `traces` and a table of `labels` are
-        Spark DataFrames; `where` and `stratify` are Spark SQL.
+        The options of `eval_set_from_inference_table`, except `engine` and `jobs`. `traces`, `extend` and a
+        table of `labels` are Spark DataFrames; `where`, `stratify` and `balance_by` are Spark SQL.
 
     Returns
     -------
@@ -268,15 +302,20 @@ def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
     labels, traces = (options.tables.get(name) for name in ("labels", "traces"))
     if labels is not None:
         require_assessments(labels.columns)
+    lines, schema = _lines(df, plan), ROWS
+    if (existing := options.tables.get("extend")) is not None:
+        first = existing_rows(next(spark_source(existing).batches()), plan)
+        schema = pa.schema([*ROWS, *own_fields(first.rows.schema)])
+        lines = lines.unionByName(_existing_lines(existing, plan))
     decided = SparkDecisions(
-        _lines(df, plan),
+        lines,
         plan,
         None if labels is None else _lines(labels, label_plan(options)),
         None if traces is None else _traces(traces),
         start,
     )
-    built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook), ddl(BUILT))
-    return SparkBuild(plan, reason, decided, built, options.hook)
+    built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook, schema), ddl(BUILT))
+    return SparkBuild(plan, reason, decided, built, options.hook, schema)
 
 
 def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
@@ -287,6 +326,10 @@ def _lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
     stratum = expr(plan.stratum_sql).cast("string") if plan.stratum_sql else lit(None).cast("string")
     raw = with_places(df.select("*", wanted.alias(WANTED), stratum.alias(STRATUM)))
     return in_python(raw, partial(convert_batches, plan, df.columns), ddl(CALL_LINE))
+
+
+def _existing_lines(df: DataFrame, plan: BuildPlan) -> DataFrame:
+    return in_python(with_places(df), partial(existing_batches, plan, df.columns), ddl(CALL_LINE))
 
 
 def _traces(df: DataFrame) -> DataFrame:

@@ -20,13 +20,17 @@ from agent_eval_schema.cells.arrow import filtered, pack, unpack
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.inference_tables.decide.spark import DECISIONS, PACKED
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_columns
+from agent_eval_schema.inference_tables.existing import existing_rows
 from agent_eval_schema.inference_tables.finish.excluded import invalid_rows, redacted, rows_excluded
 from agent_eval_schema.inference_tables.finish.finish import (
-    ROWS,
-    evaluation_rows,
+    CONTENT_HASH,
+    changed_labels,
     finish_batch,
+    finish_existing,
+    is_existing,
     issue_counts,
     label_counts,
+    out_rows,
     redacted_counts,
     valid_rows,
 )
@@ -35,6 +39,7 @@ from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import trace_pairs
 from agent_eval_schema.inference_tables.stages import convert_logged
+from agent_eval_schema.inference_tables.summary import existing_counts
 from agent_eval_schema.io.spark import Stream, named
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.validation.checked_batch import VERDICT
@@ -50,13 +55,14 @@ BUILT = pa.schema(
     [
         ("rows", pa.binary()),
         ("excluded", pa.binary()),
+        ("updates", pa.binary()),  # of labels of the dataset that is extended
         ("verdicts", pa.binary()),  # on the rows
         ("counts", pa.string()),  # JSON: {the counted thing: {name: number}}
     ]
 )
 """The result of a batch: packed, and counted."""
 
-COUNTED = ("kept", "joined", "reason", "labels", "redacted", "codes")
+COUNTED = ("kept", "existing", "joined", "reason", "labels", "redacted", "codes")
 
 
 def _numbered_batches(names: Sequence[str], batches: Stream) -> Iterator[tuple[np.ndarray[Any, Any], pa.RecordBatch]]:
@@ -77,6 +83,18 @@ def convert_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> S
         yield _in_first(CALL_LINE, {**index, "feedback": rows.column("feedback"), PACKED: packed}, rows.num_rows)
 
 
+def existing_batches(plan: BuildPlan, names: Sequence[str], batches: Stream) -> Stream:
+    """The lines of the rows of a dataset that is extended: parts below 0."""
+    for places, batch in _numbered_batches(names, batches):
+        found = existing_rows(batch, plan)
+        index = call_columns(int(places[0]) - EXISTING_PARTS, found.facts, found.stratum)
+        given = {**index, "feedback": found.facts.column("feedback"), PACKED: pack(found.rows, "lz4")}
+        yield _in_first(CALL_LINE, given, batch.num_rows)
+
+
+EXISTING_PARTS = 1 << 62
+
+
 def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
     """A batch of so many lines; values that are not arrays are in the first of them."""
     arrays = [
@@ -92,11 +110,13 @@ def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> tuple[pa.RecordBatch, 
     return convert_logged(logged, plan, {name: array for name, array in computed.items() if array})
 
 
-def build_batches(plan: BuildPlan, hook: Hook | None, batches: Stream) -> Stream:
+def build_batches(plan: BuildPlan, hook: Hook | None, schema: pa.Schema, batches: Stream) -> Stream:
+    """Finish the packed rows; those of the dataset have the columns of `schema`."""
     for batch in named([DECISIONS, PACKED], batches):
         for i in np.flatnonzero(batch.column(1).is_valid()):
             rows = unpack(batch.column(1)[i].as_buffer())
-            made = _made(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook)
+            work = _made_existing if is_existing(rows) else _made
+            made = work(rows, _matching(batch.column(0).slice(i, 1), rows), plan, hook, schema)
             yield _in_first(BUILT, made, rows.num_rows)
 
 
@@ -110,7 +130,8 @@ def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
     """The decisions about converted rows, one each. Each was made about the row with the same hash, or this is not the
     order in which the rows were before."""
     found = lists.flatten()
-    if not found.field("content_hash").equals(rows.column("content_hash")):
+    hashes = rows.column(CONTENT_HASH if is_existing(rows) else "content_hash")
+    if not found.field("content_hash").equals(hashes):
         raise EvalSetError(OTHER_ROWS)
     return found
 
@@ -138,7 +159,24 @@ def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
     return pc.if_else(pc.equal(sizes, 0), pa.scalar(None, FEEDBACK_LISTS), lists.cast(FEEDBACK_LISTS))
 
 
-def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None) -> dict[str, bytes]:
+def _made_existing(
+    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
+) -> dict[str, bytes | None]:
+    """The result of a batch of rows of the dataset that is extended: the columns of BUILT."""
+    finished = finish_existing(rows.append_column("entries", _entry_lists(decisions.field("entries"))), plan, hook)
+    changed = changed_labels(finished)
+    return {
+        "rows": pack(_of(schema, out_rows(finished, schema)), "lz4"),
+        "excluded": None,
+        "updates": pack(changed, "lz4"),
+        "verdicts": pack(finished.select(list(range(len(VERDICT)))), "zstd"),
+        "counts": msgspec.json.encode({"existing": existing_counts(finished.num_rows, [changed])}),
+    }
+
+
+def _made(
+    rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
+) -> dict[str, bytes | None]:
     """The result of a batch of converted rows: the columns of BUILT."""
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
@@ -159,8 +197,9 @@ def _made(rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook
         "codes": issue_counts(bad),
     }
     return {
-        "rows": pack(_of(ROWS, evaluation_rows(good)), "lz4"),
+        "rows": pack(_of(schema, out_rows(good, schema)), "lz4"),
         "excluded": pack(others, "lz4"),
+        "updates": None,
         "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
         "counts": msgspec.json.encode(counts),
     }

@@ -24,11 +24,12 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
 from agent_eval_schema.inference_tables.decide.sql import RESULTS, steps_of
 from agent_eval_schema.inference_tables.decide.tables import DECISION_TABLES
-from agent_eval_schema.inference_tables.finish.finish import finish_batch
+from agent_eval_schema.inference_tables.finish.finish import finish_batch, finish_existing
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.work_folder import (
+    EXISTING_UNIT,
     PartKey,
     WorkFolder,
     decisions_by_part,
@@ -167,7 +168,8 @@ def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
     tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
     new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
-    answers = decide(tables, DECISION_TABLES, steps_of(plan), RESULTS, new, work.folder / "spill", joined)
+    steps = steps_of(plan, work.existing_rows())
+    answers = decide(tables, DECISION_TABLES, steps, RESULTS, new, work.folder / "spill", joined, plan.near)
     new.rename(work.folder / "decided.parquet")
     rows = pq.read_metadata(joined).num_rows if joined else 0
     work.commit_json("decided.json", {**answers, "joined": rows})
@@ -187,10 +189,15 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
     work = WorkFolder(job.folder)
     try:
         for number, _ in in_order([worker.messages() for worker in workers]):
-            yield PartKey.of(number), work.take_finished(PartKey.of(number))
+            part = PartKey.of(number - _FROM_ZERO)
+            yield part, work.take_finished(part)
     finally:
         for worker in workers:
             worker.stop()
+
+
+_FROM_ZERO = -PartKey(EXISTING_UNIT, 0).number
+"""Messages of workers are numbered from 0 on."""
 
 
 def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
@@ -200,7 +207,7 @@ def finish_share(job: bytes) -> Iterator[tuple[int, bytes]]:
     work = WorkFolder(share.folder)
     for part, batch in _finish_share(share, None):
         work.hand_over_finished(part, batch)
-        yield part.number, b""
+        yield part.number + _FROM_ZERO, b""
 
 
 def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
@@ -213,7 +220,8 @@ def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, p
         given[worker] += int(stays.sum())
         if worker == job.worker and stays.any():
             batch = with_entries(traces.filled(part, work.rows(part)), decisions)
-            yield part, finish_batch(filtered(batch, stays), job.plan, hook)
+            run = finish_existing if part.unit == EXISTING_UNIT else finish_batch
+            yield part, run(filtered(batch, stays), job.plan, hook)
 
 
 def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBatch:

@@ -7,10 +7,12 @@ Numbers only (`FunnelSummary`): render/funnel draws them. `records == rows + sum
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
@@ -30,7 +32,8 @@ FUNNEL_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "readable",
         ("outside_window", "status", "oversize", "malformed", "partial", "batch_mismatch", "no_request", "defect"),
     ),
-    ("distinct", ("repeated", "duplicate_question")),
+    ("distinct", ("repeated", "duplicate_question", "near_duplicate")),
+    ("new", ("in_existing", "question_in_existing", "near_in_existing")),
     ("sampled", ("not_sampled",)),
     ("rows", ("invalid",)),
 )
@@ -68,6 +71,10 @@ class BuildSummary(FunnelSummary, Shown, frozen=True, kw_only=True):  # numpydoc
         The number of replacements per kind.
     traces_joined : int
         The number of rows with a trace of the table of traces.
+    existing : dict of str to int
+        The dataset that is extended, empty if there is none: its `rows`, those that later feedback `updated`, and the
+        labels that it changed: `expected_response`, `expected_retrieved_context`, and copies that are `withdrawn`.
+        These rows are not part of `rows`.
     strata : tuple of Stratum
         The largest strata, at most 100, each with `stratum`, `calls` and `sampled`.
     issues : dict of str to int
@@ -268,7 +275,7 @@ class Counts(Struct, kw_only=True):
         As in `BuildSummary`, of the rows of the set.
     codes
         How many issues of each code the rows have, also those that were excluded as invalid.
-    traces_joined
+    traces_joined, existing
         As in `BuildSummary`.
     """
 
@@ -281,6 +288,7 @@ class Counts(Struct, kw_only=True):
     redacted: Mapping[str, int]
     codes: Mapping[str, int]
     traces_joined: int
+    existing: Mapping[str, int]
 
 
 def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
@@ -297,12 +305,23 @@ def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
         labels=dict(sorted(counts.labels.items())),
         redacted=dict(sorted(counts.redacted.items())),
         traces_joined=counts.traces_joined,
+        existing=dict(counts.existing),
         strata=tuple(Stratum(*line) for line in islice(counts.strata, STRATA_KEPT)) if plan.stratified else (),
         issues=all_issues(counts.codes, feedback),
         sample=plan.sample,
         seed=plan.seed,
         **beside,
     )
+
+
+def existing_counts(rows: int, updates: Iterable[pa.RecordBatch]) -> dict[str, int]:
+    """What there is to count of a dataset that is extended, from its changed labels (UPDATES)."""
+    found, updated = Counter[str](), set[Any]()
+    for batch in updates:
+        ids, columns, after = (batch.column(i).to_pylist() for i in (0, 1, 3))
+        updated.update(ids)
+        found.update(name if new is not None else "withdrawn" for name, new in zip(columns, after, strict=True))
+    return {"rows": rows, "updated": len(updated), **dict(sorted(found.items()))}
 
 
 def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:

@@ -2,6 +2,8 @@
 resumed.
 
     work.json                     the build: another job's folder is never taken for this one's
+    parts/-0000001-000000/        rows of the dataset that is extended
+    existing.json                 how many it has
     parts/00000003-000001/        the second batch of the fourth unit (of Parquet: row group) of the table
         rows.arrow                    the converted rows (lz4, unless there is ample room)
         index.parquet                 the input of the decisions: ids, hashes, time, reason, stratum
@@ -40,6 +42,9 @@ from agent_eval_schema.io.parquet import decoded
 from agent_eval_schema.io.source import MAX_BATCH_ROWS
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
+
+EXISTING_UNIT = -1
+"""The unit of the rows of a dataset that is extended."""
 
 
 class PartKey(NamedTuple):
@@ -141,10 +146,14 @@ class WorkFolder:
 
     # parts
 
-    def commit(self, part: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None) -> None:
-        """Commit the converted rows of a batch."""
-        index = pa.table(call_columns(part.number, rows, stratum), schema=CALL_TABLE)
-        entries = entry_table(part.number, rows)
+    def commit(
+        self, part: PartKey, rows: pa.RecordBatch, stratum: pa.Array | None, facts: pa.RecordBatch | None = None
+    ) -> None:
+        """Commit the converted rows of a batch; `facts` are the columns that the decisions read, if the rows have
+        others."""
+        facts = rows if facts is None else facts
+        index = pa.table(call_columns(part.number, facts, stratum), schema=CALL_TABLE)
+        entries = entry_table(part.number, facts)
         with self._writing():
             new = Path(tempfile.mkdtemp(dir=self.folder / "new"))
             self._write(new / "rows.arrow", rows)
@@ -170,7 +179,12 @@ class WorkFolder:
 
     def parts(self) -> list[PartKey]:
         """The committed parts, in the order of the table."""
-        return [PartKey(*map(int, p.name.split("-"))) for p in sorted((self.folder / "parts").glob("*"))]
+        names = [p.name.rpartition("-") for p in sorted((self.folder / "parts").glob("*"))]
+        return [PartKey(int(unit), int(number)) for unit, _, number in names]
+
+    def existing_rows(self) -> int:
+        """The rows of the dataset that is extended."""
+        return self.read_json("existing.json") or 0
 
     def rows(self, part: PartKey) -> pa.RecordBatch:
         """The converted rows of a part."""

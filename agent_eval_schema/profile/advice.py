@@ -17,6 +17,9 @@ MOST_STEPS = 7
 LEAST_TRUTHS = 4
 """From this many rows with ground truth on, it means something that most have the same."""
 
+GROW = "agent-eval-schema from-inference-table TABLE OUT --extend"
+"""The command that adds logged calls to a dataset."""
+
 POINTS = 0.05
 """The difference that a metric should be able to detect."""
 
@@ -30,12 +33,12 @@ def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextSte
         *_invalid(summary, file),
         *_duplicates(summary, file),
         *_leaks(summary, file),
-        *_power(summary),
+        *_power(summary, file),
         *_unlocked(summary, support, file),
-        *_tools(summary),
+        *_tools(summary, file),
         *_truths(summary, file),
         *_documents(summary, file),
-        *_thin(summary),
+        *_thin(summary, file),
     ]
     return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
 
@@ -70,7 +73,7 @@ def _leaks(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
         yield NextStep(leak.rows / summary.valid, text, f"agent-eval-schema profile {file}{against} --output json")
 
 
-def _power(summary: ProfileSummary) -> Iterator[NextStep]:
+def _power(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
     known = [p for p in summary.power if p.unit == "points" and p.half_width is not None and p.rows_needed is not None]
     weak = [p for p in known if p.paired is not None and p.paired > POINTS]
     if not weak:
@@ -81,7 +84,7 @@ def _power(summary: ProfileSummary) -> Iterator[NextStep]:
         f"{short(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points; "
         f"a difference of 5 points needs {rows[0]:,} rows."
     )
-    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, "agent-eval-schema from-inference-table TABLE OUT")
+    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, f"{GROW} {file}")
 
 
 def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Iterator[NextStep]:
@@ -94,13 +97,13 @@ def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Ite
         yield NextStep(0.2 * best.unlock_rows / summary.rows, text, command)
 
 
-def _tools(summary: ProfileSummary) -> Iterator[NextStep]:
+def _tools(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
     unused = [t.tool for t in summary.coverage.tools if not t.expected and not t.called]
     if unused:
         names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
         text = f"No row exercises {names}: {len(unused)} of {plural(len(summary.coverage.tools), 'tool')}."
         gain = 0.5 * len(unused) / len(summary.coverage.tools)
-        yield NextStep(gain, text, "agent-eval-schema from-inference-table TABLE OUT")
+        yield NextStep(gain, text, f"{GROW} {file}")
 
 
 def _truths(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
@@ -125,13 +128,13 @@ def _documents(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
         yield NextStep(gain, text, f"agent-eval-schema validate {file} --select AE903")
 
 
-def _thin(summary: ProfileSummary) -> Iterator[NextStep]:
+def _thin(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
     thin = [(b.name, c.value) for b in summary.coverage.breakdowns for c in b.thin]
     if thin:
         name, value = thin[0]
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
         text = f"Fewer than {summary.coverage.min_rows} rows have {name} `{value}`{more}: too few for their own score."
-        yield NextStep(0.1, text, "agent-eval-schema from-inference-table TABLE OUT --stratify COLUMN")
+        yield NextStep(0.1, text, f"{GROW} {file} --sample N --balance-by COLUMN")
 
 
 def _share(part: int, whole: int) -> str:

@@ -1,7 +1,7 @@
 """REASONS: why a logged row is no row of the evaluation set. In the order of the funnel; the first that fits counts.
 
-    logged ─ feedback ─▶ calls ─ outside_window … no_request ─▶ readable ─ repeated, duplicate_question ─▶ distinct
-           ─ not_sampled ─▶ sampled ─ invalid ─▶ rows
+    logged ─ feedback ─▶ calls ─ outside_window … no_request ─▶ readable ─ repeated …
+           near_duplicate ─▶ distinct ─ in_existing … near_in_existing ─▶ new ─ not_sampled ─▶ sampled ─ invalid ─▶ rows
 
 Whatever is logged ends as a row or with exactly one of these: rows + excluded = logged (+ the records of batch calls).
 """
@@ -85,6 +85,27 @@ REASONS: tuple[Reason, ...] = (
         "duplicate_question",
         "another row has the same request",
         "No action needed. Build without dedupe='question' to keep every call.",
+    ),
+    Reason(
+        "near_duplicate",
+        "another row has a near-duplicate question",
+        "No action needed. Build with another `near`, or without dedupe='near', to keep more calls.",
+    ),
+    Reason(
+        "in_existing",
+        "the dataset that is extended has the row",
+        "No action needed: later feedback updates the labels of its row.",
+        switchable=False,
+    ),
+    Reason(
+        "question_in_existing",
+        "the dataset that is extended has the same question",
+        "No action needed. Build without dedupe='question' to add the call.",
+    ),
+    Reason(
+        "near_in_existing",
+        "the dataset that is extended has a near-duplicate question",
+        "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
     ),
     Reason(
         "not_sampled",

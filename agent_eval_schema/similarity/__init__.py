@@ -1,1 +1,1 @@
-"""Which questions are the same, or nearly the same, for profiles and for builds from logged calls."""
+"""Which questions are the same, and which are near duplicates, for profiles and for builds from logged calls."""

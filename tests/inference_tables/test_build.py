@@ -655,7 +655,7 @@ def test_null_everywhere(kind: str) -> None:
         ({"since": "yesterday"}, "since: expected a date or time such as 2025-11-03"),
         ({"until": 5}, "until: expected a date or time"),
         ({"since": "2025-11-04", "until": "2025-11-03"}, "since must be before until"),
-        ({"dedupe": "answer"}, "dedupe: expected one of id, question, None"),
+        ({"dedupe": "answer"}, "dedupe: expected one of id, question, near, None"),
         ({"stratify": "nothing"}, "stratify: the table has no column 'nothing'"),
         ({"redact": "no_module_of_that_name:f"}, "redact: cannot find no_module_of_that_name:f"),
         ({"redact": "json:nothing"}, "redact: cannot find json:nothing"),

@@ -134,6 +134,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "fraction of strata, by question": {"sample": 0.3, "stratify": "day", "dedupe": "question"},
     "thumbs": {"sample": 30, "stratify": "thumbs", "dedupe": None},
     "window": {"since": "2026-11-02", "until": "2026-11-03T09:00:00Z", "include": ["status", "invalid"]},
+    "near duplicates, balanced": {"dedupe": "near", "near": 0.6, "balance_by": "day", "sample": 9},
     "SQL": {"where": "execution_duration_ms < 60", "stratify": "execution_duration_ms % 3", "sample": 12},
 }
 
@@ -148,6 +149,32 @@ def test_both_engines_build_the_same_set(table: pa.Table, df: Any, options: dict
         assert numbers(there) == numbers(here)
         assert there.rows.columns[: len(COLUMNS)] == list(COLUMNS)
         assert there.excluded.columns == EXCLUDED.names
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dedupe": "near", "sample": 30, "stratify": "day"},
+        {"dedupe": "question", "balance_by": "execution_duration_ms % 3", "sample": 30, "redact": "default"},
+        {"sample": 0.5, "labels": None},
+    ],
+)
+def test_both_engines_extend_a_dataset_alike(
+    spark: Any, table: pa.Table, df: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    first = eval_set_from_inference_table(table, sample=20, labels=None)
+    known = pa.Table.from_batches(first.iter_batches())
+    known = known.append_column("reviewer", pa.array([f"r{i % 2}" for i in range(len(known))]))
+    pq.write_table(known, tmp_path / "first.parquet")
+    here = eval_set_from_inference_table(table, extend=str(tmp_path / "first.parquet"), **options)
+    existing = spark.read.parquet(str(tmp_path / "first.parquet"))
+    with spark_from_inference_table(df, extend=existing, **options) as there:
+        assert hashes(spark_rows(there.rows)) == hashes(embedded_rows(here))
+        assert numbers(there) == numbers(here)
+        assert there.rows.columns[-1] == "reviewer"
+        changed = [row.asDict() for row in there.updates.collect()]
+        assert hashes(changed) == hashes(here.updates.to_dict("records"))
+        assert len(changed) == here.summary.existing["updated"]
 
 
 def numbers(build: SparkBuild | EvalSetBuild) -> dict[str, Any]:

@@ -21,7 +21,8 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import is_hidden
-from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, SqlStep
+from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, NEAR_STEP, SqlStep
+from agent_eval_schema.inference_tables.decide.tables import near_table
 from agent_eval_schema.io.arrow import as_text
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
@@ -64,12 +65,14 @@ def decide(
     decided: Path,
     folder: Path,
     joined: Path | None = None,
+    near: float | None = None,
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Run the steps over the Parquet files of each table; write a line a converted row to `decided` and give back the
     rows of the small `results` ({name: SELECT}).
 
     `decided` (Parquet) has part, place, reason and entries (the feedback that belongs to the row, or null), in the
     order of part and place. `joined` has part, place and trace of the rows that get theirs from the table `traces`.
+    `near` is the similarity of questions that are alike.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with closing(_connected(folder, threads=max(1, min(4, os.cpu_count() or 1)))) as connection:
@@ -77,7 +80,11 @@ def decide(
             for name, files in tables.items():
                 connection.execute(f"CREATE VIEW {name} AS {_reading(files, schemas[name])}")
             for step in steps:
-                connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
+                if step.name == NEAR_STEP:
+                    questions = connection.sql(step.select).to_arrow_table()
+                    connection.register(NEAR_STEP, near_table(questions, near))
+                else:
+                    connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
             _copy(connection, _IN_ORDER, decided)
             if joined is not None:
                 _copy(connection, f"SELECT part, place, trace FROM ({JOINED_TRACES}) j ORDER BY part, place", joined)
@@ -106,6 +113,7 @@ def _reading(files: Sequence[str], schema: pa.Schema) -> str:
 
 _SQL_TYPES = {
     pa.string(): "VARCHAR",
+    pa.binary(): "BLOB",
     pa.int32(): "INTEGER",
     pa.int64(): "BIGINT",
     pa.bool_(): "BOOLEAN",

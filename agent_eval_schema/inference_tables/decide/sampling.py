@@ -27,7 +27,7 @@ def below(fraction: float) -> int:
 def sample_of(given: Any) -> int | float | None:
     """A number of rows (from 1 on), a fraction between 0 and 1, or None for all rows. Text, as on a command line, is
     read as one of these. Raises EvalSetError for anything else."""
-    number = _number(given) if isinstance(given, str) else given
+    number = number_of(given)
     if number is None or _is_count(number) or (isinstance(number, float) and 0 < number < 1):
         return number  # type: ignore[no-any-return]
     raise EvalSetError(
@@ -46,10 +46,11 @@ def _is_count(number: Any) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool) and bool(1 <= number < 1 << 63)
 
 
-def _number(text: str) -> Any:
-    for read in (int, float):
+def number_of(given: Any) -> Any:
+    """The number that a text on a command line states; anything else as it is."""
+    for read in (int, float) if isinstance(given, str) else ():
         try:
-            return read(text)
+            return read(given)
         except ValueError:
             continue
-    return text
+    return given

@@ -6,11 +6,13 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, RESULTS, steps_of
-from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE
+import pyarrow as pa
+
+from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, NEAR_STEP, RESULTS, steps_of
+from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, NEAR_TABLE, near_table
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
-from agent_eval_schema.io.spark import ddl_of, let_go, persisted
+from agent_eval_schema.io.spark import ddl, ddl_of, let_go, persisted, spark_source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,10 +33,14 @@ class SparkDecisions:
         self, lines: DataFrame, plan: BuildPlan, label_lines: DataFrame | None, traces: DataFrame | None, start: float
     ) -> None:
         self._lines = persisted(lines, on_disk=True)
-        calls = "COUNT(CASE WHEN record IS NULL OR record = 0 THEN 1 END)"
+        calls = "COUNT(CASE WHEN part >= 0 AND (record IS NULL OR record = 0) THEN 1 END)"
+        counts = ("COUNT(CASE WHEN part >= 0 THEN 1 END)", calls, "COUNT(CASE WHEN part < 0 THEN 1 END)")
         self.records: int
         self.logged: int
-        self.records, self.logged, feedback = self._lines.selectExpr("COUNT(*)", calls, "COUNT(feedback)").collect()[0]
+        self.existing: int
+        self.records, self.logged, self.existing, feedback = self._lines.selectExpr(
+            *counts, "COUNT(feedback)"
+        ).collect()[0]
         self._rated = bool(feedback and plan.labeled) or label_lines is not None
         labels = self._lines if label_lines is None else label_lines
         self._tables: dict[str, Any] = {
@@ -42,15 +48,18 @@ class SparkDecisions:
             "entries": _entries(labels.where("feedback IS NOT NULL" if self._rated else "false")),
             **({} if traces is None else {"traces": traces}),
         }
-        self._steps = {step.name: step.select for step in steps_of(plan)}
+        self._steps = {step.name: step.select for step in steps_of(plan, self.existing)}
         # Those that several others read and that are not as good as empty are computed once.
         self._again = [
-            *(("asked", "latest", "rated") if self._rated else ()),
+            *(("asked",) if self._rated or plan.near is not None else ()),
+            *((NEAR_STEP,) if plan.near is not None else ()),
+            *(("latest", "rated") if self._rated else ()),
             *(("candidates", "chosen") if plan.sample is not None else ()),
             *(("decisions",) if traces is not None else ()),
         ]
         for name in self._again:
-            self._tables[name] = persisted(self._select(self._steps.pop(name)))
+            found = self._select(self._steps.pop(name))
+            self._tables[name] = persisted(_alike(found, plan.near) if name == NEAR_STEP else found)
         self.seconds = time.perf_counter() - start
 
     def lines(self) -> DataFrame:
@@ -96,6 +105,13 @@ class SparkDecisions:
         tables = {name: table for name, table in self._tables.items() if _mentions(read, name)}
         given = [f"{name} AS (SELECT * FROM {{{name}}})" for name in tables]
         return self._lines.sparkSession.sql(f"WITH {', '.join([*given, *steps])} {select}", **tables)
+
+
+def _alike(questions: DataFrame, threshold: float | None) -> DataFrame:
+    """The table of the questions that are alike: their hashes, some hundred bytes each, are compared on the driver."""
+    found = near_table(pa.Table.from_batches(spark_source(questions).batches()), threshold)
+    rows = list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return questions.sparkSession.createDataFrame(rows, ddl(NEAR_TABLE))
 
 
 def _mentions(select: str, name: str) -> bool:

@@ -6,13 +6,15 @@
                                                 │
     STEPS     named SELECTs, each of which reads the ones before it; an engine makes a table or a view of each
                                                 │
+    near_groups  (part, place, alike): computed beside SQL, of the questions that NEAR_STEP selects
     decisions    (part, place, content_hash, reason): a line a converted row; the reason is null if the row stays
     attached     (part, place, then the fields of an entry): the latest feedback of the rows that stay
     tallies      (what, rows): how many entries there were, and what became of them
     strata       (stratum, rows, sampled)
 
-`part` and `place` only say where a row is; no decision depends on them, so every engine decides alike. It is standard
-SQL only: windows, joins, signed 64-bit integers, no names that need quotes.
+`part` and `place` only say where a row is; no decision depends on them, so every engine decides alike; but a `part`
+below 0 is of the dataset that is extended: its rows stay, come first and are no calls. It is standard SQL only:
+windows, joins, signed 64-bit integers, no names that need quotes.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ from agent_eval_schema.inference_tables.decide.sampling import below
 from agent_eval_schema.inference_tables.read.feedback import Feedback
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 
-REPEATED, DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "not_sampled"
+REPEATED, DUPLICATE, NEAR_DUPLICATE, NOT_SAMPLED = "repeated", "duplicate_question", "near_duplicate", "not_sampled"
 """The reasons that are decided here; those that a row has from the start (rules/exclusions.py) come before them."""
+
+IN_EXISTING = {REPEATED: "in_existing", DUPLICATE: "question_in_existing", NEAR_DUPLICATE: "near_in_existing"}
+"""The reason of a call where it is the dataset that has its like, rather than another call."""
 
 ENTRY = Feedback.__struct_fields__
 """The fields of a feedback entry."""
@@ -38,21 +43,24 @@ class SqlStep(NamedTuple):
 
 
 RESULTS = {
-    "reasons": "SELECT reason, COUNT(*) FROM decisions GROUP BY reason",
+    "reasons": "SELECT reason, COUNT(*) FROM decisions WHERE part >= 0 GROUP BY reason",
     "feedback": "SELECT what, rows_of FROM tallies",
     "strata": "SELECT stratum, size, CAST(sampled AS BIGINT) FROM strata ORDER BY size DESC, stratum",
 }
 """The parts of a summary that are decisions: small results, by name."""
 
 
-def steps_of(plan: BuildPlan) -> list[SqlStep]:
-    """The steps for a plan."""
+def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
+    """The steps for a plan, of a dataset that had so many rows."""
     return steps(
         sample=plan.sample,
         keep_repeated=plan.keeps("repeated"),
         by_question=plan.by_question,
+        by_near=plan.near is not None,
         stratified=bool(plan.stratum_column or plan.stratum_sql),
         by_thumbs=plan.by_thumbs,
+        balanced=plan.balanced,
+        existing=existing if plan.extends else None,
     )
 
 
@@ -61,59 +69,116 @@ def steps(
     sample: int | float | None = None,
     keep_repeated: bool = False,
     by_question: bool = False,
+    by_near: bool = False,
     stratified: bool = False,
     by_thumbs: bool = False,
+    balanced: bool = False,
+    existing: int | None = None,
 ) -> list[SqlStep]:
     """The steps for these options; the last four are the results.
 
-    `sample` is a number of rows or a fraction, `stratified` shares it over the strata, `by_thumbs` makes strata of the
-    feedback (the column `stratum` is not read then), `by_question` keeps one row per distinct question.
+    `sample` is a number of rows or a fraction, `stratified` shares it over the strata, `balanced` in equal parts,
+    `by_thumbs` makes strata of the feedback (the column `stratum` is not read then), `by_question` keeps one row per
+    distinct question, and `by_near` one of those that are alike. `existing` is the number of rows of a dataset that is
+    extended: they count as drawn.
     """
-    own = [_NUMBERED, _ONCE if not keep_repeated else _EVERY, *(_ONE_PER_QUESTION if by_question else _ALL_QUESTIONS)]
-    results = [_decisions(keep_repeated, by_question, sample is not None), *_RESULTS]
-    return [*own, *_FEEDBACK, _stratum(by_thumbs), *_sampled(sample, stratified or by_thumbs), *results]
+    extends = existing is not None
+    dedupes = [("numbered", REPEATED)] if not keep_repeated else []
+    dedupes += [("asked", DUPLICATE)] if by_question else []
+    dedupes += [("alike", NEAR_DUPLICATE)] if by_near else []
+    first = _first(extends)
+    own = [
+        _numbered(extends),
+        SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {'TRUE' if keep_repeated else first}"),
+        _asked(extends) if by_question else SqlStep("asked", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once"),
+        *([_near_step(first), _alike(extends)] if by_near else []),
+        SqlStep("distinct_questions", f"SELECT {_ROW} FROM {'alike' if by_near else 'asked'} WHERE {first}"),
+    ]
+    drawn = _drawn(sample, stratified or by_thumbs, balanced, existing)
+    one_pass = not (by_question or extends or sample is not None)
+    results = [_decisions(dedupes, one_pass, sample is not None or extends), *_RESULTS]
+    return [*own, *_FEEDBACK, _stratum(by_thumbs), *drawn, *results]
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# one row of several
 _ROW = "part, place, request_id, label_id, content_hash, sample_hash, stratum"
+_HELD = "CASE WHEN part < 0 THEN 0 ELSE 1 END"
 
-# Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies.
-_NUMBERED = SqlStep(
-    "numbered",
-    f"""
-    SELECT {_ROW}, time, question_hash,
-           ROW_NUMBER() OVER (
-               PARTITION BY request_id ORDER BY time ASC NULLS LAST, content_hash ASC, part ASC, place ASC
-           ) AS nth
-    FROM calls WHERE reason IS NULL
-    """,
-)
-_ONCE = SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE nth = 1")
-_EVERY = SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered")
 
-_ALL_QUESTIONS = (SqlStep("asked", f"SELECT {_ROW}, 1 AS nth FROM once"),)
+def _first(extends: bool) -> str:
+    """Which of several rows is kept: the first call, unless the dataset has its like; and all rows of the dataset."""
+    return "(part < 0 OR (nth = 1 AND taken = 0))" if extends else "nth = 1"
 
-_ONE_PER_QUESTION = (
-    # The latest call answers with the newest version of the agent. A question that is not known is like no other.
-    SqlStep(
+
+def _nth(key: str, order: str, extends: bool) -> str:
+    """The number of a row among the calls with the same key, and whether the dataset has a row with it."""
+    number = f"ROW_NUMBER() OVER (PARTITION BY {key}{f', {_HELD}' if extends else ''} ORDER BY {order}) AS nth"
+    taken = f"CASE WHEN MIN(part) OVER (PARTITION BY {key}) < 0 THEN 1 ELSE 0 END" if extends else "0"
+    return f"{number}, {taken} AS taken"
+
+
+# The latest call answers with the newest version of the agent.
+_LATEST = "time DESC NULLS LAST, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
+
+
+def _numbered(extends: bool) -> SqlStep:
+    """Delivery is at least once: the earliest of the rows with an id is the call, the others are its copies. A row of
+    the dataset is in the stratum of its call, and has the name by which feedback names that."""
+    row = _ROW
+    if extends:
+        same = "OVER (PARTITION BY request_id)"
+        label = f"COALESCE(MAX(CASE WHEN part >= 0 THEN label_id END) {same}, label_id) AS label_id"
+        stratum = f"COALESCE(MAX(CASE WHEN part >= 0 THEN stratum END) {same}, stratum)"
+        stratum = f"CASE WHEN part < 0 THEN {stratum} ELSE stratum END AS stratum"
+        row = f"part, place, request_id, {label}, content_hash, sample_hash, {stratum}"
+    order = "time ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
+    return SqlStep(
+        "numbered",
+        f"SELECT {row}, time, question_hash, {_nth('request_id', order, extends)} FROM calls WHERE reason IS NULL",
+    )
+
+
+def _asked(extends: bool) -> SqlStep:
+    """A question that is not known is like no other."""
+    return SqlStep(
         "asked",
         f"""
-        SELECT {_ROW},
-               ROW_NUMBER() OVER (
-                   PARTITION BY question_hash
-                   ORDER BY time DESC NULLS LAST, request_id ASC, content_hash ASC, part ASC, place ASC
-               ) AS nth
-        FROM once WHERE question_hash IS NOT NULL
+        SELECT {_ROW}, time, {_nth("question_hash", _LATEST, extends)} FROM once WHERE question_hash IS NOT NULL
         UNION ALL
-        SELECT {_ROW}, 1 AS nth FROM once WHERE question_hash IS NULL
+        SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once WHERE question_hash IS NULL
         """,
-    ),
-)
+    )
 
+
+NEAR_STEP = "near_groups"
+"""The step of which an engine fetches the rows, and makes a table (part, place, alike) of them: `near_groups`."""
+
+
+def _near_step(first: str) -> SqlStep:
+    """The questions that are compared, in an order that does not depend on the engine."""
+    return SqlStep(
+        NEAR_STEP,
+        f"""
+        SELECT a.part, a.place, c.exact_hash, c.shingles FROM (SELECT * FROM asked WHERE {first}) a
+        JOIN calls c ON a.part = c.part AND a.place = c.place
+        ORDER BY a.request_id ASC NULLS LAST, a.content_hash ASC, a.part ASC, a.place ASC
+        """,
+    )
+
+
+def _alike(extends: bool) -> SqlStep:
+    row = ", ".join(f"a.{name.strip()}" for name in _ROW.split(","))
+    joined = f"SELECT {row}, a.time, g.alike FROM asked a JOIN {NEAR_STEP} g ON a.part = g.part AND a.place = g.place"
+    return SqlStep("alike", f"SELECT {_ROW}, {_nth('alike', _LATEST, extends)} FROM ({joined}) j")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# feedback
 _FIELDS = ", ".join(f"e.{name}" for name in ENTRY)
 _VALUES = ", ".join(ENTRY)
 
 _FEEDBACK = (
-    SqlStep("distinct_questions", f"SELECT {_ROW} FROM asked WHERE nth = 1"),
     # One row per click: the latest counts, per source, step and position. Those of one moment are ordered by their
     # values, so that every engine takes the same one.
     SqlStep(
@@ -169,79 +234,114 @@ def _stratum(by_thumbs: bool) -> SqlStep:
     )
 
 
-_ORDER = "ORDER BY sample_hash ASC, request_id ASC, content_hash ASC, part ASC, place ASC"
+# ---------------------------------------------------------------------------------------------------------------------
+# the sample
+_HASHES = "sample_hash ASC, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
 
 
-def _sampled(sample: int | float | None, stratified: bool) -> list[SqlStep]:
+def _drawn(sample: int | float | None, stratified: bool, balanced: bool, existing: int | None) -> list[SqlStep]:
+    """The rows that stay: those of the dataset, and the calls that are drawn to complete the sample."""
     if sample is None:
         return [SqlStep("chosen", "SELECT part, place, stratum FROM candidates")]
-    if stratified:
-        return _shared(sample)
+    if stratified and not balanced:
+        return _shared(sample, existing is not None)
+    columns = "part, place, stratum"
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
-        return [SqlStep("chosen", f"SELECT part, place, stratum FROM candidates WHERE {low}")]
-    first = f"{_ORDER} LIMIT {sample}"
-    return [SqlStep("chosen", f"SELECT part, place, stratum FROM candidates {first}")]
+        return [SqlStep("chosen", f"SELECT {columns} FROM candidates WHERE part < 0 OR {low}")]
+    wanted, own = max(sample - (existing or 0), 0), [] if existing is None else [_HELD_ROWS]
+    source, order = "candidates", _HASHES
+    ranked = []
+    if balanced:  # the first of each stratum, then the second of each, …: what it has counts
+        source, order = "ranked", f"nth ASC, {_HASHES}"
+        number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_HELD}, {_HASHES}) AS nth"
+        names = "part, place, stratum, sample_hash, request_id, content_hash"
+        ranked = [SqlStep("ranked", f"SELECT {names}, {number} FROM candidates")]
+    drawn = f"SELECT {columns} FROM (SELECT * FROM {source} WHERE part >= 0 ORDER BY {order} LIMIT {wanted}) d"
+    return [*ranked, SqlStep("chosen", _UNION.join([*own, drawn]))]
 
 
-def _shared(sample: int | float) -> list[SqlStep]:
-    """Each stratum gets the whole part of its share; the rows that are left go to the largest remainders, one each."""
+_HELD_ROWS = "SELECT part, place, stratum FROM candidates WHERE part < 0"
+
+
+def _shared(sample: int | float, extends: bool) -> list[SqlStep]:
+    """Each stratum gets the whole part of its share; the rows that are left go to the largest remainders, one each. Of
+    a dataset that is extended each gets what it lacks of its share, or its part of that, if others have more."""
     wanted = (
         f"CAST(ROUND(CAST('{sample!r}' AS DOUBLE) * SUM(size)) AS BIGINT)"
         if isinstance(sample, float)
         else f"LEAST(CAST({sample} AS BIGINT), CAST(SUM(size) AS BIGINT))"
     )
-    return [
-        SqlStep("sizes", "SELECT stratum, COUNT(*) AS size FROM candidates GROUP BY stratum"),
+    held = "CAST(SUM(CASE WHEN part < 0 THEN 1 ELSE 0 END) AS BIGINT)"
+    found = [
+        SqlStep("sizes", f"SELECT stratum, COUNT(*) AS size, {held} AS held FROM candidates GROUP BY stratum"),
         SqlStep("demand", f"SELECT {wanted} AS wanted, CAST(SUM(size) AS BIGINT) AS total FROM sizes"),
+        *_quotas("", "sizes"),
+    ]
+    if extends:
+        lacks = "CASE WHEN q.quota > s.held THEN q.quota - s.held ELSE 0 END"
+        more = "(SELECT MAX(wanted) FROM demand) - (SELECT SUM(held) FROM sizes)"
+        found += [
+            SqlStep("gaps", f"SELECT s.stratum, {lacks} AS size FROM sizes s JOIN quotas q ON s.stratum = q.stratum"),
+            SqlStep(
+                "gap_demand",
+                f"""
+                SELECT CAST(GREATEST(LEAST({more}, SUM(size)), 0) AS BIGINT) AS wanted,
+                       NULLIF(CAST(SUM(size) AS BIGINT), 0) AS total FROM gaps
+                """,
+            ),
+            *_quotas("gap_", "gaps"),
+        ]
+    number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_HASHES})"
+    drawn = f"""
+        SELECT r.part, r.place, r.stratum
+        FROM ranked r JOIN {"gap_quotas" if extends else "quotas"} q ON r.stratum = q.stratum WHERE r.nth <= q.quota
+    """
+    return [
+        *found,
+        SqlStep("ranked", f"SELECT part, place, stratum, {number} AS nth FROM candidates WHERE part >= 0"),
+        SqlStep("chosen", _UNION.join([*([_HELD_ROWS] if extends else []), drawn])),
+    ]
+
+
+def _quotas(kind: str, sizes: str) -> list[SqlStep]:
+    """The rows of each stratum, of the `wanted` ones of <kind>demand."""
+    return [
         SqlStep(
-            "shares",
-            """
+            f"{kind}shares",
+            f"""
             SELECT s.stratum, d.wanted,
                    CAST(ROUND((d.wanted * s.size - MOD(d.wanted * s.size, d.total)) / d.total) AS BIGINT) AS whole,
                    MOD(d.wanted * s.size, d.total) AS remainder
-            FROM sizes s CROSS JOIN demand d
+            FROM {sizes} s CROSS JOIN {kind}demand d
             """,
         ),
         SqlStep(
-            "quotas",
-            """
+            f"{kind}quotas",
+            f"""
             SELECT stratum,
                    whole + CASE
                        WHEN ROW_NUMBER() OVER (ORDER BY remainder DESC, stratum ASC) <= wanted - SUM(whole) OVER ()
                        THEN 1 ELSE 0 END AS quota
-            FROM shares
-            """,
-        ),
-        SqlStep(
-            "ranked",
-            f"""
-            SELECT part, place, stratum,
-                   ROW_NUMBER() OVER (PARTITION BY stratum {_ORDER}) AS nth
-            FROM candidates
-            """,
-        ),
-        SqlStep(
-            "chosen",
-            """
-            SELECT r.part, r.place, r.stratum FROM ranked r JOIN quotas q ON r.stratum = q.stratum
-            WHERE r.nth <= q.quota
+            FROM {kind}shares
             """,
         ),
     ]
 
 
-def _decisions(keep_repeated: bool, by_question: bool, sampled: bool) -> SqlStep:
-    row, repeated = "part, place, content_hash", "" if keep_repeated else f"CASE WHEN nth > 1 THEN '{REPEATED}' END"
+# ---------------------------------------------------------------------------------------------------------------------
+# the results
+def _decisions(dedupes: list[tuple[str, str]], one_pass: bool, drawn: bool) -> SqlStep:
+    row = "part, place, content_hash"
     found = [f"SELECT {row}, reason FROM calls WHERE reason IS NOT NULL"]
-    if not (by_question or sampled):  # rows that are not repeated are kept: one pass over the rows is enough
-        found.append(f"SELECT {row}, {repeated or 'NULL'} AS reason FROM numbered")
+    if one_pass:  # rows that are not repeated are kept: one pass over the rows is enough
+        repeated = f"CASE WHEN nth > 1 THEN '{REPEATED}' END" if dedupes else "NULL"
+        found.append(f"SELECT {row}, {repeated} AS reason FROM numbered")
         return SqlStep("decisions", _UNION.join(found))
-    if repeated:
-        found.append(f"SELECT {row}, {repeated} AS reason FROM numbered WHERE nth > 1")
-    if by_question:
-        found.append(f"SELECT {row}, '{DUPLICATE}' AS reason FROM asked WHERE nth > 1")
-    found.append(_STAY if sampled else f"SELECT {row}, NULL AS reason FROM candidates")
+    for step, reason in dedupes:
+        which = f"CASE WHEN nth > 1 THEN '{reason}' ELSE '{IN_EXISTING[reason]}' END"
+        found.append(f"SELECT {row}, {which} AS reason FROM {step} WHERE part >= 0 AND (nth > 1 OR taken = 1)")
+    found.append(_STAY if drawn else f"SELECT {row}, NULL AS reason FROM candidates")
     return SqlStep("decisions", _UNION.join(found))
 
 
@@ -292,7 +392,7 @@ JOINED_TRACES = """
         FROM decisions d
         JOIN calls c ON d.part = c.part AND d.place = c.place
         JOIN traces t ON c.logged_id = t.key
-        WHERE d.reason IS NULL AND c.without_trace AND c.record IS NULL
+        WHERE d.reason IS NULL AND c.without_trace AND c.record IS NULL AND c.part >= 0
     ) found WHERE nth = 1
 """
 """The traces of the rows that stay and came without one, from a table `traces` (key, trace); a trace of a batch call is

@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.inference_tables.decide.sql import ENTRY
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_TYPE
+from agent_eval_schema.similarity.near import NEAR, repeats
 
 _WHERE = [("part", pa.int64()), ("place", pa.int64())]
 
@@ -23,6 +25,8 @@ CALL_TABLE = pa.schema(
         ("content_hash", pa.int64()),
         ("question_hash", pa.int64()),
         ("sample_hash", pa.int64()),
+        ("exact_hash", pa.int64()),
+        ("shingles", pa.binary()),
         ("stratum", pa.string()),
         ("without_trace", pa.bool_()),
     ]
@@ -31,6 +35,20 @@ ENTRY_TABLE = pa.schema([*_WHERE, *(FEEDBACK_TYPE.field(n) for n in ENTRY)])
 TRACE_TABLE = pa.schema([("key", pa.string()), ("trace", pa.string())])
 
 DECISION_TABLES = {"calls": CALL_TABLE, "entries": ENTRY_TABLE, "traces": TRACE_TABLE}
+
+
+NEAR_TABLE = pa.schema([*_WHERE, ("alike", pa.int64())])
+
+
+def near_table(questions: pa.Table, threshold: float | None) -> pa.Table:
+    """The table `near_groups`: which of the questions (part, place, exact_hash, shingles) are alike."""
+    cells = questions.column("shingles").combine_chunks()
+    cells = cells.chunk(0) if isinstance(cells, pa.ChunkedArray) and cells.num_chunks else cells
+    flat = np.frombuffer(b"".join(cells.to_pylist()), np.uint32)
+    ends = bounds(np.asarray(pc.binary_length(cells)).astype(np.int64) // flat.itemsize)
+    exact = np.asarray(questions.column("exact_hash")).astype(np.int64).view(np.uint64)
+    _, alike = repeats(exact, exact != 0, flat, ends, NEAR if threshold is None else threshold)
+    return pa.table([questions.column("part"), questions.column("place"), pa.array(alike)], schema=NEAR_TABLE)
 
 
 def call_columns(part: int, rows: pa.RecordBatch, stratum: pa.Array | None) -> dict[str, pa.Array]:

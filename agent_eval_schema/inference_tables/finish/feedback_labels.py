@@ -32,13 +32,14 @@ Chunks = Mapping[tuple[str, int], tuple[str | None, str | None]]
 
 class Labels(Struct, frozen=True):
     """The feedback on a row. `thumb` is the judgment that all who judged the answer agree on; None: there is none, or
-    they disagree. `copied` is true if expected_response is the response itself."""
+    they disagree; `judged`: there is one. `copied` is true if expected_response is the response itself."""
 
     expected_response: str | None = None
     copied: bool = False
     expected_retrieved_context: list[Document] | None = None
     thumb: bool | None = None
     notes: tuple[Finding, ...] = ()
+    judged: bool = False
 
 
 def latest(entries: Iterable[Feedback]) -> list[Feedback]:
@@ -116,7 +117,8 @@ def labels_of(
         message = "users rate documents, but the trace states expected_retrieved_context"
         notes.append(Finding(rules.LABEL_YIELDS, message, "expected_retrieved_context"))
         context = None
-    return Labels(edits[-1] if edits else response if copied else None, copied, context, thumb, tuple(notes))
+    answer = edits[-1] if edits else response if copied else None
+    return Labels(answer, copied, context, thumb, tuple(notes), any(e.value is not None for e in texts))
 
 
 def _context(entries: list[Feedback], chunks: Chunks, notes: list[Finding]) -> list[Document] | None:

@@ -20,6 +20,7 @@ from agent_eval_schema.cells.arrow import list_array
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import label
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.finish.updates import CHANGES, updated
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Severity
@@ -37,8 +38,11 @@ CARRIED = pa.schema(
 )
 """The columns of an evaluation row, in addition to the canonical ones, that come from the logged call."""
 
-TALLY = pa.schema([("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string()))])
-"""The changes of a row: how much of each kind was replaced, and its labels."""
+TALLY = pa.schema(
+    [("redacted", pa.map_(pa.string(), pa.int64())), ("labels", pa.list_(pa.string())), ("changes", CHANGES)]
+)
+"""The changes of a row: how much of each kind was replaced, its labels, and of a row of the dataset that is extended
+those that later feedback changed."""
 
 ROWS = pa.schema([*ROW_SCHEMA, *CARRIED], metadata=ROW_SCHEMA.metadata)
 """The columns of an evaluation dataset that is built from a table."""
@@ -60,8 +64,42 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), labeled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
-    tallies = [_maps(counts, batch.num_rows), labeled.names]
+    tallies = [_maps(counts, batch.num_rows), labeled.names, pa.nulls(batch.num_rows, CHANGES)]
     return _joined(checked, [*carried, *tallies])
+
+
+def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
+    """The same of rows that a dataset has (existing.py), with `entries` behind them: they stay as they are, but for the
+    labels that later feedback changes. Columns of their own follow."""
+    columns = {name: rows.column(i) for i, name in enumerate(ROW_SCHEMA.names)}
+    carried = rows.columns[len(ROW_SCHEMA) : len(ROWS)]
+    judged = pa.RecordBatch.from_arrays([rows.columns[-1], carried[0]], ["entries", "time"])
+    redactor = hook or plan.redact
+    with quoting(plan.values):
+        new = updated(columns, judged, plan, Redactor(redactor) if redactor else None)
+    fields = [rows.schema.field(i) for i in range(len(ROW_SCHEMA))]
+    given = pa.RecordBatch.from_arrays(list(new.columns.values()), schema=pa.schema(fields))
+    checked = _with_notes(check_batch(given, finish_plan(plan)), [new.notes])
+    nothing = [pa.nulls(rows.num_rows, TALLY.field(name).type) for name in TALLY.names[:-1]]
+    finished = _joined(checked, [*carried, *nothing, new.changes])
+    more = own_columns_of(rows)
+    schema = pa.schema([*finished.schema, *(rows.schema.field(i) for i in more)], metadata=finished.schema.metadata)
+    return pa.RecordBatch.from_arrays([*finished.columns, *(rows.column(i) for i in more)], schema=schema)
+
+
+def own_columns_of(rows: pa.RecordBatch) -> range:
+    """The places of the columns that only the rows of the dataset have: before the hash and, if there, the feedback."""
+    end = rows.schema.get_field_index(CONTENT_HASH)
+    return range(len(ROWS), end)
+
+
+CONTENT_HASH = "__content_hash__"
+"""The column behind those of the rows of a dataset that is extended: by it they are known."""
+
+
+def is_existing(rows: pa.RecordBatch) -> bool:
+    """Whether these are rows of the dataset that is extended, rather than calls."""
+    return CONTENT_HASH in rows.schema.names
 
 
 def _plain_requests(batch: pa.RecordBatch, redacted: pa.Array | None) -> pa.Array:
@@ -179,6 +217,29 @@ def tally(finished: pa.RecordBatch, name: str) -> pa.Array:
 def evaluation_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
     """The columns of ROWS."""
     return rows_of(finished).select(list(range(len(ROWS))))
+
+
+def out_rows(finished: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of ROWS and the columns of their own that rows of the dataset have: null in those of calls."""
+    own = {f.name: finished.column(i) for i, f in enumerate(finished.schema) if i >= len(VERDICT) + len(ROWS)}
+    rows = evaluation_rows(finished)
+    more = list(schema)[len(ROWS) :]
+    arrays = [own[f.name].cast(f.type) if f.name in own else pa.nulls(rows.num_rows, f.type) for f in more]
+    return pa.RecordBatch.from_arrays(
+        [*rows.columns, *arrays], schema=pa.schema([*rows.schema, *more], metadata=rows.schema.metadata)
+    )
+
+
+def changed_labels(finished: pa.RecordBatch) -> pa.RecordBatch:
+    """The labels of rows of the dataset that later feedback changed: the columns of UPDATES."""
+    lists = tally(finished, "changes")
+    rows = pc.list_parent_indices(lists)
+    ids = finished.column(len(VERDICT) + COLUMNS.index("request_id")).take(rows)
+    return pa.RecordBatch.from_arrays([ids, *lists.flatten().flatten()], schema=UPDATES)
+
+
+UPDATES = pa.schema([("request_id", pa.string()), *CHANGES.value_type])
+"""A changed label: of which row, of which column, its value before and after."""
 
 
 def redacted_counts(finished: pa.RecordBatch) -> Counter[str]:

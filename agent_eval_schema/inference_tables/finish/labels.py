@@ -52,7 +52,7 @@ def label(batch: pa.RecordBatch, plan: BuildPlan) -> Labeled:
     names: list[list[str]] = [[] for _ in range(batch.num_rows)]
     rated = _rated(batch.column("entries"), columns["trace"], plan)
     if rated:
-        _fill(columns, {row: _labels(columns, batch, row, plan) for row in rated}, names, log)
+        _fill(columns, {row: labels_of_row(columns, batch, row, plan) for row in rated}, names, log)
     return Labeled(columns, log.to_arrow(), pa.array(names, pa.list_(pa.string())))
 
 
@@ -65,7 +65,8 @@ def _rated(entries: pa.Array, traces: pa.Array, plan: BuildPlan) -> list[int]:
     return np.flatnonzero(np.asarray(found)).tolist() if plan.labeled else []
 
 
-def _labels(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
+def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int, plan: BuildPlan) -> Labels:
+    """The labels that the feedback on a row gives it: `batch` has its `entries` and its `time`."""
     request_id, response, trace = (columns[n][row].as_py() for n in ("request_id", "response", "trace"))
     # One row's judgments: that a record is a part of a call no longer matters.
     entries = [_feedback({**e, "request_id": request_id}) for e in batch.column("entries")[row].as_py() or ()]

@@ -9,6 +9,7 @@ results in a row or in a reason; nothing is raised.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
+from agent_eval_schema.similarity.questions import compared, messages_of, question_text
 from agent_eval_schema.text.privacy import quoting
 
 FEEDBACK_TYPE = pa.struct(
@@ -57,6 +59,8 @@ CONVERTED = pa.schema(
         ("content_hash", pa.int64()),  # of the logged cells: a tie-break among repeated ids
         ("question_hash", pa.int64()),  # of the canonical request
         ("sample_hash", pa.int64()),  # hash(seed, request_id)
+        ("exact_hash", pa.int64()),  # of the question's words, 0 if it has none; null if questions are not compared
+        ("shingles", pa.binary()),  # what is compared of the question (uint32 each)
         ("day", pa.date32()),
         ("served_entity", pa.string()),
         ("requester", pa.string()),
@@ -129,6 +133,7 @@ def _columns(
         "content_hash": content,
         "question_hash": question,
         "sample_hash": seeded_hashes(ids, plan.seed),
+        **_compared(records, plan),
         "failed": [r.failed for r in records],
         "request": [r.request for r in records],
         "plain_request": [r.plain for r in records],
@@ -187,6 +192,24 @@ _FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 def _question_hashes(records: list[CallRecord]) -> pa.Array:
     hashes, absent = hash_texts([r.question for r in records])
     return pa.array(hashes.view(np.int64), mask=absent)
+
+
+def _compared(records: list[CallRecord], plan: BuildPlan) -> dict[str, Any]:
+    if plan.near is None:
+        return dict.fromkeys(("exact_hash", "shingles"), [None] * len(records))
+    kept = [r if r.reason is None else None for r in records]
+    questions = [None if r is None else r.question for r in kept]
+    return compared_columns(questions, [None if r is None else r.inputs for r in kept])
+
+
+def compared_columns(questions: Sequence[bytes | None], inputs: Sequence[bytes | None]) -> dict[str, pa.Array]:
+    """`exact_hash` and `shingles` of canonical requests that were sent with these inputs."""
+    of = compared([question_text(messages_of(q)) for q in questions], inputs)
+    ends = pa.py_buffer((of.ends * 4).astype(np.int32).tobytes())
+    shingles = pa.Array.from_buffers(
+        pa.binary(), len(questions), [None, ends, pa.py_buffer(of.shingles.astype(np.uint32).tobytes())]
+    )
+    return {"exact_hash": pa.array(of.exact.view(np.int64)), "shingles": shingles}
 
 
 def _notes(records: list[CallRecord]) -> pa.Array:

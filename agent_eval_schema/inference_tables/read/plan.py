@@ -38,8 +38,14 @@ class BuildPlan(Struct, frozen=True):
         The strata are the feedback: up, down or none.
     by_question
         Keep one row per distinct question.
+    near
+        Of questions that are at least so similar only one row is kept. None: they are not compared.
+    extends
+        The rows of an earlier dataset stay, and calls that it has are excluded.
     sample
         A number of rows, a fraction, or None: all rows.
+    balanced
+        Each stratum gets as many rows of the sample as any other, if it has them.
     labeled
         Feedback becomes labels.
     trace_feedback
@@ -65,7 +71,10 @@ class BuildPlan(Struct, frozen=True):
     stratum_column: str | None = None
     by_thumbs: bool = False
     by_question: bool = False
+    near: float | None = None
+    extends: bool = False
     sample: int | float | None = None
+    balanced: bool = False
     labeled: bool = True
     trace_feedback: bool = True
     redact: str | None = None

@@ -64,6 +64,11 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
         yield "Labels", f"expected_retrieved_context on {plural(labels['expected_retrieved_context'], 'row')}"
     if summary.traces_joined:
         yield "Traces", f"joined to {plural(summary.traces_joined, 'row')}"
+    if existing := summary.existing:
+        yield "Extends", f"{plural(existing['rows'], 'row')}; {summary.rows + existing['rows']:,} with the new ones"
+        changes = [f"{existing[k]:,} {text}" for k, text in _CHANGES if existing.get(k)]
+        if changes:
+            yield "Updated", f"labels of {plural(existing['updated'], 'row')}: {', '.join(changes)}"
     if summary.redaction:
         counts = [plural(n, REDACTED.get(kind, kind)) for kind, n in summary.redacted.items()]
         yield "Redacted", ", ".join(counts) or "no matches"
@@ -76,6 +81,13 @@ _FEEDBACK = (
     ("elsewhere", "on excluded rows"),
     ("unknown", "on ids that the table does not have"),
     ("replaced", "replaced by a later one"),
+)
+
+
+_CHANGES = (
+    ("expected_response", "expected_response from feedback"),
+    ("expected_retrieved_context", "expected_retrieved_context from feedback"),
+    ("withdrawn", "copied expected_response withdrawn"),
 )
 
 

@@ -58,6 +58,9 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
         How much was replaced in the rows of the set, by kind (`hook`: texts that a function of the user changed).
     traces_joined
         Rows that got their trace from the traces table.
+    existing
+        The dataset that was extended, if there is one: its `rows`, how many of them later feedback `updated`, and the
+        labels that it set (`expected_response`, `expected_retrieved_context`) or took away (`withdrawn`).
     strata
         The largest strata (at most 100) of a sample that is shared over strata.
     issues
@@ -86,6 +89,7 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
     sample: int | float | None
     seed: int
     redaction: str | None = None
+    existing: dict[str, int] = {}
     engine: str = "embedded"
     seconds: float = 0.0
 
