@@ -47,9 +47,14 @@ def parse_leniently(text: str) -> Any:
         return decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError):
         try:
-            return cleaned(json.loads(text, parse_constant=lambda _: None))
+            return cleaned(json.loads(text, parse_constant=lambda _: None, parse_float=_finite))
         except (ValueError, RecursionError):
             return text
+
+
+def _finite(digits: str) -> float | None:
+    """A number, but one that is too large for a float is as NaN."""
+    return number if math.isfinite(number := float(digits)) else None
 
 
 OPENING = ("{", "[")
