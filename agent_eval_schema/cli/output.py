@@ -89,10 +89,10 @@ def print_error(error: object) -> None:
 
 
 def print_line(text: str) -> None:
-    """A line on stderr, which may hold names that anyone has given to a file."""
-    from agent_eval_schema.text.visible import escape_ci_commands, visible
+    """A line on stderr, which may hold names that anyone has given to a file, and URLs with a password."""
+    from agent_eval_schema.text.visible import escape_ci_commands, visible, without_secrets
 
-    print(escape_ci_commands(visible(text)), file=sys.stderr)
+    print(escape_ci_commands(visible(without_secrets(text))), file=sys.stderr)
 
 
 def print_traceback() -> None:

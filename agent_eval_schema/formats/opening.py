@@ -28,6 +28,7 @@ from agent_eval_schema.issues import EvalSetError, Line, file_of
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.choices import shown
 from agent_eval_schema.text.privacy import first_line
+from agent_eval_schema.text.visible import without_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +122,7 @@ def _of_place(name: str) -> Source:
     if name.startswith(BIGQUERY):
         return _copied(name, partial(_fetched_table, fetch_bigquery, name, name.removeprefix(BIGQUERY)))
     if is_url(name):
-        return _copied(name, partial(_fetched, name))
+        return _copied(without_secrets(name), partial(_fetched, name))
     if is_catalog_table(name):
         if (table := active_table(name)) is not None:
             return replace(open_source(table), name=name)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import shutil
 from typing import Any
+from urllib.parse import urlsplit
 
 from agent_eval_schema.io.places import is_glob, is_part
 from agent_eval_schema.io.streams import CHUNK
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.text.privacy import first_line
+from agent_eval_schema.text.visible import without_secrets
 
 
 def fetch_url(url: str, path: str) -> None:
@@ -26,16 +28,15 @@ def fetch_url(url: str, path: str) -> None:
         if is_glob(url):
             found = {name: name.rpartition("/")[2] for name in sorted(store.glob(place)) if not store.isdir(name)}
             if len({*found.values()}) < len(found):
-                raise EvalSetError(
-                    f"{url}: expected files of different names: two of one name are in different folders"
-                )
+                different = "expected files of different names: two of one name are in different folders"
+                raise EvalSetError(f"{without_secrets(url)}: {different}")
         elif _is_file(store, place):
             _copy(store, place, path)
             return
         else:
             found = _in_folder(store, place)
         if not found:
-            raise EvalSetNotFoundError(f"{url}: no file matches")
+            raise EvalSetNotFoundError(f"{without_secrets(url)}: no file matches")
         for name, part in found.items():
             local = os.path.join(path, *part.split("/"))
             os.makedirs(os.path.dirname(local), exist_ok=True)
@@ -43,7 +44,7 @@ def fetch_url(url: str, path: str) -> None:
     except EvalSetError:
         raise
     except Exception as error:  # drivers raise exceptions of any type
-        raise EvalSetError(f"{url}: cannot be read: {type(error).__name__}: {first_line(error)}") from error
+        raise _failed(url, "read", error) from error
 
 
 def _is_file(store: Any, place: str) -> bool:
@@ -75,7 +76,7 @@ def send_file(path: str, url: str) -> None:
         with open(path, "rb") as local, store.open(place, "wb") as remote:
             shutil.copyfileobj(local, remote, CHUNK)
     except Exception as error:  # drivers raise exceptions of any type
-        raise EvalSetError(f"{url}: cannot be written: {type(error).__name__}: {first_line(error)}") from error
+        raise _failed(url, "written", error) from error
 
 
 def require_store(url: str) -> None:
@@ -92,5 +93,14 @@ def _store(url: str, done: str = "read") -> tuple[Any, str]:
     try:
         store, place = fsspec.core.url_to_fs(url)
     except Exception as error:  # an unknown scheme, a driver that is not installed
-        raise EvalSetError(f"{url}: cannot be {done}: {type(error).__name__}: {first_line(error)}") from error
+        raise _failed(url, done, error) from error
     return store, place
+
+
+def _failed(url: str, done: str, error: Exception) -> EvalSetError:
+    """The error for a URL that cannot be read or written. The words of its driver may quote the URL or a part of it."""
+    parts = urlsplit(url)
+    words = f"{type(error).__name__}: {first_line(error)}"
+    for secret in (parts.netloc.rpartition("@")[0], parts.query):
+        words = words.replace(secret, "***") if secret else words
+    return EvalSetError(without_secrets(f"{url}: cannot be {done}: {words}"))

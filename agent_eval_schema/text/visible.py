@@ -38,3 +38,13 @@ def escape_ci_commands(lines: str, escape: str = TEXT_ESCAPE) -> str:
     """
     colon, bracket = escape.format(ord(":")), escape.format(ord("["))
     return _COMMAND.sub(lambda m: m[1] + colon if m[2] is None else m[2] + bracket, lines)
+
+
+_USER = re.compile(r"(?<=://)[^/\s@'\"]+(?=@)")
+_QUERY = re.compile(r"(?<=://)([^\s'\"<>?]*)\?[^\s'\"<>]*=[^\s'\"<>]*")
+
+
+def without_secrets(text: object) -> str:
+    """The text without what may give access in the URLs in it: a user with a password, and a query, which may hold a
+    signature. A message of a library may quote a URL in full."""
+    return _QUERY.sub(r"\1?***", _USER.sub("***", str(text)))

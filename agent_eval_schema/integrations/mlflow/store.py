@@ -19,7 +19,7 @@ from typing import Any
 
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, MissingExtraError
 from agent_eval_schema.runtime.extras import missing
-from agent_eval_schema.text.visible import visible
+from agent_eval_schema.text.visible import visible, without_secrets
 
 OLDEST_MLFLOW = "3.3"
 """The oldest mlflow whose stores are read. Its traces are read from files back to 2.13, without mlflow."""
@@ -60,7 +60,7 @@ class Store:
         the folders on the way."""
         file = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", self.uri)
         if file is not None and not os.path.exists(file.group(1)):
-            raise EvalSetNotFoundError(f"tracking store {self.uri} not found: no such file")
+            raise EvalSetNotFoundError(f"tracking store {self.shown} not found: no such file")
 
     @property
     def is_files(self) -> bool:
@@ -86,7 +86,7 @@ class Store:
         except EvalSetError:
             raise
         except Exception as error:
-            raise EvalSetError(_without_secrets(self._message(error))) from error
+            raise EvalSetError(without_secrets(self._message(error))) from error
 
     def _message(self, error: Exception) -> str:
         causes = [c for c in _chain(error) if isinstance(c, OSError)]  # as all errors of a connection are
@@ -123,7 +123,7 @@ class Store:
         except self.mlflow.exceptions.MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 return None
-            raise EvalSetError(_without_secrets(self._message(error))) from error
+            raise EvalSetError(without_secrets(self._message(error))) from error
 
     def _meant(self, name: str) -> str:
         with self.asked():
@@ -133,7 +133,7 @@ class Store:
 
     @property
     def shown(self) -> str:
-        return _without_secrets(self.uri)
+        return without_secrets(self.uri)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -146,8 +146,3 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return visible(text if len(text) <= 300 else text[:300] + " …")
-
-
-def _without_secrets(text: str) -> str:
-    """The text without the user and password of the addresses in it."""
-    return re.sub(r"//[^/\s@]+@", "//***@", text)
