@@ -31,12 +31,12 @@ from agent_eval_schema.render.coverage import headline
 from agent_eval_schema.render.result.summary import ResultSummary, Scored, ScorePlot
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.text.choices import path_of, require_choice, shown
+from agent_eval_schema.text.choices import path_of, require_choice, require_count, shown
 
 PERCENTILES = (0.5, 0.9, 0.95, 0.99)
 
-WORST_ON_A_PAGE, WORST_INLINE = 100, 3
-"""Lowest-scoring rows that are shown."""
+ROWS_ON_A_PAGE, ROWS_INLINE = 500, 3
+"""Rows that are shown, those to be examined first."""
 
 ROWS_LISTED = 10_000
 """Rows that `to_json` lists; `write` writes them all."""
@@ -276,8 +276,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         """
         if not isinstance(confidence_level, int | float) or not 0 < confidence_level < 1:
             raise EvalSetError(f"confidence_level: expected a number between 0 and 1; got {shown(confidence_level)}")
-        if not isinstance(n_resamples, int) or n_resamples < 1:
-            raise EvalSetError(f"n_resamples: expected a whole number of at least 1; got {shown(n_resamples)}")
+        require_count("n_resamples", n_resamples)
         return self._stats(metric).interval(confidence_level, resamples=n_resamples, seed=seed)
 
     def _stats(self, metric: str) -> ScoreStats:
@@ -522,8 +521,9 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         Parameters
         ----------
         worst : int, default 0
-            The maximum number of rows with a failure or the lowest scores to include. 0 omits these rows, the
-            distributions of the scores and the first issues.
+            The maximum number of rows to include, those that failed first, then those with the lowest scores. 0 omits
+            the rows, the first issues, and the numbers of the pictures: distributions, confidence intervals, scores
+            by row and by group.
 
         Returns
         -------
@@ -554,13 +554,19 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         )
         if not worst:
             return summary
+        from agent_eval_schema.evaluation.overview import Overview
         from agent_eval_schema.evaluation.worst import worst_rows
 
+        overview = Overview(stats, self.row_count)
+        rows = worst_rows(overview.watching(self.iter_parts()), stats, worst) if self.row_count else []
         return replace(
             summary,
             findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples()],
             plots=[_plot(name, one) for name, one in stats.items() if name != FAILURE and not one.is_binary],
-            worst=worst_rows(self.iter_parts(), stats, worst) if self.row_count else [],
+            worst=rows,
+            intervals={name: one.interval() for name, one in stats.items() if one.scored > 1},
+            steps=overview.steps,
+            groups=overview.groups,
         )
 
     def to_text(self, width: int | None = None) -> str:
@@ -608,13 +614,24 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         rows: Iterator[dict[Any, Any]] = (row for part in self.iter_parts() for row in part.to_dict("records"))
         return result_json(self.summary(), islice(rows, ROWS_LISTED))
 
-    def to_html(self) -> str:
+    def to_html(self, *, rows: int = ROWS_ON_A_PAGE) -> str:
         """Return the result as a standalone HTML page.
+
+        Parameters
+        ----------
+        rows : int, default 500
+            The maximum number of rows on the page, those that failed first, then those with the lowest scores.
 
         Returns
         -------
         str
-            Scores, distributions and the rows with the lowest scores, with both trajectories side by side.
+            Means with confidence intervals, distributions, scores by group, and a table of the rows, each with its
+            cells and both trajectories side by side.
+
+        Raises
+        ------
+        EvalSetError
+            `rows` is not a whole number of at least 1.
 
         Examples
         --------
@@ -625,12 +642,13 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.result.html import result_page
 
-        return result_page(self.summary(worst=WORST_ON_A_PAGE))
+        require_count("rows", rows)
+        return result_page(self.summary(worst=rows))
 
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.result.html import result_inline
 
-        return result_inline(self.summary(worst=WORST_INLINE))
+        return result_inline(self.summary(worst=ROWS_INLINE))
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `metrics_table` to a file.

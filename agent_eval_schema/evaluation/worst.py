@@ -1,4 +1,4 @@
-"""The rows to examine first: those that failed, then those with the lowest scores."""
+"""The rows of a result, those first that are to be examined first: those that failed, then the lowest scores."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.result.summary import Worst
 from agent_eval_schema.schema import ToolCall
 
-SHOWN_BESIDE = ("request_id", "prompt", "request", "response", "reference", "error")
-"""The cells of a row that are shown with it, those that it has."""
+SHOWN_BESIDE = (
+    *("request_id", "prompt", "request", "inputs", "response", "outputs"),
+    *("reference", "expected_response", "expected_facts", "expectations", "error"),
+)
+"""The cells of a row that are shown with it, those that it has; after them what metrics explain."""
 
 
 def worst_rows(parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], most: int) -> list[Worst]:
-    """At most `most` rows of a table that failed, or whose scores from 0 to 1 are not all 1; the lowest mean first."""
-    metrics = [name for name in stats if name not in (LATENCY, FAILURE)]
-    unit = [name for name in metrics if stats[name].is_share]
+    """At most `most` rows of a table: those that failed, then those with the lowest mean of the scores from 0 to 1,
+    those without a score, and last those with the full score."""
+    metrics = [name for name in stats if name != FAILURE]
+    unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
     ranked = heapq.nsmallest(most, _ranked(parts, unit, FAILURE in stats, most), key=lambda found: found[:2])
     return [_worst(metrics, row, cells) for _, row, cells in ranked]
 
@@ -36,23 +40,25 @@ def worst_rows(parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], m
 def _ranked(
     parts: Iterable[pd.DataFrame], unit: list[str], ran: bool, most: int
 ) -> Iterator[tuple[float, int, dict[str, Any]]]:
-    """(mean score, row, cells) of the lowest rows of each part; -1 for those that failed."""
+    """(rank, row, cells) of the lowest rows of each part: the mean score, -1 of a row that failed, 2 of a full score,
+    and between the two 1.5 of a row without a score."""
     start = 0
     for part in parts:
         means = part[[score_column(name) for name in unit]].mean(axis=1) if unit else pd.Series(math.nan, part.index)
         if ran:
             means = means.mask(part[FAILURE] == 1, -1.0)
         scores = means.to_numpy(np.float64)
-        order = np.argsort(scores, kind="stable")  # NaN comes last
-        for place in order[scores[order] < 1][:most].tolist():
+        ranks = np.where(scores < 1, scores, np.where(np.isnan(scores), 1.5, 2.0))
+        for place in np.argsort(ranks, kind="stable")[:most].tolist():
             cells = {str(c): part.iat[place, i] for i, c in enumerate(part.columns)}
-            yield scores[place].item(), start + place, cells
+            yield ranks[place].item(), start + place, cells
         start += len(part)
 
 
 def _worst(metrics: list[str], row: int, cells: dict[str, Any]) -> Worst:
     scores = [(n, _number(cells[score_column(n)])) for n in metrics]
-    shown = [(n, _text(cells[n])) for n in SHOWN_BESIDE if n in cells and not is_absent(cells[n])]
+    explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
+    shown = [(n, _text(cells[n])) for n in (*SHOWN_BESIDE, *explained) if n in cells and not is_absent(cells[n])]
     calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
     lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])
     return Worst(row, cells.get(FAILURE) == 1, scores, shown, lines)

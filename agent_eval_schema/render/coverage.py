@@ -9,6 +9,9 @@ from agent_eval_schema.render.console import plural
 NAMED = 10
 """Rows that are named."""
 
+NAMED_METRICS = 2
+"""Metrics with the same number of scored rows that are named."""
+
 
 def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[str], left_out: int = 0) -> str:
     """What is missing of the rows that were given; "" if every metric has a score on every row. `scored` are the rows
@@ -25,8 +28,18 @@ def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[
         if len(counts) == 1:
             parts.append(f"{min(counts):,} of {plural(rows, 'row')} scored")
         else:
-            fewer = ", ".join(f"{name} {count:,}" for name, count in scored.items() if count < rows)
-            parts.append(f"fewer than {plural(rows, 'row')} scored: {fewer}")
+            fewer: dict[int, list[str]] = {}
+            for name, count in scored.items():
+                fewer.setdefault(count, []).append(name)
+            told = ", ".join(_counted(fewer[count], count) for count in fewer if count < rows)
+            parts.append(f"fewer than {plural(rows, 'row')} scored: {told}")
     if left_out:
         parts.append(f"{plural(left_out, 'invalid evaluation')} left out")
     return "; ".join(parts)
+
+
+def _counted(names: Sequence[str], count: int) -> str:
+    """The rows that these metrics scored; many metrics are counted, not named."""
+    if len(names) > NAMED_METRICS:
+        return f"{len(names)} metrics {count:,}"
+    return ", ".join(f"{name} {count:,}" for name in names)

@@ -23,6 +23,8 @@ _CLASSES = {
     "path": "font-family:monospace",
     "cell": "font-family:monospace",
     "meter": "display:block;min-width:5em;height:10px;background:#8884;overflow:hidden;margin-top:5px",
+    "interval": "display:block;height:3px;margin-top:2px;background:#8884",
+    "line": f"display:block;height:3px;background:{COLORS['muted']}",
     "bar": f"display:block;height:10px;background:{COLORS['good']}",
 }
 """Styles by class."""

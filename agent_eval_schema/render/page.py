@@ -53,7 +53,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    environment.filters |= {"code": _with_code, "number": "{:,}".format}
+    environment.filters |= {"code": _with_code, "number": "{:,}".format, "breakable": _breakable}
     return environment
 
 
@@ -63,6 +63,11 @@ def _with_code(text: str) -> Markup:
     if len(parts) % 2 == 0:  # one without its partner
         return escape(visible(text))
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+
+
+def _breakable(name: str) -> Markup:
+    """A long name that may be broken after its underscores and slashes."""
+    return Markup("<wbr>").join(re.findall("[^_/]*[_/]|[^_/]+", visible(name)))
 
 
 def _shown(value: Any) -> Any:
@@ -103,6 +108,22 @@ def percent(part: float, whole: float) -> float:
     if part in (0, whole):
         return 100.0 if part else 0.0
     return min(max(round(100 * part / whole, 1), 0.5), 99.5)
+
+
+def runs(opacities: Iterable[float]) -> list[dict[str, Any]]:
+    """Neighboring steps of a strip that are equally full as one rectangle; those that are empty are left out."""
+    found: list[dict[str, Any]] = []
+    for x, opacity in enumerate(opacities):
+        if found and found[-1]["opacity"] == opacity:
+            found[-1]["width"] += 1
+        else:
+            found.append({"x": x, "width": 1, "opacity": opacity})
+    return [run for run in found if run["opacity"]]
+
+
+def heat(share: float) -> str:
+    """The class of a cell's color: `h1` to `h4`, the darker the larger the share; none for 0."""
+    return f"h{min(int(4 * share), 3) + 1}" if share > 0 else ""
 
 
 PLOT_WIDTH, PLOT_HEIGHT = 300, 72

@@ -39,6 +39,12 @@ def require_bool(option: str, given: Any) -> None:
         raise EvalSetError(f"{option}: expected True or False; got {shown(given)}")
 
 
+def require_count(option: str, given: Any) -> None:
+    """Raise EvalSetError if the value of an option is not a whole number of at least 1."""
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise EvalSetError(f"{option}: expected a whole number of at least 1; got {shown(given)}")
+
+
 def path_of(given: Any, option: str = "path") -> str:
     """The path that was given for an option, or EvalSetError if it is of another type."""
     require_kind(option, given, (str, os.PathLike), "a path (str or os.PathLike)")

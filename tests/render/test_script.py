@@ -1,8 +1,9 @@
-"""The script of the validation page, in Chromium from `file://`: search, filters, sort, metric → rows, row → cells and
-trace; and what it never does: run what is in a cell, or load anything."""
+"""The script of the pages, in Chromium from `file://`: search, filters, sort, metric → rows, row → cells and trace;
+the rows of a result; and what it never does: run what is in a cell, or load anything."""
 
 import csv
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import CustomMetric, EvalTask, validate_eval_set
 from agent_eval_schema.validation.shown_rows import CELL, ROWS
 from tests.conftest import SAMPLES
+from tests.evaluation.test_task import PROMPTS, agent
 from tests.render.report.test_html import HOSTILE, hostile_rows
 from tests.render.test_page import CHROMIUM, REQUIRED, SCRIPT, Visit, browser, saved
 
@@ -111,9 +113,50 @@ class TestInBrowser:
         shown = [int(e.inner_text().split()[1]) for e in broken.locator("#rowlist .tag").all()]
         assert shown == report.metric_support[name].to_numpy().nonzero()[0].tolist()
         broken.click("#AE206 [data-row] button")
+        broken.wait_for_selector("#row-5 dd")
         assert "Which form do I need" in broken.inner_text("#row-5")
         broken.click("#all")
         assert broken.locator("#rowlist > details").count() == 37
+
+    def test_rows_of_a_result_are_sorted_searched_and_opened(self, browser: Any, tmp_path: Path) -> None:
+        rows: list[dict[str, Any]] = [{"prompt": f"prompt {i}", "score": s} for i, s in enumerate([1, 0.25, None, 0.5])]
+        metrics = [CustomMetric("the_score", lambda row: math.nan if row["score"] is None else row["score"])]
+        visit = Visit(browser, saved(tmp_path, EvalTask(rows, metrics).evaluate().to_html()))
+        page = visit.page
+
+        def shown() -> list[str]:
+            return [e.inner_text() for e in page.locator(".rows tbody:visible tr > th").all()]
+
+        assert shown() == ["1", "3", "2", "0"]
+        for heading, order, rows_shown in (
+            ("row", "ascending", ["0", "1", "2", "3"]),
+            ("row", "descending", ["3", "2", "1", "0"]),
+            ("the_score", "ascending", ["2", "1", "3", "0"]),
+            ("the_score", "descending", ["0", "3", "1", "2"]),
+        ):
+            page.get_by_role("button", name=heading, exact=True).click()
+            assert shown() == rows_shown
+            assert page.locator("[aria-sort]").count() == 1
+            assert page.locator(f"[aria-sort={order}]").inner_text() == heading
+        page.fill("#search", "prompt 3")
+        assert shown() == ["3"]
+        assert page.inner_text("#found") == "1 of 4 rows"
+        assert (visit.trouble, visit.at_home) == ([], True)
+
+    def test_rows_of_a_result_can_be_read_without_script(self, browser: Any, tmp_path: Path) -> None:
+        path = saved(tmp_path, EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent).to_html())
+        page = browser.new_context(java_script_enabled=False).new_page()
+        page.goto(path.as_uri())
+        assert page.locator("button:visible, input:visible, select:visible").count() == 0
+        page.click(".rows details:not([open]) summary >> nth=0")
+        assert page.locator(".rows details[open] dl:visible").count() == 2
+
+    def test_a_page_without_issues_has_a_search_for_its_rows(self, browser: Any, tmp_path: Path) -> None:
+        data = [{"request": text, "response": "x"} for text in ("one", "two")]
+        visit = Visit(browser, saved(tmp_path, validate_eval_set(data).to_html()))
+        visit.page.fill("#search", "two")
+        assert visit.page.inner_text("#rowcount") == "1 of 2 rows"
+        assert visit.trouble == []
 
     def test_an_anchor_opens_its_code(self, browser: Any, tmp_path: Path) -> None:
         path = saved(tmp_path, validate_eval_set(SAMPLES / "broken.jsonl").to_html())

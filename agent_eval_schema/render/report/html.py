@@ -17,7 +17,7 @@ from agent_eval_schema.render.console import TITLES, plural
 from agent_eval_schema.render.figures import CELLS, FIGURES, Presence
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.occurrences import Kind
-from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot
+from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     invalid_advice,
@@ -192,18 +192,7 @@ def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
 def _strip(shares: list[float]) -> dict[str, Any]:
     """Where in the file: steps with a row of the code, the fuller the more of them."""
     most = max(shares, default=0) or 1
-    return {"width": len(shares), "runs": _runs([0.0 if not s else round(0.35 + 0.65 * s / most, 2) for s in shares])}
-
-
-def _runs(opacities: Iterable[float]) -> list[dict[str, Any]]:
-    """Neighboring steps that are equally full as one rectangle; those that are empty are left out."""
-    runs: list[dict[str, Any]] = []
-    for x, opacity in enumerate(opacities):
-        if runs and runs[-1]["opacity"] == opacity:
-            runs[-1]["width"] += 1
-        else:
-            runs.append({"x": x, "width": 1, "opacity": opacity})
-    return [run for run in runs if run["opacity"]]
+    return {"width": len(shares), "runs": runs([0.0 if not s else round(0.35 + 0.65 * s / most, 2) for s in shares])}
 
 
 def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
@@ -227,7 +216,7 @@ def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
         "share": percent(line.supported, line.total),
         "advice": support_advice(line),
         "width": len(shares),
-        "runs": _runs(0.0 if not s else round(0.2 + 0.8 * s, 2) for s in shares),
+        "runs": runs(0.0 if not s else round(0.2 + 0.8 * s, 2) for s in shares),
     }
 
 
@@ -236,8 +225,8 @@ _NUMBERS = {metric.name: number for number, metric in enumerate(METRICS)}
 
 def _presence(line: Presence) -> dict[str, Any]:
     field = "valid rows" if line.field == "valid" else line.field
-    runs = _runs(0.0 if share == 0 else round(0.2 + 0.8 * share, 2) for share in line.shares)
-    return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": runs}
+    filled = runs(0.0 if share == 0 else round(0.2 + 0.8 * share, 2) for share in line.shares)
+    return {"field": field, "rows": line.rows, "width": len(line.shares), "runs": filled}
 
 
 def _facts(report: ReportSummary) -> list[tuple[str, str]]:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.console import plural
-from agent_eval_schema.render.numbers import number
+from agent_eval_schema.render.figures import CELLS
+from agent_eval_schema.render.numbers import MISSING as MISSING_SCORE
+from agent_eval_schema.render.numbers import aligned, number
 from agent_eval_schema.render.numbers import seconds as seconds_text
 from agent_eval_schema.render.numbers import share as share_text
-from agent_eval_schema.render.page import inline, page, percent, plot
+from agent_eval_schema.render.page import heat, inline, page, percent, plot, runs
 from agent_eval_schema.render.result.summary import (
     EXTRA,
     MATCHED,
     MISSING,
     MOVED,
     CallPair,
+    Group,
+    GroupMean,
     ResultSummary,
     Scored,
     ScorePlot,
+    ScoreSteps,
     ShownCall,
     Worst,
 )
@@ -48,7 +54,7 @@ MARKS = {
 
 def result_page(result: ResultSummary) -> str:
     """The result as a standalone HTML page."""
-    return page(_title(result), "result.html", "result.css", **_drawn(result))
+    return page(_title(result), "result.html", "result.css", script=bool(result.worst), **_drawn(result))
 
 
 def result_inline(result: ResultSummary) -> str:
@@ -65,8 +71,11 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
     means, stds = written(result.lines, lambda line: line.mean), written(result.lines, lambda line: line.std)
     reasons = [_reason(result, *group) for group in result.reason_groups]
     parts = [("metrics", "Metrics")]
+    steps = [line for line in result.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
+    parts += [("rows", "Rows")] if result.worst else []
+    parts += [("steps", "Scores by row")] if steps else []
+    parts += [("groups", "Scores by group")] if result.groups else []
     parts += [("numbers", "Distributions")] if result.plots else []
-    parts += [("worst", "Lowest-scoring rows")] if result.worst else []
     parts += [("reasons", "Unscored rows")] if reasons or result.issue_counts else []
     return {
         "name": os.path.basename(result.name) if result.name else "",
@@ -74,9 +83,15 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "mood": "warning" if result.headline else None,
         "latency": ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in result.latency.items()),
         "parts": parts,
-        "lines": [_line(*line) for line in zip(result.lines, means, stds, strict=True)],
+        "lines": [_line(result, *line) for line in zip(result.lines, means, stds, strict=True)],
         "plots": list(map(_plot, result.plots)),
-        "worst": [_worst(w, i == 0) for i, w in enumerate(result.worst)],
+        "columns": ["row", *(name for name, _ in result.worst[0].scores)] if result.worst else [],
+        "rows": _rows(result.worst),
+        "total": result.row_count,
+        "more": ": to_html(rows=…) draws more",
+        "step": -(-result.row_count // CELLS),
+        "steps": [_steps(result, line) for line in steps],
+        "groups": [_grouping(column, groups) for column, groups in result.groups.items()],
         "legend": [MARKS[m] for m in (MATCHED, MOVED, EXTRA, MISSING)],
         "reasons": reasons,
         "issues": [(code, RULES[code].name, n) for code, n in result.issue_counts.items()],
@@ -108,13 +123,15 @@ def _reason(result: ResultSummary, reason: str, rows: int, metrics: list[str]) -
     return reason, rows, "every metric" if len(metrics) == len(result.metrics) else ", ".join(metrics)
 
 
-def _line(line: Scored, mean: str, std: str) -> dict[str, Any]:
-    share = percent(line.mean, 1) if line.scored and 0 <= line.mean <= 1 and line.metric != LATENCY else None
+def _line(result: ResultSummary, line: Scored, mean: str, std: str) -> dict[str, Any]:
+    low, high = result.intervals.get(line.metric, (math.nan, math.nan))
+    told = seconds_text if line.metric == LATENCY else number
     return {
         "metric": line.metric,
         "mean": mean,
         "std": std,
-        "share": share,
+        "bounds": MISSING_SCORE if math.isnan(low) else f"{told(low)} to {told(high)}",
+        **_bar(line.metric, line.mean, low, high),
         "bad": line.metric == FAILURE,
         "scored": line.scored,
         "rows": line.rows,
@@ -123,23 +140,84 @@ def _line(line: Scored, mean: str, std: str) -> dict[str, Any]:
     }
 
 
+def _bar(metric: str, mean: float, low: float, high: float) -> dict[str, Any]:
+    """A mean from 0 to 1 as a bar: its length, where its interval begins and how long that is (percent)."""
+    known = 0 <= mean <= 1 and metric != LATENCY
+    between = "" if math.isnan(low) else f", 95% interval {number(low)} to {number(high)}"
+    return {
+        "share": percent(mean, 1) if known else None,
+        "interval": (round(100 * low, 1), round(100 * (high - low), 1)) if known and between else None,
+        "label": f"{metric}: {number(mean)}{between}",
+    }
+
+
+def _steps(result: ResultSummary, line: ScoreSteps) -> dict[str, Any]:
+    told = "mean " + number(next(one.mean for one in result.lines if one.metric == line.metric))
+    return {
+        "metric": line.metric,
+        "width": len(line.lost),
+        "lost": runs(_shade(share) for share in line.lost),
+        "unscored": runs(0.0 if not share else round(0.2 + 0.5 * share, 2) for share in line.unscored),
+        "told": told,
+        "label": f"{line.metric} over {plural(result.row_count, 'row')}: {told}",
+    }
+
+
+def _shade(share: float) -> float:
+    return 0.0 if not share else round(0.2 + 0.8 * share, 2)
+
+
+def _grouping(column: str, groups: list[Group]) -> dict[str, Any]:
+    metrics = list(zip(*(map(_group_mean, g.means) for g in groups), strict=True))
+    for means in metrics:
+        for mean, text in zip(means, aligned(mean["number"] for mean in means), strict=True):
+            mean["mean"] = text
+    lines = zip(groups, zip(*metrics, strict=True), strict=True)
+    return {
+        "column": column,
+        "metrics": [mean.metric for mean in groups[0].means],
+        "lines": [{"value": group.value, "rows": group.rows, "means": means} for group, means in lines],
+    }
+
+
+def _group_mean(found: GroupMean) -> dict[str, Any]:
+    return {"number": found.mean, **_bar(found.metric, found.mean, found.low, found.high)}
+
+
 def _plot(scores: ScorePlot) -> dict[str, Any]:
     unit, show = ("", seconds_text) if scores.metric == LATENCY else ("score", None)
     return plot(scores.metric, unit, scores.distribution, scores.bars, show, scores.quantiles.__getitem__)
 
 
-def _worst(worst: Worst, open: bool) -> dict[str, Any]:
-    cells = dict(worst.cells)
-    title = cells.get("error") if worst.failed else cells.get("prompt") or cells.get("request") or ""
+def _rows(rows: list[Worst]) -> list[dict[str, Any]]:
+    columns = [_scores(*column) for column in zip(*(row.scores for row in rows), strict=True)]
+    cells = list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+    return [_row(row, list(texts), first=i == 0) for i, (row, texts) in enumerate(zip(rows, cells, strict=True))]
+
+
+def _row(row: Worst, scores: list[dict[str, str]], *, first: bool) -> dict[str, Any]:
+    cells = dict(row.cells)
+    asked = next((cells[name] for name in ("prompt", "request", "inputs") if name in cells), "")
+    told = cells.get("error", "") if row.failed else asked
     return {
-        "row": worst.row,
-        "open": open,
-        "failed": worst.failed,
-        "told": _cut(title or "", LONGEST_TITLE),
-        "scores": [(name, number(score)) for name, score in worst.scores if score is not None and score != 1],
-        "cells": [(name, _cut(text)) for name, text in worst.cells],
-        "lines": [_sides(line) for line in worst.lines] if worst.lines is not None else None,
+        "row": f"{row.row:,}",
+        "open": first,
+        "failed": row.failed,
+        "id": cells.get("request_id", ""),
+        "told": _cut(told, LONGEST_TITLE) or f"Row {row.row:,}",
+        "cells": scores,
+        "values": [(name, _cut(text)) for name, text in row.cells],
+        "lines": [_sides(line) for line in row.lines] if row.lines is not None else None,
     }
+
+
+def _scores(*column: tuple[str, float | None]) -> list[dict[str, str]]:
+    """The scores of a metric, aligned; the darker the more they lack to 1."""
+    metric = column[0][0]
+    scores = [math.nan if score is None else score for _, score in column]
+    lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
+    moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
+    return [{"text": text, "mood": mood} for text, mood in zip(aligned(scores), moods, strict=True)]
 
 
 def _sides(line: CallPair) -> list[dict[str, Any] | None]:

@@ -3,7 +3,8 @@
 EvalResult.summary() ──▶ ResultSummary ──▶ text.py, json.py, html.py
                          lines             a line per metric
                          reason_groups     why rows have no score
-                         plots, worst      only with `worst`: how scores are distributed, the rows to look at
+                         plots, worst      only with `worst`: how scores are distributed, the rows, worst first,
+                         intervals …       and the pictures: confidence intervals, scores by row and by group
 """
 
 from __future__ import annotations
@@ -63,9 +64,36 @@ class ScorePlot(Struct, frozen=True):
     quantiles: dict[float, float]
 
 
+class ScoreSteps(Struct, frozen=True):
+    """Over the rows in order, in equal steps: the mean of what a score lacks to 1, and the share of unscored rows."""
+
+    metric: str
+    lost: list[float]
+    unscored: list[float]
+
+
+class GroupMean(Struct, frozen=True):
+    """The mean of a metric in a group of rows, with its 95 % confidence interval (NaN for fewer than two scores)."""
+
+    metric: str
+    mean: float
+    low: float
+    high: float
+    scored: int
+
+
+class Group(Struct, frozen=True):
+    """The rows with one value of a column."""
+
+    value: str
+    rows: int
+    means: list[GroupMean]
+
+
 class ResultSummary(Struct, frozen=True, kw_only=True):
     """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
-    first issues, `latency` the percentiles in seconds; the `headline` says which of the rows given were not scored."""
+    first issues, `latency` the percentiles in seconds; the `headline` says which of the rows given were not scored.
+    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column."""
 
     name: str | None
     row_count: int
@@ -81,6 +109,9 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     findings: list[tuple[Any, Any, str]] = []
     plots: list[ScorePlot] = []
     worst: list[Worst] = []
+    intervals: dict[str, tuple[float, float]] = {}
+    steps: list[ScoreSteps] = []
+    groups: dict[str, list[Group]] = {}
 
 
 class MetricComparison(Struct, frozen=True):

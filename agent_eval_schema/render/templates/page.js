@@ -1,77 +1,77 @@
 (() => {
 const all = (s, e = document) => [...e.querySelectorAll(s)], one = s => document.querySelector(s);
-const el = (tag, cls, text) => { const e = document.createElement(tag); e.className = cls || ""; e.textContent = text ?? ""; return e };
-const data = JSON.parse(one("#data").textContent), issues = all(".issues > details");
-const list = one("#rowlist"), tools = one("#tools"), search = one("#search");
+const el = (tag, cls, ...parts) => { const e = document.createElement(tag); e.className = cls; e.append(...parts); return e };
+const list = one("#rowlist"), data = list && JSON.parse(one("#data").textContent);
+const items = all(".issues > details, .rows > tbody"), search = one("#search"), found = one("#found");
 let filter = "", picked = null, title = "";
 const hit = text => text.toLowerCase().includes(search.value.toLowerCase());
 const words = r => [r.row, r.id, ...r.codes, ...r.cells.flat()].join(" ");
 function draw() {
   let shown = 0;
-  for (const e of issues) {
+  for (const e of items) {
     const s = e.dataset;
     e.hidden = (filter === "fixable" ? !s.fixable : filter && s.severity !== filter) || !hit(e.textContent);
     shown += !e.hidden;
   }
-  one("#found").textContent = shown + " of " + issues.length + " codes";
+  found.textContent = `${shown} of ${items.length} ${found.dataset.of}`;
   if (list) drawRows();
 }
 function drawRows() {
-  const rows = data.rows.filter(r => (!picked || picked(r)) && hit(words(r)));
-  one("#rowcount").textContent = rows.length + " of " + data.total + " rows" + (title && ", " + title) + (data.rows.length < data.total ? " (the page has " + data.rows.length + ")" : "");
+  const rows = data.rows.filter(r => (!picked || picked(r)) && hit(words(r))), has = data.rows.length;
+  one("#rowcount").textContent = `${rows.length} of ${data.total} rows${title}${has < data.total ? ` (the page has ${has})` : ""}`;
   list.replaceChildren(...rows.slice(0, 100).map(row));
 }
 function row(r) {
-  const d = el("details", "issue"), s = el("summary");
+  const about = ` ${r.line ? "line " + r.line : ""} ${r.id ?? ""}  ${r.codes.join(", ")}`;
+  const d = el("details", "issue", el("summary", "", el("span", r.valid ? "tag good" : "tag error", "row " + r.row), el("span", "muted", about)));
   d.id = "row-" + r.row;
-  s.append(el("span", "tag " + (r.valid ? "good" : "error"), "row " + r.row), el("span", "muted", (r.line ? " line " + r.line : "") + (r.id ? " " + r.id : "") + "  " + r.codes.join(", ")));
-  d.append(s);
-  d.addEventListener("toggle", () => {
+  d.ontoggle = () => {
     if (!d.open || d.children[1]) return;
-    const body = el("div"), cells = el("dl");
-    for (const [k, v] of r.cells) cells.append(el("dt", "", k), el("dd", "cell", v));
-    body.append(...r.spans.map(span), cells);
-    if (!r.cells.length) body.append(el("p", "muted", "The page does not have the cells of this row."));
-    d.append(body);
-  });
+    const cells = r.cells.flatMap(([k, v]) => [el("dt", "", k), el("dd", "cell", v)]);
+    d.append(el("div", "", ...r.spans.map(span), cells[0] ? el("dl", "", ...cells) : el("p", "muted", "The page does not have the cells of this row.")));
+  };
   return d;
 }
 function span([name, type, status, start, width, depth, time, inputs, outputs]) {
-  const d = el("details", "span"), s = el("summary"), label = el("span", status === "error" ? "error" : "", name + " "), track = el("span", "meter"), bar = el("span", status);
+  const label = el("span", status, name, el("span", "muted", ` ${type} ${status} ${time}`)), bar = el("span", status);
   label.style.paddingLeft = depth + "em";
-  label.append(el("span", "muted", type + " " + status + " " + time));
   bar.style.marginLeft = Math.min(start, 99) + "%";
-  bar.style.width = Math.max(Math.min(width, 100 - start), 1) + "%";
-  track.append(bar);
-  s.append(label, track);
-  d.append(s, el("p", "muted", "inputs"), el("pre", "cell", inputs), el("p", "muted", "outputs"), el("pre", "cell", outputs));
-  return d;
+  bar.style.width = width + "%";
+  const cell = (k, v) => [el("p", "muted", k), el("pre", "cell", v)];
+  return el("details", "span", el("summary", "", label, el("span", "meter", bar)), ...cell("inputs", inputs), ...cell("outputs", outputs));
 }
 function pick(test, text) { picked = test; title = text; search.value = ""; draw(); one("#rows").scrollIntoView() }
-for (const b of all("[data-filter]")) b.onclick = () => {
+const filters = all("[data-filter]");
+for (const b of filters) b.onclick = () => {
   filter = b.dataset.filter;
-  all("[data-filter]").forEach(o => o.setAttribute("aria-pressed", o === b));
+  for (const o of filters) o.ariaPressed = o === b;
   draw();
 };
 search.oninput = draw;
-one("#sort").onchange = e => {
-  const k = e.target.value, v = d => k == "rows" ? -d.dataset.rows : k === "code" ? d.id : issues.indexOf(d);
-  one(".issues").append(...[...issues].sort((a, b) => v(a) < v(b) ? -1 : 1));
+for (const s of all("#sort")) s.onchange = () => {
+  const k = s.value, v = d => k == "rows" ? -d.dataset.rows : k ? d.id : items.indexOf(d);
+  one(".issues").append(...[...items].sort((a, b) => v(a) < v(b) ? -1 : 1));
 };
 const button = (e, go) => {
-  const b = el("button", "link", e.textContent);
+  const b = el("button", "link", ...e.childNodes);
   b.onclick = go;
-  e.replaceChildren(b);
+  e.append(b);
 };
-for (const e of list ? all("[data-metric]") : []) button(e, () => pick(r => r.metrics.includes(+e.dataset.metric), "that support " + e.textContent));
-for (const e of list ? all("[data-row]") : []) if (data.rows.some(r => r.row === +e.dataset.row)) button(e, () => {
-  pick(r => r.row === +e.dataset.row, "row " + e.dataset.row);
-  list.firstChild.open = true;
-});
-const open = () => { const d = issues.find(d => "#" + d.id === location.hash); if (d) d.open = true };
-addEventListener("hashchange", open);
-all("[data-script], .nojs").forEach(e => { e.hidden = !e.hidden });
-for (const b of all("#all")) b.onclick = () => pick(null, "");
+for (const t of all(".rows")) all("thead th", t).forEach((h, i, heads) => button(h, () => {
+  const up = h.ariaSort === "ascending" ? -1 : 1, v = b => b.rows[0].cells[i].textContent, n = b => parseFloat(v(b).replaceAll(",", ""));
+  for (const o of heads) o.ariaSort = o !== h ? null : up > 0 ? "ascending" : "descending";
+  t.append(...[...t.tBodies].sort((a, b) => up * (n(a) - n(b) || v(a).localeCompare(v(b)))));
+}));
+if (list) {
+  for (const e of all("[data-metric]")) button(e, () => pick(r => r.metrics.includes(+e.dataset.metric), ", that support " + e.textContent));
+  for (const e of all("[data-row]")) {
+    const own = r => r.row === +e.dataset.row;
+    if (data.rows.some(own)) button(e, () => { pick(own, ", row " + e.dataset.row); list.firstChild.open = true });
+  }
+  one("#all").onclick = () => pick(null, "");
+}
+onhashchange = () => { const d = items.find(d => "#" + d.id === location.hash); if (d) d.open = true };
+for (const e of all("[data-script], .nojs")) e.hidden = !e.hidden;
 draw();
-open();
+onhashchange();
 })();

@@ -41,7 +41,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "input"):
+        if tag not in ("meta", "br", "input", "wbr"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -91,7 +91,7 @@ def test_hostile_cells_stay_text(form: str) -> None:
 
 
 _DOCUMENT = "html head meta title style body main header nav section footer h1 h2 h3 p a span br div code mark"
-_PARTS = "details summary table thead tbody tr th td svg rect line text figure figcaption dl dt dd b ul li"
+_PARTS = "wbr details summary table thead tbody tr th td svg rect line text figure figcaption dl dt dd b ul li"
 _TOOLS = "button input select option script"
 ALLOWED = set(f"{_DOCUMENT} {_PARTS} {_TOOLS}".split(" "))
 PAGES = {rule.url for rule in RULES.values()}

@@ -1,0 +1,82 @@
+"""The pictures of a result's page: scores over the rows, by group, and the order of the rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask
+from agent_eval_schema.evaluation.result import EvalResult
+from agent_eval_schema.render.figures import CELLS
+from tests.conftest import KINDS, Row
+
+
+def scored(rows: list[Row]) -> EvalResult:
+    """Rows with the score in their column `s` (None: no score)."""
+    return EvalTask(rows, [CustomMetric("m", lambda row: math.nan if row["s"] is None else row["s"])]).evaluate()
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from([0.0, 0.25, 1.0, None]), min_size=1, max_size=3 * CELLS))
+def test_the_steps_add_up_to_what_is_lost(scores: list[float | None]) -> None:
+    found = scored([{"prompt": "a", "s": score} for score in scores]).summary(worst=1)
+    if found.steps:
+        (line,) = found.steps
+        assert len(line.lost) == len(line.unscored) == min(len(scores), CELLS)
+        sizes = np.diff(np.linspace(0, len(scores), len(line.lost) + 1).astype(int))
+        assert float(sizes @ line.lost) == pytest.approx(sum(1 - s for s in scores if s is not None), abs=0.3)
+        assert float(sizes @ line.unscored) == pytest.approx(scores.count(None), abs=0.3)
+    else:
+        assert set(scores) == {None}
+
+
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, None]), min_size=1, max_size=40), st.integers(1, 50))
+def test_rows_come_in_the_order_in_which_they_are_to_be_examined(scores: list[float | None], most: int) -> None:
+    rows = scored([{"prompt": "a", "s": score} for score in scores]).summary(worst=most).worst
+    order = {0.0: 0, 0.5: 1, None: 2, 1.0: 3}
+    assert [row.row for row in rows] == sorted(range(len(scores)), key=lambda i: (order[scores[i]], i))[:most]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "jsonl", "parquet"])
+def test_groups_are_those_of_columns_with_few_values(kind: str, tmp_path: Path) -> None:
+    common = {"none": None, "tags": {"a": "b"}}
+    rows: list[Row] = [
+        {"request_id": f"{i}", "prompt": "ab"[i % 2], "team": "xy"[i % 3 == 0], "kind": i % 2, "n": i, **common}
+        for i in range(12)
+    ]
+    found = EvalTask(KINDS[kind](rows, tmp_path), [CustomMetric("m", lambda row: row["kind"])]).evaluate()
+    groups = found.summary(worst=1).groups
+    assert list(groups) == ["team", "kind"]  # not the prompts, nor numbers that are different in each row
+    assert [(g.value, g.rows) for g in groups["team"]] == Counter(row["team"] for row in rows).most_common()
+    (y,) = (g.means[0] for g in groups["team"] if g.value == "y")
+    assert (y.metric, y.scored, y.mean) == ("m", 4, 0.5)
+    assert 0 <= y.low < 0.5 < y.high <= 1
+
+
+def test_a_page_has_as_many_rows_as_asked() -> None:
+    found = scored([{"prompt": f"prompt {i}", "s": i % 2} for i in range(20)])
+    assert found.to_html().count("<tbody><tr><th") == 20
+    page = found.to_html(rows=3)
+    assert page.count("<tbody><tr><th") == 3
+    assert "… and 17 more rows: to_html(rows=…) draws more." in page
+    for rows in (0, -1, True, "3"):
+        with pytest.raises(EvalSetError, match="rows: expected a whole number of at least 1"):
+            found.to_html(rows=rows)  # type: ignore[arg-type]
+
+
+def test_a_mean_has_the_interval_that_the_result_has() -> None:
+    found = scored([{"prompt": "a", "s": i % 2} for i in range(20)])
+    low, high = found.confidence_interval("m")
+    page = found.to_html()
+    assert f'data-label="95%">{low:.3g} to {high:.3g}</td>' in page
+    assert f"m: 0.5, 95% interval {low:.3g} to {high:.3g}" in page
+    alone = scored([{"prompt": "a", "s": 1}]).to_html()
+    assert 'data-label="95%">–</td>' in alone
+    assert 'class="interval"' not in alone
