@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from agent_eval_schema.evaluation.alignment import aligned
 from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.outputs import read_calls
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
+from agent_eval_schema.metrics.alignment import aligned
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.result.summary import Worst

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 from msgspec import Struct
 
+from agent_eval_schema.metrics.alignment import CallPair
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.document import json_text, plain_values
-from agent_eval_schema.render.numbers import number
-from agent_eval_schema.render.page import inline, page, percent
+from agent_eval_schema.render.numbers import MISSING, number
+from agent_eval_schema.render.page import heat, inline, page, percent
+from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
 from agent_eval_schema.render.scores import shown_score
 from agent_eval_schema.runtime.version import __version__
 
 SCHEMA_VERSION = 1
 
-ROWS_ON_A_PAGE, ROWS_INLINE = 500, 20
-"""Rows that are drawn; the frames and the JSON have them all."""
+ROWS_INLINE = 20
+"""Rows that a notebook shows; the frames and the JSON have them all."""
+
+
+class ScoredRow(Struct, frozen=True):
+    """A row that is drawn: the label of the row, the score or the reason of each scorer, the cells that it is known by,
+    its trajectories side by side (None: it does not have both)."""
+
+    row: str
+    failed: bool
+    request_id: str | None
+    scores: list[Any]
+    reasons: list[Any]
+    cells: list[tuple[str, str]]
+    lines: list[CallPair] | None
 
 
 class ScoresSummary(Struct, frozen=True):
     """What is drawn: `scores` and `reasons` by row and scorer (and request_id), `metrics` by name, `scored`: the number
-    of scored rows by scorer, `without_judge`: the skipped scorers with the rows that each could score."""
+    of scored rows by scorer, `without_judge`: the skipped scorers with the rows that each could score; `drawn`: the
+    rows of a page, those first that are to be examined first."""
 
     scores: pd.DataFrame
     reasons: pd.DataFrame
@@ -32,17 +48,18 @@ class ScoresSummary(Struct, frozen=True):
     headline: str
     run_id: str
     without_judge: Mapping[str, int]
+    drawn: Sequence[ScoredRow] = ()
 
 
 def scores_page(summary: ScoresSummary) -> str:
     """The scores as a standalone HTML page."""
     title = f"{plural(len(summary.scores), 'row')}, {plural(len(summary.scored), 'scorer')}"
-    return page(title, "scores.html", "result.css", **_drawn(summary, ROWS_ON_A_PAGE))
+    return page(title, "scores.html", "result.css", script=bool(summary.drawn), **_drawn(summary))
 
 
 def scores_inline(summary: ScoresSummary) -> str:
     """The scores for the output cell of a notebook."""
-    return inline("scores.html", "result.css", **_drawn(summary, ROWS_INLINE))
+    return inline("scores.html", "result.css", **_drawn(summary))
 
 
 def scores_json(summary: ScoresSummary) -> str:
@@ -79,8 +96,8 @@ def _rows(summary: ScoresSummary) -> Iterator[tuple[Any, Any, list[tuple[str, An
         yield index, id, list(zip(names, scores, strict=True)), list(zip(names, reasons, strict=True))
 
 
-def _drawn(summary: ScoresSummary, most: int) -> dict[str, Any]:
-    rows = len(summary.scores)
+def _drawn(summary: ScoresSummary) -> dict[str, Any]:
+    rows, names = len(summary.scores), list(summary.scored)
     return {
         "verdict": f"{plural(rows, 'row')} evaluated",
         "headline": summary.headline,
@@ -92,18 +109,39 @@ def _drawn(summary: ScoresSummary, most: int) -> dict[str, Any]:
         ],
         "metrics": [(name, number(value)) for name, value in summary.metrics.items()],
         "without_judge": list(summary.without_judge.items()),
-        "rows": [
-            {
-                "row": index,
-                "request_id": "" if id is None else id,
-                "scored": sum(score is not None for _, score in scores),
-                "cells": [
-                    {"name": name, "score": shown_score(score), "reason": reason or ""}
-                    for (name, score), (_, reason) in zip(scores, reasons, strict=True)
-                ],
-            }
-            for (index, id, scores, reasons), _ in zip(_rows(summary), range(most), strict=False)
-        ],
-        "more": max(rows - most, 0),
+        "legend": CALL_LEGEND if any(row.lines for row in summary.drawn) else [],
+        "columns": ["row", *names],
+        "rows": [_row(row, names) for row in summary.drawn],
+        "total": rows,
         "version": __version__,
     }
+
+
+def _row(row: ScoredRow, names: list[str]) -> dict[str, Any]:
+    cells = dict(row.cells)
+    told = cells.get("error") if row.failed else None
+    return {
+        "row": row.row,
+        "open": False,
+        "failed": row.failed,
+        "id": row.request_id or "",
+        "told": cut(told or cells.get("request", ""), LONGEST_TITLE) or f"Row {row.row}",
+        "cells": [_cell(score) for score in row.scores],
+        "values": [(name, cut(text)) for name, text in row.cells],
+        "scores": [
+            {"name": name, "score": shown_score(score), "reason": reason or ""}
+            for name, score, reason in zip(names, row.scores, row.reasons, strict=True)
+        ],
+        "lines": call_lines(row.lines),
+    }
+
+
+def _cell(score: Any) -> dict[str, str]:
+    if score is None:
+        return {"text": MISSING, "mood": "muted"}
+    is_share = isinstance(score, float | int) and 0 <= score <= 1
+    return {"text": cut(shown_score(score), LONGEST_SCORE), "mood": heat(1 - score) if is_share else ""}
+
+
+LONGEST_SCORE = 24
+"""Characters of a score in the table; all of it is shown with the row."""

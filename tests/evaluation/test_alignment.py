@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema.evaluation.alignment import aligned
+from agent_eval_schema.metrics.alignment import aligned
 from agent_eval_schema.schema import ToolCall
 
 

@@ -147,13 +147,37 @@ def test_an_evaluation_is_written_and_saved(tmp_path: Path) -> None:
     assert "1, yes" in page
 
 
+def test_rows_of_an_evaluation_open_to_their_cells_the_worst_first() -> None:
+    call = {"tool_name": "refund", "tool_input": {}}
+    rows = [{"request": f"question {i}", "response": f"answer {i}", "predicted_trajectory": [call]} for i in range(5)]
+    data = [{**row, "reference_trajectory": []} for row in rows]
+    values = {"judge": ["yes", 0.5, None, "no", "yes"], "other": [1, True, None, 0.25, [1, 0]]}
+    for show_values in (True, False):
+        found = EvaluationResult(
+            scores=pd.DataFrame(values, dtype="object"),
+            reasons=pd.DataFrame({name: ["because"] * 5 for name in values}),
+            metrics={},
+            run_id="r",
+            report=validate_eval_set(data, show_values=show_values),
+            result=None,
+            failed=(4,),
+        )
+        page = found.to_html()
+        assert re.findall(r'<th scope="row" class="n(?: error)?">(\d)</th>', page) == ["4", "3", "1", "2", "0"]
+        assert "because" in page
+        assert ("answer 3" in page, 'aria-label="extra"' in page) == (show_values, show_values)
+
+
 def test_of_many_rows_the_page_has_the_first_and_the_json_all() -> None:
     found = scored(["a"])
     many = 600
     frames: dict[str, Any] = {n: pd.concat([getattr(found, n)] * many) for n in ("scores", "reasons")}
     long = EvaluationResult(**frames, metrics={}, run_id="r", report=found.report, result=None)
     assert long.to_html().count("<summary>") == 500
-    assert "… and 100 more rows." in long.to_html()
+    assert "… and 100 more rows: to_html(rows=…) draws more." in long.to_html()
+    assert long.to_html(rows=550).count("<summary>") == 550
+    with pytest.raises(EvalSetError, match="rows: expected a whole number of at least 1; got 0"):
+        long.to_html(rows=0)
     assert long._repr_html_().count("<summary>") == 20
     assert len(json.loads(long.to_json())["rows"]) == many
 

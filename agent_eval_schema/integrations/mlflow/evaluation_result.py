@@ -11,8 +11,11 @@ from msgspec import Struct
 from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID
 from agent_eval_schema.render.coverage import NAMED, headline
 from agent_eval_schema.render.shown import Saved
-from agent_eval_schema.text.choices import path_of
+from agent_eval_schema.text.choices import path_of, require_count
 from agent_eval_schema.validation.report import Report
+
+ROWS_ON_A_PAGE = 500
+"""Rows that a page shows, those to be examined first."""
 
 if TYPE_CHECKING:
     from agent_eval_schema.render.scores_page import ScoresSummary
@@ -205,15 +208,25 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.scores_page import scores_json
 
-        return scores_json(self._drawn)
+        return scores_json(self._summary())
 
-    def to_html(self) -> str:
+    def to_html(self, *, rows: int = ROWS_ON_A_PAGE) -> str:
         """Return the result as a standalone HTML page.
+
+        Parameters
+        ----------
+        rows : int, default 500
+            The maximum number of rows on the page, those that failed first, then those with the lowest scores.
 
         Returns
         -------
         str
-            A page that loads nothing from the network; all cell text is escaped. It has the first 500 rows.
+            A page that loads nothing from the network; all cell text is escaped.
+
+        Raises
+        ------
+        EvalSetError
+            `rows` is not a whole number of at least 1.
 
         Examples
         --------
@@ -227,12 +240,13 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.scores_page import scores_page
 
-        return scores_page(self._drawn)
+        require_count("rows", rows)
+        return scores_page(self._summary(rows))
 
     def _repr_html_(self) -> str:
-        from agent_eval_schema.render.scores_page import scores_inline
+        from agent_eval_schema.render.scores_page import ROWS_INLINE, scores_inline
 
-        return scores_inline(self._drawn)
+        return scores_inline(self._summary(ROWS_INLINE))
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `table` to a file.
@@ -266,8 +280,8 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
 
         return write_result_table(path_of(path), [self.table.convert_dtypes()])  # numbers as numbers
 
-    @property
-    def _drawn(self) -> ScoresSummary:
+    def _summary(self, most: int = 0) -> ScoresSummary:
+        from agent_eval_schema.integrations.mlflow.shown_scores import scored_rows
         from agent_eval_schema.render.scores_page import ScoresSummary
 
         return ScoresSummary(
@@ -278,6 +292,7 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
             headline=self.headline,
             run_id=self.run_id,
             without_judge=self.without_judge,
+            drawn=scored_rows(self.scores, self.reasons, self.failed, self.report, self.result, most) if most else [],
         )
 
     def __str__(self) -> str:

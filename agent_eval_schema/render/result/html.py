@@ -15,19 +15,14 @@ from agent_eval_schema.render.numbers import aligned, number
 from agent_eval_schema.render.numbers import seconds as seconds_text
 from agent_eval_schema.render.numbers import share as share_text
 from agent_eval_schema.render.page import heat, inline, page, percent, plot, runs
+from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
 from agent_eval_schema.render.result.summary import (
-    EXTRA,
-    MATCHED,
-    MISSING,
-    MOVED,
-    CallPair,
     Group,
     GroupMean,
     ResultSummary,
     Scored,
     ScorePlot,
     ScoreSteps,
-    ShownCall,
     Worst,
 )
 from agent_eval_schema.render.result.text import written
@@ -36,20 +31,6 @@ from agent_eval_schema.runtime.version import __version__
 
 UNREADABLE = "cannot be read"
 """How the reason ends if a cell is to blame, not the lack of one."""
-
-LONGEST_CELL = 600
-"""Characters of a cell that are shown."""
-
-LONGEST_TITLE = 90
-"""Characters of the text by which a row is known in a list."""
-
-MARKS = {
-    MATCHED: ("=", "matched", ""),
-    MOVED: ("↕", "in another place", "info"),
-    EXTRA: ("+", "extra", "warning"),
-    MISSING: ("−", "missing", "error"),
-}
-"""What is shown of a call, and said of it: a sign, words, the color."""
 
 
 def result_page(result: ResultSummary) -> str:
@@ -92,7 +73,7 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "step": -(-result.row_count // CELLS),
         "steps": [_steps(result, line) for line in steps],
         "groups": [_grouping(column, groups) for column, groups in result.groups.items()],
-        "legend": [MARKS[m] for m in (MATCHED, MOVED, EXTRA, MISSING)],
+        "legend": CALL_LEGEND,
         "reasons": reasons,
         "issues": [(code, RULES[code].name, n) for code, n in result.issue_counts.items()],
         "findings": result.findings,
@@ -204,10 +185,10 @@ def _row(row: Worst, scores: list[dict[str, str]], *, first: bool) -> dict[str, 
         "open": first,
         "failed": row.failed,
         "id": cells.get("request_id", ""),
-        "told": _cut(told, LONGEST_TITLE) or f"Row {row.row:,}",
+        "told": cut(told, LONGEST_TITLE) or f"Row {row.row:,}",
         "cells": scores,
-        "values": [(name, _cut(text)) for name, text in row.cells],
-        "lines": [_sides(line) for line in row.lines] if row.lines is not None else None,
+        "values": [(name, cut(text)) for name, text in row.cells],
+        "lines": call_lines(row.lines),
     }
 
 
@@ -218,16 +199,3 @@ def _scores(*column: tuple[str, float | None]) -> list[dict[str, str]]:
     lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
     moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
     return [{"text": text, "mood": mood} for text, mood in zip(aligned(scores), moods, strict=True)]
-
-
-def _sides(line: CallPair) -> list[dict[str, Any] | None]:
-    return [None if side is None else _side(side) for side in (line.predicted, line.reference)]
-
-
-def _side(side: ShownCall) -> dict[str, Any]:
-    sign, words, mood = MARKS[side.mark]
-    return {"sign": sign, "words": words, "mood": mood, "tool": side.tool, "input": _cut(side.input)}
-
-
-def _cut(text: str, longest: int = LONGEST_CELL) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

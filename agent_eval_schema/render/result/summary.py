@@ -14,24 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_eval_schema.metrics.alignment import CallPair
 from agent_eval_schema.render.figures import Bar, Distribution
-
-MATCHED, MOVED, EXTRA, MISSING = "matched", "moved", "extra", "missing"
-
-
-class ShownCall(Struct, frozen=True):
-    """A call of one trajectory, and how it relates to the other trajectory (`mark`)."""
-
-    tool: str
-    input: str
-    mark: str
-
-
-class CallPair(Struct, frozen=True):
-    """Calls of both trajectories that are shown side by side; a side without a call is None."""
-
-    predicted: ShownCall | None
-    reference: ShownCall | None
 
 
 class Worst(Struct, frozen=True):

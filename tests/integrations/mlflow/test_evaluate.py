@@ -289,6 +289,9 @@ def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:
     assert found.scores["failure"].tolist() == [0, 1, 0]
     assert found.metrics["failure/mean"] == pytest.approx(1 / 3)
     assert found.headline.startswith("1 of 3 calls failed (row r-b); fewer than 3 rows scored: ")
+    page = found.to_html()
+    assert page.index('class="tag error">failed</span> <span class="path">r-b</span>') < page.index(">r-a</span>")
+    assert "<dt>response</dt>" in page  # what predict_fn returned
     logged = mlflow.get_run(found.run_id).data.metrics
     assert {name: logged[f"{name}/scored"] for name in found.scored} == found.scored
     assert found.scored["failure"] == 3

@@ -17,10 +17,28 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 
+from msgspec import Struct
+
 from agent_eval_schema.metrics.trajectory import call_ids
-from agent_eval_schema.render.result.summary import EXTRA, MATCHED, MISSING, MOVED, CallPair, ShownCall
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
+
+MATCHED, MOVED, EXTRA, MISSING = "matched", "moved", "extra", "missing"
+
+
+class ShownCall(Struct, frozen=True):
+    """A call of one trajectory, and how it relates to the other trajectory (`mark`)."""
+
+    tool: str
+    input: str
+    mark: str
+
+
+class CallPair(Struct, frozen=True):
+    """Calls of both trajectories that are shown side by side; a side without a call is None."""
+
+    predicted: ShownCall | None
+    reference: ShownCall | None
 
 
 def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[CallPair]:
