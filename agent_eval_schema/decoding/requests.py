@@ -175,6 +175,12 @@ def last_user_text(value: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def asked_in(cell: Any) -> str | None:
+    """The last question of the user in a request or the inputs of an agent, which may be JSON text."""
+    messages = chat.read_messages(jsontext.structured(cell))
+    return last_user_text(messages) if messages else None
+
+
 def _text(text: str, row: int, nests: bool, log: IssueLog) -> Any:
     """A text cell: the message of a user, unless it is a request object written as JSON."""
     stripped = text.strip()
@@ -343,4 +349,4 @@ def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: Iss
     return good
 
 
-__all__ = ["Message", "canonical_request", "decode_requests", "last_user_text"]
+__all__ = ["Message", "asked_in", "canonical_request", "decode_requests", "last_user_text"]

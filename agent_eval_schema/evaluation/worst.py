@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from agent_eval_schema.decoding.requests import asked_in
 from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.outputs import read_calls
 from agent_eval_schema.evaluation.score_stats import ScoreStats
@@ -61,7 +62,15 @@ def _worst(metrics: list[str], row: int, cells: dict[str, Any]) -> Worst:
     shown = [(n, _text(cells[n])) for n in (*SHOWN_BESIDE, *explained) if n in cells and not is_absent(cells[n])]
     calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
     lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])
-    return Worst(row, cells.get(FAILURE) == 1, scores, shown, lines)
+    return Worst(row, cells.get(FAILURE) == 1, scores, _asked(cells), shown, lines)
+
+
+def _asked(cells: dict[str, Any]) -> str:
+    """What the user asked last, or what was asked as it stands."""
+    for name in ("prompt", "request", "inputs"):
+        if not is_absent(cells.get(name)):
+            return asked_in(cells[name]) or _text(cells[name])
+    return ""
 
 
 def _number(score: Any) -> float | None:

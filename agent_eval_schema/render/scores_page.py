@@ -24,12 +24,13 @@ ROWS_INLINE = 20
 
 
 class ScoredRow(Struct, frozen=True):
-    """A row that is drawn: the label of the row, the score or the reason of each scorer, the cells that it is known by,
-    its trajectories side by side (None: it does not have both)."""
+    """A row that is drawn: the label of the row, what the user asked last, the score or the reason of each scorer, the
+    cells that it is known by, its trajectories side by side (None: it does not have both)."""
 
     row: str
     failed: bool
     request_id: str | None
+    asked: str
     scores: list[Any]
     reasons: list[Any]
     cells: list[tuple[str, str]]
@@ -98,16 +99,25 @@ def _rows(summary: ScoresSummary) -> Iterator[tuple[Any, Any, list[tuple[str, An
 
 def _drawn(summary: ScoresSummary) -> dict[str, Any]:
     rows, names = len(summary.scores), list(summary.scored)
+    of_scorers = {m: m.rpartition("/")[2] for m in summary.metrics if m.rpartition("/")[0] in summary.scored}
+    aggregates = list(dict.fromkeys(of_scorers.values()))
     return {
         "verdict": f"{plural(rows, 'row')} evaluated",
         "headline": summary.headline,
         "run_id": summary.run_id,
         "parts": [("scorers", "Scorers"), ("rows", "Rows")],
+        "aggregates": aggregates,
         "scorers": [
-            {"name": name, "scored": count, "rows": rows, "share": percent(count, rows) if rows else 0.0}
+            {
+                "name": name,
+                "scored": count,
+                "rows": rows,
+                "share": percent(count, rows) if rows else 0.0,
+                "numbers": [_number(summary.metrics, f"{name}/{kind}") for kind in aggregates],
+            }
             for name, count in summary.scored.items()
         ],
-        "metrics": [(name, number(value)) for name, value in summary.metrics.items()],
+        "metrics": [(name, number(value)) for name, value in summary.metrics.items() if name not in of_scorers],
         "without_judge": list(summary.without_judge.items()),
         "legend": CALL_LEGEND if any(row.lines for row in summary.drawn) else [],
         "columns": ["row", *names],
@@ -115,6 +125,10 @@ def _drawn(summary: ScoresSummary) -> dict[str, Any]:
         "total": rows,
         "version": __version__,
     }
+
+
+def _number(metrics: Mapping[str, float], name: str) -> str:
+    return number(metrics[name]) if name in metrics else MISSING
 
 
 def _row(row: ScoredRow, names: list[str]) -> dict[str, Any]:
@@ -125,7 +139,7 @@ def _row(row: ScoredRow, names: list[str]) -> dict[str, Any]:
         "open": False,
         "failed": row.failed,
         "id": row.request_id or "",
-        "told": cut(told or cells.get("request", ""), LONGEST_TITLE) or f"Row {row.row}",
+        "told": cut(told or row.asked, LONGEST_TITLE) or f"Row {row.row}",
         "cells": [_cell(score) for score in row.scores],
         "values": [(name, cut(text)) for name, text in row.cells],
         "scores": [

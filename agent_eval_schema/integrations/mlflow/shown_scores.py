@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
+from agent_eval_schema.decoding.requests import asked_in
 from agent_eval_schema.integrations.mlflow.records import ROW_TAG
 from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID
 from agent_eval_schema.io.records import is_absent
@@ -43,6 +44,7 @@ def scored_rows(
             row=str(scores.index[row]),
             failed=row in failed,
             request_id=ids[row],
+            asked=asked_in(cells.get(row, {}).get("request")) or "",
             scores=list(values[row]),
             reasons=list(whys[row]),
             cells=_shown({**cells.get(row, {}), **({"response": answers[row]} if row in answers else {})}),

@@ -178,8 +178,7 @@ def _rows(rows: list[Worst]) -> list[dict[str, Any]]:
 
 def _row(row: Worst, scores: list[dict[str, str]], *, first: bool) -> dict[str, Any]:
     cells = dict(row.cells)
-    asked = next((cells[name] for name in ("prompt", "request", "inputs") if name in cells), "")
-    told = cells.get("error", "") if row.failed else asked
+    told = cells.get("error", "") if row.failed else row.asked
     return {
         "row": f"{row.row:,}",
         "open": first,

@@ -19,12 +19,13 @@ from agent_eval_schema.render.figures import Bar, Distribution
 
 
 class Worst(Struct, frozen=True):
-    """A row with its scores (None: none), the cells to identify it, and its trajectories side by side (None: it does
-    not have both)."""
+    """A row with its scores (None: none), what the user asked, the cells to identify it, and its trajectories side by
+    side (None: it does not have both)."""
 
     row: int
     failed: bool
     scores: list[tuple[str, float | None]]
+    asked: str
     cells: list[tuple[str, str]]
     lines: list[CallPair] | None
 
