@@ -16,11 +16,16 @@ from agent_eval_schema.metrics.catalog import BIT
 _Numbers = np.ndarray[Any, Any]
 
 FIGURES = {
+    "request_length": ("Request length", "characters"),
+    "response_length": ("Response length", "characters"),
     "latency_seconds": ("Latency", "seconds"),
     "total_token_count": ("Tokens", "tokens a row"),
     "tool_calls": ("Tool calls", "calls a row"),
 }
 """The numbers of a row whose distribution a report shows, with their titles and units."""
+
+FEWEST = 5
+"""Values from which on a distribution is drawn."""
 
 BARS = 24
 """Bars of a distribution, at most."""

@@ -24,6 +24,8 @@ _CLASSES = {
     "cell": "font-family:monospace",
     "meter": "display:block;min-width:5em;height:10px;background:#8884;overflow:hidden;margin-top:5px",
     "interval": "display:block;height:3px;margin-top:2px;background:#8884",
+    "width": f"display:block;height:8px;margin:auto;background:{COLORS['good']}",
+    "label": "display:block;text-align:center",
     "line": f"display:block;height:3px;background:{COLORS['muted']}",
     "bar": f"display:block;height:10px;background:{COLORS['good']}",
 }

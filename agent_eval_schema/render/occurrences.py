@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,23 @@ class Occurrences:
         steps = -(-total // self._width)
         sizes = np.minimum(self._width, total - self._width * np.arange(steps))
         return [round(float(share), 3) for share in self._counts[:steps] / np.maximum(sizes, 1)]
+
+
+class Together:
+    """How many rows have the issues of two codes: `pairs` by both codes in order, `rows` by one code."""
+
+    def __init__(self) -> None:
+        self.pairs: Counter[tuple[str, str]] = Counter()
+
+    def add(self, rows: Mapping[str, np.ndarray[Any, Any]], size: int) -> None:
+        """Count the rows of a batch of so many rows, given by code as their positions in the batch."""
+        codes = sorted(rows)
+        holds = np.zeros((len(codes), size), np.float32)  # exact: a batch has fewer than 2**24 rows
+        for number, code in enumerate(codes):
+            holds[number, rows[code]] = 1
+        counts = holds @ holds.T
+        for a, b in zip(*np.nonzero(np.triu(counts, 1)), strict=True):
+            self.pairs[codes[a], codes[b]] += int(counts[a, b])
 
 
 _ENTRY = re.compile(r"\[\d+\]")

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from agent_eval_schema.cells.hashing import hash_texts
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
+from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED, Column, Mask, NoCells
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
@@ -60,6 +61,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         else pa.array(_ids_of_traces(rows, rows.derived), pa.bool_()),
         "request_hash": _hashes(asked(rows, truths) if any(truths) else truths),
         "truth_hash": _hashes(truths),
+        "answer_hash": _hashes(column("response").texts().to_pylist()),
         "copied": _copied(column("expected_response"), column("response")),
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
@@ -145,7 +147,15 @@ def _length(calls: list[Any]) -> float:
     return float(len(calls))
 
 
+def _characters(text: Any) -> float | None:
+    """Of a request those of the last question."""
+    asked = last_user_text(text)
+    return None if asked is None else float(len(asked))
+
+
 _FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {
+    "request_length": ("request", _characters),
+    "response_length": ("response", _characters),
     "latency_seconds": ("latency_seconds", _number),
     "total_token_count": ("total_token_count", _number),
     "tool_calls": ("predicted_trajectory", _length),
@@ -204,11 +214,14 @@ VERDICT = pa.schema(
         ("id_of_trace", pa.bool_()),  # whether the ID is that of the trace, and not one of the user
         ("request_hash", pa.uint64()),
         ("truth_hash", pa.uint64()),
+        ("answer_hash", pa.uint64()),
         ("copied", pa.bool_()),  # whether the ground truth is the response
         ("nearness", pa.int8()),  # of expected and retrieved doc_uris, see doc_uris.py
         ("near_pair", pa.list_(pa.string())),
         ("derived", pa.uint32()),  # one bit per canonical column that was taken from the trace
-        ("latency_seconds", pa.float64()),  # these three for the distributions that a report shows
+        ("request_length", pa.float64()),  # these five for the distributions that a report shows
+        ("response_length", pa.float64()),
+        ("latency_seconds", pa.float64()),
         ("total_token_count", pa.float64()),
         ("tool_calls", pa.float64()),
         ("mlflow_reads", pa.bool_()),  # the trace as it is; only needed of traces that are passed on

@@ -30,7 +30,14 @@ from agent_eval_schema.metrics.support import (
     why_supported,
 )
 from agent_eval_schema.render.figures import Distribution, Presence, presence, steps
-from agent_eval_schema.render.report.summary import Excerpt, FixPreview, Location, ReportSummary, Shown
+from agent_eval_schema.render.report.summary import (
+    Excerpt,
+    FixPreview,
+    FrequentAnswer,
+    Location,
+    ReportSummary,
+    Shown,
+)
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -38,6 +45,7 @@ from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.excerpts import excerpts
 from agent_eval_schema.validation.for_text import for_text, lines_of, lines_of_rows
+from agent_eval_schema.validation.frequent_answers import frequent_answers
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.row_files import write_invalid, write_normalized
@@ -399,12 +407,13 @@ class Report(Saved):  # numpydoc ignore=PR01
 
     @property
     def distributions(self) -> dict[str, Distribution]:
-        """The distributions of latency, token counts and tool calls.
+        """The distributions of lengths, latency, token counts and tool calls.
 
         Returns
         -------
         dict of str to Distribution
-            By column, only those with a value; `latency_seconds` is in seconds. `count` is the number of values and
+            By column, only those with a value; `latency_seconds` is in seconds, `request_length` (of the last question)
+            and `response_length` in characters. `count` is the number of values and
             `quantile(share)` a quantile. Empty if `show_values` is False.
 
         Examples
@@ -1039,6 +1048,7 @@ class Report(Saved):  # numpydoc ignore=PR01
             counts=self.counts,
             examples=self.examples,
             occurrences=self._builder.occurrences,
+            together=dict(self._builder.together.pairs),
             derived=self.derived,
             coverage=self.support() if self.has_metrics else [],
             presence=self.presence,
@@ -1227,7 +1237,16 @@ def for_page(report: Report, *, rows: bool = True) -> Shown:
     source, plan, builder = report._source, report._plan, report._builder
     listed = shown_rows(source, plan, builder) if rows else []
     lines = lines_of_rows(source, {row for found in builder.occurrences.values() for row in found.first_rows})
-    return Shown(lines, report.excerpts, report._fixes, rows=listed)
+    return Shown(lines, report.excerpts, report._fixes, rows=listed, answers=_answers(report) if rows else [])
+
+
+def _answers(report: Report) -> list[FrequentAnswer]:
+    if not report.show_values or not report.has_metrics:
+        return []
+    try:
+        return frequent_answers(report._builder.answers, report.iter_rows())
+    except (EvalSetError, OSError):  # the file is gone
+        return []
 
 
 def previewing(report: Report, preview: Callable[[], FixPreview | None]) -> Report:

@@ -25,12 +25,13 @@ from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
 from agent_eval_schema.render.figures import FIGURES, Distribution
-from agent_eval_schema.render.occurrences import Occurrences
+from agent_eval_schema.render.occurrences import Occurrences, Together
 from agent_eval_schema.rules import RULES, columns, dataset
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.privacy import quoted, quoting
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.doc_uris import EXACT, NEAR, rewrite
+from agent_eval_schema.validation.frequent_answers import AnswerCounts
 from agent_eval_schema.validation.rows import misspelled_columns
 
 EXAMPLES = 20
@@ -96,6 +97,9 @@ class ReportBuilder:
         self._near_pair: list[str] | None = None
         self._copied: Counter[bool] = Counter()
         self.distributions = {name: Distribution() for name in FIGURES}
+        self.answers = AnswerCounts()
+        self.together = Together()
+        self._rows_of_batch: dict[str, list[np.ndarray[Any, Any]]] = {}
         self._finished = False
 
     def add(self, checked: pa.RecordBatch) -> None:
@@ -113,6 +117,10 @@ class ReportBuilder:
         # a copy: a view would keep the whole batch in memory
         self._masks.append(np.asarray(verdict(checked, "presence")).copy())
         self._count(checked)
+        if len(self._rows_of_batch) > 1:
+            rows = {code: np.concatenate(parts) - start for code, parts in self._rows_of_batch.items()}
+            self.together.add(rows, size)
+        self._rows_of_batch.clear()
         self.row_count += size
 
     def _add_issues(self, lists: pa.ListArray, ids: pa.Array, start: int) -> None:
@@ -136,6 +144,7 @@ class ReportBuilder:
         for number, code in enumerate(codes.dictionary.to_pylist()):
             rows = np.unique(parents[np.asarray(codes.indices) == number])
             self.occurrences.setdefault(code, Occurrences()).add_rows(rows)
+            self._rows_of_batch.setdefault(code, []).append(rows)
         names = ["code", "path", "message", "hint"]
         table = pa.table([notes.field(name) for name in names], names)
         kinds = table.group_by(names, use_threads=False).aggregate([([], "count_all")]).to_pylist()
@@ -161,6 +170,7 @@ class ReportBuilder:
             found.add_kind(issue.path, issue.message, issue.hint)
             if row is not None:
                 found.add_rows(np.array([row]))
+                self._rows_of_batch.setdefault(rule.code, []).append(np.array([row]))
             if row is None:
                 self.overall.append(issue)
             else:
@@ -247,6 +257,7 @@ class ReportBuilder:
             numbers = verdict(checked, name)
             if numbers.null_count < len(numbers):
                 distribution.add(np.asarray(numbers.drop_null()))
+        self.answers.add(verdict(checked, "answer_hash"))
         masks = np.asarray(verdict(checked, "derived"))
         for bit, name in enumerate(COLUMNS):
             found = int(np.count_nonzero(masks & (1 << bit)))

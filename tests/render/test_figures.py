@@ -78,6 +78,8 @@ def test_a_report_knows_the_numbers_of_columns_and_traces() -> None:
     }
     found = validate_eval_set(pd.DataFrame(rows)).distributions
     assert {name: d.count for name, d in found.items()} == {
+        "request_length": 3,
+        "response_length": 3,
         "latency_seconds": 2,
         "total_token_count": 2,
         "tool_calls": 2,

@@ -166,15 +166,21 @@ def funnel_values(summary: FunnelSummary, *, alone: bool) -> dict[str, Any]:
         "name": os.path.basename(summary.table or ""),
         "line": funnel_line(summary),
         "steps": [
-            {"name": name, "left": f"{left:,}", "share": round(100 * left / most, 2), "removed": removed}
+            {"name": name, "left": f"{left:,}", "share": round(100 * left / most, 2), "gone": _gone(removed)}
             for name, left, removed in steps
         ],
+        "excluded": [gone for _, _, removed in steps for gone in removed],
         "facts": list(facts(summary)),
         "strata": [(s.stratum or "(none)", f"{s.calls:,}", f"{s.sampled:,}") for s in summary.strata],
         "issues": [(c, RULES[c].name, str(RULES[c].severity), f"{n:,}") for c, n in summary.issues.items()],
         "version": __version__,
         "alone": alone,
     }
+
+
+def _gone(removed: list[dict[str, str]]) -> str:
+    """`− 2 status, − 1 feedback-call`."""
+    return ", ".join(f"− {gone['rows']} {gone['reason']}" for gone in removed)
 
 
 def _removed(reason: str, rows: int) -> dict[str, str]:

@@ -14,10 +14,11 @@ from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import METRICS, SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, plural
-from agent_eval_schema.render.figures import CELLS, FIGURES, Presence
+from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.occurrences import Kind
 from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot, runs
+from agent_eval_schema.render.report.pictures import answers, together
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     invalid_advice,
@@ -41,6 +42,8 @@ ISSUES_INLINE = 5
 
 KINDS_SHOWN = 20
 """Different messages of a code that are shown."""
+
+PLOTS = "Lengths, latency, tokens, tool calls"
 
 ROWS_NAMED = 3
 """Rows of a code that are named beside it; if there are more, they are only counted."""
@@ -68,10 +71,13 @@ def _title(report: ReportSummary) -> str:
 
 def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[str], *, inline: bool) -> dict[str, Any]:
     codes = _codes(report, shown, most)
-    plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items()]
+    plots = [plot(*FIGURES[name], d) for name, d in report.distributions.items() if d.count >= FEWEST]
+    pairs = None if inline else together(report)
     parts = [("issues", "Issues")] if report.counts else []
+    parts += [("together", "Issues that occur together")] if pairs else []
     parts += [("metrics", "Metrics"), ("fields", "Fields")] if report.row_count and report.has_metrics else []
-    parts += [("numbers", "Latency, tokens, tool calls")] if plots else []
+    parts += [("numbers", PLOTS)] if plots else []
+    parts += [("answers", "Most frequent answers")] if shown.answers else []
     parts += [("rows", "Rows")] if shown.rows and not inline else []
     return {
         "name": os.path.basename(report.name) if report.name else "",
@@ -95,6 +101,9 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "step": -(-report.row_count // CELLS),
         "presence": [_presence(line) for line in report.presence],
         "plots": plots,
+        "plots_title": PLOTS,
+        "together": pairs,
+        "answers": answers(shown.answers),
         "rows": [] if inline else shown.rows,
         "data": json_block({"total": report.row_count, "rows": shown.rows}),
         "facts": _facts(report),

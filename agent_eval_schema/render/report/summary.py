@@ -65,15 +65,24 @@ class ShownRow(Struct, frozen=True):
     spans: list[ShownSpan] = []
 
 
+class FrequentAnswer(Struct, frozen=True):
+    """An answer that more than one row has: its text, shortened, and its rows of all that have an answer."""
+
+    text: str
+    rows: int
+    total: int
+
+
 class Shown(Struct, frozen=True):
     """What a report shows beside the summary: the lines of rows, the cells around the examples, what the fixes would
-    change, whether metric coverage is part of it, and the rows that a page can open."""
+    change, whether metric coverage is part of it, the rows that a page can open, and the most frequent answers."""
 
     lines: Mapping[int, int] = {}
     excerpts: Mapping[Location, Excerpt] = {}
     fixes: FixPreview | None = None
     metrics: bool = True
     rows: list[ShownRow] = []
+    answers: list[FrequentAnswer] = []
 
 
 class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
@@ -98,6 +107,7 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
     counts: dict[str, int]
     examples: dict[str, list[Issue]]
     occurrences: dict[str, Occurrences]
+    together: dict[tuple[str, str], int]
     derived: dict[str, int]
     coverage: list[Support]
     presence: list[Presence]
