@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -98,9 +100,31 @@ def json_block(value: Any) -> Markup:
 _UNSAFE_IN_SCRIPT = re.compile("[<>&'\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
-def csv_link(rows: Iterable[Sequence[object]]) -> str:
-    """Rows of numbers as the address of a CSV file that a browser saves."""
-    return "data:text/csv;charset=utf-8," + quote("".join(",".join(map(str, row)) + "\n" for row in rows), safe="")
+def csv_link(rows: Iterable[Sequence[object]]) -> tuple[str, int]:
+    """Rows as the address of a CSV file that a browser saves, and how many of them the address has room for."""
+    parts: list[str] = []
+    room = LONGEST_LINK
+    for row in rows:
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\n").writerow(map(_csv_cell, row))
+        parts.append(quote(line.getvalue(), safe=""))
+        room -= len(parts[-1])
+        if room < 0:
+            parts.pop()
+            break
+    return "data:text/csv;charset=utf-8," + "".join(parts), len(parts)
+
+
+LONGEST_LINK = 60_000
+"""Characters of a CSV file in a page, at most."""
+
+
+def _csv_cell(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula; control characters are visible."""
+    if value is None or isinstance(value, int):
+        return value
+    text = visible(value)
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def percent(part: float, whole: float) -> float:

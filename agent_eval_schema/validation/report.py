@@ -43,8 +43,8 @@ from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.visible import visible
-from agent_eval_schema.validation.excerpts import excerpts
-from agent_eval_schema.validation.for_text import for_text, lines_of, lines_of_rows
+from agent_eval_schema.validation.excerpts import excerpts, offending_values
+from agent_eval_schema.validation.for_text import for_text, lines_of
 from agent_eval_schema.validation.frequent_answers import frequent_answers
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
@@ -1236,8 +1236,19 @@ def for_page(report: Report, *, rows: bool = True) -> Shown:
     """What an HTML report shows beside the summary."""
     source, plan, builder = report._source, report._plan, report._builder
     listed = shown_rows(source, plan, builder) if rows else []
-    lines = lines_of_rows(source, {row for found in builder.occurrences.values() for row in found.first_rows})
-    return Shown(lines, report.excerpts, report._fixes, rows=listed, answers=_answers(report) if rows else [])
+    lines = lines_of(source, [issue for found in builder.examples.values() for issue in found])
+    if not rows:
+        return Shown(lines, report.excerpts, report._fixes)
+    issues = builder.issues_of({row.row for row in listed})
+    return Shown(
+        {**lines, **{row.row: row.line for row in listed if row.line is not None}},
+        report.excerpts,
+        report._fixes,
+        rows=listed,
+        issues=issues,
+        values=offending_values(issues, source, plan),
+        answers=_answers(report),
+    )
 
 
 def _answers(report: Report) -> list[FrequentAnswer]:

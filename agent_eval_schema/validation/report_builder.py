@@ -185,6 +185,16 @@ class ReportBuilder:
         found = [self._with_file(issue) for kept in self._kept for issue in _issues_in(*kept)]
         return sorted([*found, *self._own], key=by_row)
 
+    def issues_of(self, rows: Collection[int]) -> list[Issue]:
+        """The issues of these rows that are kept, those of rules that compare rows last."""
+        found = []
+        for start, lists, ids in self._kept:
+            at = sorted(row - start for row in rows if start <= row < start + len(lists))
+            for issue in _issues_in(0, lists.take(pa.array(at, pa.int64())), ids.take(pa.array(at, pa.int64()))):
+                assert issue.row is not None
+                found.append(self._with_file(replace(issue, row=start + at[issue.row])))
+        return [*found, *(issue for issue in self._own if issue.row in rows)]
+
     def forget_issues(self) -> None:
         """Drop the issues that are held; counts and examples stay."""
         self._kept.clear()

@@ -2,6 +2,7 @@
 the rows of a result; and what it never does: run what is in a cell, or load anything."""
 
 import csv
+import io
 import json
 import math
 import re
@@ -12,6 +13,7 @@ from urllib.parse import unquote
 import pytest
 
 from agent_eval_schema import CustomMetric, EvalTask, validate_eval_set
+from agent_eval_schema.render.page import LONGEST_LINK, _csv_cell, csv_link
 from agent_eval_schema.validation.shown_rows import CELL, ROWS
 from tests.conftest import SAMPLES
 from tests.evaluation.test_task import PROMPTS, agent
@@ -66,10 +68,51 @@ def test_nothing_in_the_data_can_end_the_script_element() -> None:
     assert dict(embedded(page)["rows"][0]["cells"])["request"] == text
 
 
-def test_the_rows_of_a_code_are_a_csv() -> None:
-    page = validate_eval_set(SAMPLES / "broken.jsonl").to_html()
-    (address,) = re.findall(r'href="data:text/csv;charset=utf-8,([^"]*)" download="AE404.csv"', page)
-    assert list(csv.reader(unquote(address).splitlines())) == [["row", "line"], ["20", "21"], ["22", "23"]]
+def csv_of(page: str, code: str) -> list[dict[str, str]]:
+    (address,) = re.findall(rf'href="data:text/csv;charset=utf-8,([^"]*)" download="{code}.csv"', page)
+    return list(csv.DictReader(io.StringIO(unquote(address))))
+
+
+def test_the_issues_of_a_code_are_a_csv() -> None:
+    report = validate_eval_set(SAMPLES / "broken.jsonl")
+    found = csv_of(report.to_html(), "AE404")
+    assert [(issue["row"], issue["line"]) for issue in found] == [("20", "21"), ("22", "23")]
+    issues = report.issues[report.issues["code"] == "AE404"]
+    columns = ["column", "path", "message"]
+    assert [[issue[name] for name in columns] for issue in found] == issues[columns].to_numpy().tolist()
+    (role,) = csv_of(report.to_html(), "AE206")
+    assert (role["path"], role["value"]) == ("request.messages[0].role", '"usr"')
+
+
+def test_every_issue_of_the_embedded_rows_is_in_a_csv() -> None:
+    report = validate_eval_set(SAMPLES / "broken.jsonl")
+    page = report.to_html()
+    for code, issues in report.issues.dropna(subset="row").groupby("code"):
+        if f'download="{code}.csv"' in page:
+            assert sorted(int(i["row"]) for i in csv_of(page, str(code))) == sorted(issues["row"])
+    rows = [{"request_id": "x", "request": "a", "response": "b"}] * (ROWS + 10)
+    page = validate_eval_set(rows).to_html()  # a rule that compares rows
+    assert [int(i["row"]) for i in csv_of(page, "AE901")] == list(range(1, ROWS + 1))
+    assert f"({ROWS} of {ROWS + 9})" in page
+
+
+def test_no_cell_of_a_csv_is_a_formula() -> None:
+    for text in ("=1+1", "+1", "-1", "@x", "=cmd|' /C calc'!A0", "\t=1", "\r=1"):
+        rows = [{"request": {"messages": [{"role": text, "content": "a"}]}, "response": "b", text: 1}]
+        page = validate_eval_set(rows).to_html()
+        cells = [cell for code in ("AE206",) for issue in csv_of(page, code) for cell in issue.values()]
+        assert not [cell for cell in cells if re.match(r"\s*[=+@-]", cell)]
+    assert _csv_cell("-1") == "'-1"
+    assert _csv_cell(-1) == -1
+
+
+def test_a_csv_without_values_has_none_and_a_long_one_is_cut() -> None:
+    rows = [{"request_id": "secret-1", "request": {"messages": [{"role": "secret-2", "content": "a"}]}}]
+    (issue,) = csv_of(validate_eval_set(rows, show_values=False).to_html(), "AE206")
+    assert set(issue) == {"row", "line", "column", "path", "message"}
+    assert "secret" not in str(issue)
+    link, lines = csv_link([("x" * 1_000, i) for i in range(100)])
+    assert (lines, len(link) <= LONGEST_LINK + 30) == (59, True)
 
 
 @pytest.mark.slow

@@ -156,9 +156,22 @@ def _code(report: ReportSummary, shown: Shown, code: str, most: int) -> dict[str
         "others": count - sum(number for _, number in kinds),
         "examples": [_example(issue, shown, hint) for issue in examples[:most]],
         "more": count - len(examples[:most]),
-        "csv": csv_link([("row", "line"), *((r, shown.lines.get(r, "")) for r in occurrences.first_rows)]),
-        "listed": len(occurrences.first_rows),
+        **_csv(report, shown, code),
     }
+
+
+def _csv(report: ReportSummary, shown: Shown, code: str) -> dict[str, Any]:
+    """The issues of a code on the rows that the page can open, as a CSV file, and how many of how many it has."""
+    heads = ["row", "line", "column", "path", *(["value"] if report.values else []), "message"]
+    found = [issue for issue in shown.issues if issue.code == code]
+    link, lines = csv_link([heads, *(_csv_row(issue, shown, values=report.values) for issue in found)])
+    return {"csv": link, "listed": lines - 1 if found else 0}
+
+
+def _csv_row(issue: Issue, shown: Shown, *, values: bool) -> list[object]:
+    value = [shown.values.get((issue.row, issue.column, issue.path))] if values and issue.row is not None else []
+    line = None if issue.row is None else shown.lines.get(issue.row)
+    return [issue.row, line, issue.column, issue.path, *value, issue.message]
 
 
 def _fixable(fixed: int, count: int) -> str:

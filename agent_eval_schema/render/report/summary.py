@@ -75,13 +75,16 @@ class FrequentAnswer(Struct, frozen=True):
 
 class Shown(Struct, frozen=True):
     """What a report shows beside the summary: the lines of rows, the cells around the examples, what the fixes would
-    change, whether metric coverage is part of it, the rows that a page can open, and the most frequent answers."""
+    change, whether metric coverage is part of it, the rows that a page can open with their issues and the offending
+    values, and the most frequent answers."""
 
     lines: Mapping[int, int] = {}
     excerpts: Mapping[Location, Excerpt] = {}
     fixes: FixPreview | None = None
     metrics: bool = True
     rows: list[ShownRow] = []
+    issues: list[Issue] = []
+    values: Mapping[Location, str] = {}
     answers: list[FrequentAnswer] = []
 
 
