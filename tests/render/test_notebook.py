@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,11 @@ from agent_eval_schema import (
     convert_eval_set,
     diff_eval_sets,
     eval_set_from_inference_table,
+    profile_eval_set,
+    supported_scorers,
     validate_eval_set,
 )
+from agent_eval_schema.integrations.mlflow.datasets import Excluded, WrittenDataset
 from tests.conftest import SAMPLES
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 from tests.render.results import comparison, task
@@ -34,6 +38,11 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "scores": lambda: scored(["a", "b"]),
     "result": lambda: task(["a", "b"]).evaluate(),
     "comparison": lambda: comparison(["a", "b"]),
+    "supported scorers": lambda: supported_scorers(SAMPLES / "good.jsonl"),
+    "written dataset": lambda: WrittenDataset(
+        SimpleNamespace(name="sums"), 3, 1, (), (), (Excluded(1, "b", ("AE201 missing-request",)),), {"team": 1}
+    ),
+    "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl"),
     "build": lambda: eval_set_from_inference_table(SAMPLES / "inference_table.jsonl", sample=9),
 }
 

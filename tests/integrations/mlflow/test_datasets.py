@@ -26,6 +26,7 @@ from agent_eval_schema.integrations.mlflow.equal_requests import Collapsed, Upda
 from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX, key_of, read_records, to_records
 from agent_eval_schema.schema import COLUMNS
 from tests.conftest import SAMPLES
+from tests.render.report.test_html import ALLOWED, Tags
 
 mlflow = pytest.importorskip("mlflow")
 NEW_ENOUGH = tuple(map(int, mlflow.__version__.split(".")[:2])) >= (3, 5)
@@ -421,6 +422,26 @@ def test_rows_in_are_written_collapsed_or_excluded() -> None:
     assert repr(written) == (
         "<WrittenDataset 'sums': 4 rows in, 1 written (0 into records that were there), 1 collapsed, 2 excluded>"
     )
+
+
+@needs_datasets
+def test_a_notebook_shows_what_was_written_and_what_was_not() -> None:
+    text = "<script>alert(1)</script> \u202e"
+    rows: list[Row] = [
+        {"request": "good", "team": "a"},
+        {"request": None, "request_id": text, "response": "x"},
+        {"request": "good", "expected_facts": ["x"]},
+    ]
+    shown = to_mlflow_dataset(rows, "shown", on_duplicate="merge")._repr_html_()
+    tags = Tags(shown)
+    assert tags.open == []
+    assert {tag for tag, _ in tags.seen} <= ALLOWED - {"script"}
+    assert "1 of 3 rows written" in shown
+    for term, value in (("Dataset", "shown"), ("Updated records", 0), ("Rows that share a record", 1), ("Excluded", 1)):
+        assert f"<dt>{term}</dt><dd>{value}</dd>" in shown
+    assert "AE201" in shown
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert "\u202e" not in shown
 
 
 @needs_datasets
