@@ -30,27 +30,19 @@ from agent_eval_schema.metrics.support import (
     why_supported,
 )
 from agent_eval_schema.render.figures import Distribution, Presence, presence, steps
-from agent_eval_schema.render.report.summary import (
-    Excerpt,
-    FixPreview,
-    FrequentAnswer,
-    Location,
-    ReportSummary,
-    Shown,
-)
+from agent_eval_schema.render.report.summary import Excerpt, FixPreview, Location, ReportSummary, Shown
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.visible import visible
-from agent_eval_schema.validation.excerpts import excerpts, offending_values
+from agent_eval_schema.validation.excerpts import excerpts
+from agent_eval_schema.validation.for_page import shown_on_page
 from agent_eval_schema.validation.for_text import for_text, lines_of
-from agent_eval_schema.validation.frequent_answers import frequent_answers
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.row_files import write_invalid, write_normalized
 from agent_eval_schema.validation.second_reading import batches_beside_checked, every_issue, normalized_batches
-from agent_eval_schema.validation.shown_rows import shown_rows
 from agent_eval_schema.validation.unreadable import Origin, unreadable
 
 if TYPE_CHECKING:
@@ -1160,7 +1152,9 @@ class Report(Saved):  # numpydoc ignore=PR01
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.report.html import report_inline
 
-        return report_inline(self.summary, for_page(self, rows=False))
+        examples = [issue for found in self._builder.examples.values() for issue in found]
+        shown = Shown(lines_of(self._source, examples), self.excerpts, self._fixes)
+        return report_inline(self.summary, shown)
 
     def write(self, path: str | Path, *, passthrough: bool = True) -> int:
         """Write the normalized rows to a file.
@@ -1232,32 +1226,10 @@ class Report(Saved):  # numpydoc ignore=PR01
         )
 
 
-def for_page(report: Report, *, rows: bool = True) -> Shown:
-    """What an HTML report shows beside the summary."""
-    source, plan, builder = report._source, report._plan, report._builder
-    listed = shown_rows(source, plan, builder) if rows else []
-    lines = lines_of(source, [issue for found in builder.examples.values() for issue in found])
-    if not rows:
-        return Shown(lines, report.excerpts, report._fixes)
-    issues = builder.issues_of({row.row for row in listed})
-    return Shown(
-        {**lines, **{row.row: row.line for row in listed if row.line is not None}},
-        report.excerpts,
-        report._fixes,
-        rows=listed,
-        issues=issues,
-        values=offending_values(issues, source, plan),
-        answers=_answers(report),
-    )
-
-
-def _answers(report: Report) -> list[FrequentAnswer]:
-    if not report.show_values or not report.has_metrics:
-        return []
-    try:
-        return frequent_answers(report._builder.answers, report.iter_rows())
-    except (EvalSetError, OSError):  # the file is gone
-        return []
+def for_page(report: Report) -> Shown:
+    """What an HTML page shows beside the summary."""
+    rows = report.iter_rows() if report.has_metrics else ()
+    return shown_on_page(report._source, report._plan, report._builder, report.excerpts, report._fixes, rows)
 
 
 def previewing(report: Report, preview: Callable[[], FixPreview | None]) -> Report:
