@@ -3,7 +3,8 @@
 The test is a paired permutation test on the mean of the differences. If nothing changed, each difference could as well
 have had the other sign; p is the share of the sign patterns whose mean is at least as far from 0 as the one that was
 found. Of up to 16 rows that differ all patterns are counted; of up to 5,000, 10,000 random ones (seeded); beyond, the
-sum of so many signs is normal. Of scores that are 0 or 1 this is McNemar's test.
+sum of so many signs is normal. Of scores that are 0 or 1 this is McNemar's test. Rows of one cluster change their signs
+together.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.score_stats import ScoreStats
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.metrics.standard_errors import AUTO, Z_INTERVAL, clusters_of, standard_error
 from agent_eval_schema.render.result.summary import MetricComparison
 
 if TYPE_CHECKING:
@@ -71,8 +73,8 @@ class ScoreComparison:  # numpydoc ignore=PR01
         -------
         pandas.DataFrame
             One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; rows with a score in
-            both results), `old`, `new` and `difference` (float64; means), `higher` and `lower` (int64; rows), and
-            `p_value` (float64).
+            both results), `old`, `new` and `difference` (float64; means), `higher` and `lower` (int64; rows),
+            `p_value` and `std_error` (float64; of the mean difference, NaN for fewer than two clusters).
 
         Examples
         --------
@@ -157,8 +159,10 @@ class ScoreComparison:  # numpydoc ignore=PR01
         return f"<Comparison: {len(self.lines)} metrics, {len(self.rows):,} scores differ>"
 
 
-def compare(old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None) -> ScoreComparison:
-    """Compare the scores of two tables by these metrics; `EvalResult.compare` documents `key`."""
+def compare(
+    old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: str | None, cluster: str | None = AUTO
+) -> ScoreComparison:
+    """Compare the scores of two tables by these metrics; `EvalResult.compare` documents `key` and `cluster`."""
     if key is None:
         _require_same_rows(old, new)
     tables = [_keyed(table, key) for table in (old, new)]
@@ -166,10 +170,11 @@ def compare(old: pd.DataFrame, new: pd.DataFrame, metrics: Iterable[str], key: s
     if not len(shared):
         raise EvalSetError("the two results share no row")
     ids = tables[0].loc[shared, "request_id"].to_numpy() if "request_id" in old.columns else None
+    clusters = clusters_of(tables[0].loc[shared], cluster)
     lines, changed = [], []
     for metric in metrics:
         before, after = (t.loc[shared, score_column(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
-        lines.append(_line(metric, before, after))
+        lines.append(_line(metric, before, after, clusters))
         changed.append(_changes(metric, shared, ids, before, after))
     rows = pd.concat(changed, ignore_index=True) if changed else pd.DataFrame()
     only = [t.index.difference(shared, sort=False).tolist() for t in tables]
@@ -211,29 +216,31 @@ def _keyed(table: pd.DataFrame, key: str | None) -> pd.DataFrame:
     return table.set_index(key, drop=False)
 
 
-def _line(metric: str, before: Numbers, after: Numbers) -> MetricComparison:
+def _line(metric: str, before: Numbers, after: Numbers, clusters: Numbers | None) -> MetricComparison:
     both = ~(np.isnan(before) | np.isnan(after))
     old, new = before[both], after[both]
     difference = new - old
+    own = None if clusters is None else clusters[both]
+    error, mean = standard_error(difference, own), ScoreStats(difference).mean
     return MetricComparison(
         metric,
         int(both.sum()),
         ScoreStats(old).mean,
         ScoreStats(new).mean,
-        ScoreStats(difference).mean,
+        mean,
         int((difference > 0).sum()),
         int((difference < 0).sum()),
-        paired_test(difference),
-        *_interval(difference),
+        paired_test(difference if own is None else _summed(difference, own)),
+        error,
+        mean - Z_INTERVAL * error,
+        mean + Z_INTERVAL * error,
     )
 
 
-def _interval(differences: Numbers) -> tuple[float, float]:
-    """The 95 % confidence interval of the mean difference, by the normal approximation."""
-    if len(differences) < 2:
-        return math.nan, math.nan
-    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / math.sqrt(len(differences))
-    return mean - 1.96 * error, mean + 1.96 * error
+def _summed(differences: Numbers, clusters: Numbers) -> Numbers:
+    """The sum of the differences of each cluster."""
+    found: Numbers = np.bincount(np.unique(clusters, return_inverse=True)[1], weights=differences)
+    return found
 
 
 def _changes(metric: str, keys: pd.Index, ids: Numbers | None, before: Numbers, after: Numbers) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from agent_eval_schema.evaluation.score_stats import RESAMPLES, ScoreStats
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table
 from agent_eval_schema.render.coverage import headline
 from agent_eval_schema.render.result.summary import ResultSummary, Scored, ScorePlot
 from agent_eval_schema.render.shown import Saved
@@ -279,6 +280,42 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         require_count("n_resamples", n_resamples)
         return self._stats(metric).interval(confidence_level, resamples=n_resamples, seed=seed)
 
+    def standard_errors(self, cluster: str | None = AUTO) -> pd.DataFrame:
+        """Return the standard error of each mean, clustered by session or document.
+
+        Parameters
+        ----------
+        cluster : str or None, default "auto"
+            The column whose equal values make a cluster. `"auto"` takes `session_id`, and of rows without one the first
+            document of `expected_retrieved_context`. None treats the rows as independent.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per metric, with a RangeIndex and the columns `metric` (str), `rows` (int64; with a score),
+            `clusters` (int64), `mean`, `std_error`, `low` and `high` (float64; the 95 % interval of the normal
+            distribution) and `design_effect` (float64; the square of the ratio of `std_error` to that of independent
+            rows). They are NaN for fewer than two clusters.
+
+        Raises
+        ------
+        EvalSetError
+            There is no such column.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import EvalTask
+        >>> right, wrong = {"response": "4", "reference": "4"}, {"response": "3", "reference": "4"}
+        >>> data = [{**right, "session_id": "a"}, {**right, "session_id": "a"}, {**wrong, "session_id": "b"}]
+        >>> errors = EvalTask(data, ["exact_match"]).evaluate().standard_errors()
+        >>> errors[["rows", "clusters", "mean", "std_error"]].round(3)
+           rows  clusters   mean  std_error
+        0     3         2  0.667      0.444
+        """
+        table = self.metrics_table
+        scores = {n: table[score_column(n)].to_numpy(np.float64, na_value=np.nan) for n in self.tallies}
+        return errors_table(scores, clusters_of(table, cluster))
+
     def _stats(self, metric: str) -> ScoreStats:
         require_choice("metric", metric, self.tallies)
         return self.tallies[metric]
@@ -471,7 +508,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
 
     # against another one
 
-    def compare(self, other: EvalResult, *, key: str | None = None) -> ScoreComparison:
+    def compare(self, other: EvalResult, *, key: str | None = None, cluster: str | None = AUTO) -> ScoreComparison:
         """Compare with another result, row by row, with a paired permutation test.
 
         Parameters
@@ -480,6 +517,9 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
             The new result; this result is the old one.
         key : str or None, default None
             A column that identifies rows, such as `"request_id"`. None compares the rows at the same positions.
+        cluster : str or None, default "auto"
+            The column of this result whose equal values make a cluster, as in `standard_errors`. None treats the rows
+            as independent.
 
         Returns
         -------
@@ -493,10 +533,10 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
 
         Notes
         -----
-        The null hypothesis is that each difference could have the opposite sign. The p value is the share of sign
-        patterns whose mean is at least as far from 0 as the observed mean: of all patterns for up to 16 rows that
-        differ, of 10,000 random patterns (fixed seed) for up to 5,000 rows, and from the normal distribution for more
-        rows. For scores of 0 and 1 this is McNemar's test.
+        The null hypothesis is that the differences of each cluster could have the opposite sign; a row without a cluster
+        is its own. The p value is the share of sign patterns whose mean is at least as far from 0 as the observed mean:
+        of all patterns for up to 16 clusters that differ, of 10,000 random patterns (fixed seed) for up to 5,000, and
+        from the normal distribution for more. For scores of 0 and 1 this is McNemar's test.
 
         Examples
         --------
@@ -511,7 +551,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         if not isinstance(other, EvalResult):
             raise EvalSetError(f"other: expected an EvalResult; got {shown(other)}")
         metrics = [name for name in self.tallies if name in other.tallies]
-        return compare(self.metrics_table, other.metrics_table, metrics, key)
+        return compare(self.metrics_table, other.metrics_table, metrics, key, cluster)
 
     # pictures and files
 

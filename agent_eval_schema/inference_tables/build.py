@@ -160,7 +160,7 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> first = eval_set_from_inference_table("sample_data/inference_table.jsonl", labels=None)
         >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", extend=first.rows)
         >>> build.updates["column"].value_counts().to_dict()
-        {'expected_response': 3, 'expected_retrieved_context': 1}
+        {'expected_response': 4, 'expected_retrieved_context': 1}
         """
         frame: pd.DataFrame = pa.Table.from_batches(self._updates, schema=UPDATES).to_pandas(ignore_metadata=True)
         return frame.astype(object).where(frame.notna(), None)

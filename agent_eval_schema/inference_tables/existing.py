@@ -2,7 +2,7 @@
 
     EXISTING ─existing_rows─▶ canonical rows + facts ─decide─▶ with later feedback ─finish_existing─▶ rows, updates
 
-They are never excluded. A call that the dataset has yields to its row: by its ID, and by its question if `dedupe` is set.
+They are never excluded. A call that the dataset has, by its ID or as `dedupe` requires by its question, is.
 """
 
 from __future__ import annotations

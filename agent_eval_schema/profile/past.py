@@ -15,13 +15,12 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS, Metric
+from agent_eval_schema.metrics.standard_errors import numbers_of
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.text.choices import shown
 
 SUFFIXES = ("/score", "/value")
 """How columns of scores end, in the tables of this package; those of Databricks are named like the metric."""
-
-WORDS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 
 
 class PastScores(Struct, frozen=True):
@@ -67,22 +66,9 @@ def _columns(table: pd.DataFrame) -> Iterator[tuple[str, Array]]:
     for column in map(str, table.columns):
         name = next((column.removesuffix(s) for s in SUFFIXES if column.endswith(s)), column)
         if name != column or name in named:
-            values = np.array([_number(v) for v in table[column].tolist()], np.float64)
+            values = numbers_of(table[column].tolist())
             if not np.isnan(values).all():
                 yield name, values
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, str):
-        word = value.strip('" ').lower()
-        if word in WORDS:
-            return WORDS[word]
-        value = word
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return np.nan
-    return number if np.isfinite(number) else np.nan
 
 
 def _rows(table: pd.DataFrame, facts: Facts) -> Array | None:

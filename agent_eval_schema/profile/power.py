@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from agent_eval_schema.metrics.standard_errors import Z_INTERVAL
+
 Numbers = np.ndarray[Any, Any]
 
-Z_INTERVAL = NormalDist().inv_cdf(0.975)
 Z_POWER = NormalDist().inv_cdf(0.8)
 
 

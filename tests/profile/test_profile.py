@@ -453,7 +453,7 @@ def test_the_forms(tmp_path: Path) -> None:
         ({"rate": "high"}, "rate: expected a number"),
         ({"min_rows": 0}, "min_rows: expected a number above 0"),
         ({"price": {"input": 1}}, "price: expected amounts per million tokens"),
-        ({"system": "azure"}, "system: expected one of"),
+        ({"system": "nowhere"}, "system: expected one of"),
         ({"past": 3}, "past: expected a result"),
         ({"past": pd.DataFrame({"a": [1]})}, "past: expected a table with columns of scores"),
         ({"documents": "no-such-file"}, "documents: no-such-file cannot be read"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID
+from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.render.coverage import NAMED, headline
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.text.choices import path_of, require_count
@@ -136,6 +138,44 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         {'document_recall': 6}
         """
         return {name: int(self.scores[name].notna().sum()) for name in self.scorers}
+
+    def standard_errors(self, cluster: str | None = AUTO) -> pd.DataFrame:
+        """Return the standard error of each mean, clustered by session or document.
+
+        Parameters
+        ----------
+        cluster : str or None, default "auto"
+            The canonical column whose equal values make a cluster. `"auto"` takes `session_id`, and of rows without
+            one the first document of `expected_retrieved_context`. None treats the rows as independent.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per scorer with numbers, yes and no or true and false; several scores of a row
+            count as their mean. It has
+            a RangeIndex and the columns `metric` (str), `rows` (int64; with a score),
+            `clusters` (int64), `mean`, `std_error`, `low` and `high` (float64; the 95 % interval of the normal
+            distribution) and `design_effect` (float64; the square of the ratio of `std_error` to that of independent
+            rows). They are NaN for fewer than two clusters.
+
+        Raises
+        ------
+        EvalSetError
+            There is no such column.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import evaluate_eval_set, scorers
+        >>> result = evaluate_eval_set("sample_data/good.jsonl", [scorers.DocumentRecall()])
+        <BLANKLINE>
+        ✨ Evaluation completed.
+        ...
+        >>> result.standard_errors()[["metric", "rows", "clusters"]]
+                    metric  rows  clusters
+        0  document_recall     6         4
+        """
+        scores = {n: v for n in self.scorers if not np.isnan(v := numbers_of(self.scores[n].tolist())).all()}
+        return errors_table(scores, clusters_of(self.report.rows, cluster))
 
     @property
     def headline(self) -> str:

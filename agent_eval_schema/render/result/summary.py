@@ -101,8 +101,8 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
 
 class MetricComparison(Struct, frozen=True):
     """One metric in two results: over the `rows` that have a score in both, the means, the mean difference, how many
-    rows have a higher and a lower score in the new result, the p value of the test, and the 95 % confidence interval of
-    the mean difference (NaN for fewer than two rows)."""
+    rows have a higher and a lower score in the new result, the p value of the test, the standard error of the mean
+    difference and its 95 % confidence interval (NaN for fewer than two clusters)."""
 
     metric: str
     rows: int
@@ -112,5 +112,6 @@ class MetricComparison(Struct, frozen=True):
     higher: int
     lower: int
     p_value: float
+    std_error: float = math.nan
     low: float = math.nan
     high: float = math.nan
