@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_eval_schema.evaluation.outputs import as_plain
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.spans import Trace
 
 
 def trajectories_of(trace_ids: Iterable[str]) -> list[list[dict[str, Any]] | None]:

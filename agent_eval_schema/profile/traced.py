@@ -11,8 +11,9 @@ from msgspec import Raw, Struct
 
 from agent_eval_schema.similarity.questions import content_text
 from agent_eval_schema.similarity.shingles import contained, normalized
-from agent_eval_schema.traces.decode import NOTHING, Span, Trace, decode_trace, value_of
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.reading import Reading, attributes
+from agent_eval_schema.traces.spans import NOTHING, Span, Trace, value_of
 
 SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the prompt"
 

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct
 
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.moments import read_iso
-from agent_eval_schema.traces.decode import NOTHING
+from agent_eval_schema.traces.spans import NOTHING
 
 
 class _Source(Struct, forbid_unknown_fields=True, gc=False):

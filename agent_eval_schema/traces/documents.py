@@ -13,8 +13,8 @@ from agent_eval_schema.rules.retrieval import DERIVED_DOCUMENT_EMPTY, DERIVED_UR
 from agent_eval_schema.schema import Document
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.traces.decode import Info, Span, Trace, text_of, value_of
 from agent_eval_schema.traces.reading import Reading, attributes, start_of
+from agent_eval_schema.traces.spans import Info, Span, Trace, text_of, value_of
 
 TEXT_KEYS = ("page_content", "content", "text")
 GUESSED_URI_KEYS = ("source", "url", "uri", "document_id")

@@ -22,20 +22,20 @@ from msgspec import Raw, Struct
 
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.assessments import kept
-from agent_eval_schema.traces.decode import (
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.derive import MADE, derive, status_message
+from agent_eval_schema.traces.mlflow_readable import are_events
+from agent_eval_schema.traces.spans import (
     FAILED_CODES,
     NOTHING,
     Attributes,
     Span,
     Trace,
-    decode_trace,
     grounded,
     is_kind,
     text_of,
     value_of,
 )
-from agent_eval_schema.traces.derive import MADE, derive, status_message
-from agent_eval_schema.traces.mlflow_readable import are_events
 
 
 def rewritten(text: str) -> str | None:

@@ -16,18 +16,8 @@ from msgspec import Meta, Raw, Struct, field
 
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.traces.assessments import are_judged, is_moment
-from agent_eval_schema.traces.decode import (
-    NOTHING,
-    Attributes,
-    Data,
-    Info,
-    Span,
-    Status,
-    Trace,
-    TraceDocument,
-    decode_trace,
-    is_kind,
-)
+from agent_eval_schema.traces.decode import Data, TraceDocument, decode_trace
+from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Status, Trace, is_kind
 
 
 class _PlainAttributes(Attributes, kw_only=True, gc=False):

@@ -1,7 +1,7 @@
 """One trace while it is read: its root, its spans by type, and their tree."""
 
 from agent_eval_schema.issues import Finding, Rule
-from agent_eval_schema.traces.decode import FAILED_CODES, NOTHING, Attributes, Span, Trace
+from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Trace
 
 
 class Reading:

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from agent_eval_schema.traces.decode import NOTHING, Span, text_of, value_of
 from agent_eval_schema.traces.reading import Reading, attributes
+from agent_eval_schema.traces.spans import NOTHING, Span, text_of, value_of
 
 Tokens = tuple[int | None, int | None, int | None]
 """Input, output and total."""

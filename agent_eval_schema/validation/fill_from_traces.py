@@ -25,9 +25,10 @@ from agent_eval_schema.rules.retrieval import DERIVED_WITHOUT_URI
 from agent_eval_schema.schema import COLUMNS, Document, JsonValue, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
 from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
+from agent_eval_schema.traces.spans import Trace
 from agent_eval_schema.validation.rows import BIT_OF, Rows
 
 

@@ -28,8 +28,8 @@ from agent_eval_schema.rules import requests
 from agent_eval_schema.schema import JsonValue, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import canonical_json
-from agent_eval_schema.traces.decode import json_of
 from agent_eval_schema.traces.derive import Derived
+from agent_eval_schema.traces.spans import json_of
 from agent_eval_schema.validation.normalized_columns import FIELDS, normalized
 from agent_eval_schema.validation.rows import BIT_OF, Rows
 

@@ -22,7 +22,8 @@ from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.render.numbers import seconds
 from agent_eval_schema.render.report.summary import ShownRow, ShownSpan
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.decode import FAILED_CODES, Attributes, Span, Trace, decode_trace, json_of
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.spans import FAILED_CODES, Attributes, Span, Trace, json_of
 from agent_eval_schema.validation.for_text import lines_of_rows
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError, eval_set_from_traces
 from agent_eval_schema.api import UnreadableTraceWarning
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.spans import Trace
 from tests.helpers.traces import (
     ASKED,
     FILES,

@@ -23,8 +23,9 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.schema import Document
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.documents import documents_of_span
+from agent_eval_schema.traces.spans import Trace
 
 Chunks = Mapping[tuple[str, int], tuple[str | None, str | None]]
 """The retrieved documents (doc_uri, content) by step id (see `step_key`) and position."""

@@ -22,8 +22,9 @@ from agent_eval_schema.inference_tables.read.feedback import Feedback, read_trac
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.moments import micros_since_epoch
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.spans import Trace
 
 TAG, EDITED, COPIED = "expected_response_source", "feedback: edited", "feedback: copied from the response"
 """The tag with the source of an expected_response."""

@@ -13,8 +13,9 @@ from agent_eval_schema.inference_tables.read.request_payloads import asked_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
 from agent_eval_schema.text.describe import excerpt
-from agent_eval_schema.traces.decode import FAILED_CODES, Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.spans import FAILED_CODES, Trace
 
 
 class _Ids(Struct, gc=False):

@@ -35,7 +35,8 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.text.describe import describe
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.spans import Trace
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 

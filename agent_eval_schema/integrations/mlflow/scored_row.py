@@ -30,9 +30,10 @@ from agent_eval_schema.io.records import encode_cells, is_absent
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.text import jsontext
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, Derived, derive
 from agent_eval_schema.traces.encode import TRACED_COLUMNS
+from agent_eval_schema.traces.spans import Trace
 
 
 class ScoredRow:

@@ -27,10 +27,11 @@ from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWa
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.requests import INCOMPLETE_ROW
 from agent_eval_schema.schema import Document
-from agent_eval_schema.traces.decode import Trace, decode_trace
+from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import derive
 from agent_eval_schema.traces.encode import MADE, made_of, rewritten
 from agent_eval_schema.traces.mlflow_readable import decode_for_mlflow
+from agent_eval_schema.traces.spans import Trace
 from agent_eval_schema.validation.ces_turns import CES_FORMATS
 from agent_eval_schema.validation.cross_field import OF_MLFLOW
 from tests.conftest import DATA, SAMPLES, Row
