@@ -33,6 +33,8 @@ from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import path_of, require_bool, require_choice
+from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
 from agent_eval_schema.validation.chosen_rules import find_rule
 from agent_eval_schema.validation.plan import OnInvalid, Outputs
@@ -68,7 +70,7 @@ def validate_eval_set(
         The format of the data: `"databricks"`, `"mlflow"`, `"vertex"`, `"adk"`, `"adk-legacy"`, `"openai"`,
         `"langsmith"`, `"ragas"`, `"deepeval"`, `"azure"`, `"bedrock"`, `"bedrock-rag"`, `"agentcore"`, `"strands"`,
         `"vertex-genai"`, `"langfuse"`, `"braintrust"`, `"phoenix"`, `"inspect"`, `"promptfoo"`, `"ces-csv"`,
-        `"ces-evaluation"`, `"traces"` or `"search_traces"`. `"auto"` detects it from the column names.
+        `"ces-evaluation"`, `"traces"`, `"otel"` or `"search_traces"`. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data. `"provided"`: every row must have a response or a trace.
         `"generated"`: the agent will be called with the requests. `"auto"`: `"provided"` if any row has a response or a
@@ -379,7 +381,7 @@ class UnreadableTraceWarning(UserWarning):
 
 
 def eval_set_from_traces(traces: Any) -> pd.DataFrame:
-    """Return the canonical rows of MLflow traces.
+    """Return the canonical rows of MLflow or OpenTelemetry traces.
 
     Request, response, retrieved context, trajectory, token counts, latency and expectations are derived from each
     trace.
@@ -389,12 +391,14 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     traces : list, pandas.DataFrame, str, os.PathLike, mlflow.entities.Trace or Source
         A list of `mlflow.entities.Trace`, of dicts or of JSON strings; one trace; a DataFrame of
         `mlflow.search_traces()` or with a column `trace`; the path of a file of traces; or the result of
-        `traces_from_store`.
+        `traces_from_store`. Documents of OpenTelemetry (`resourceSpans`, exports of Tempo, Jaeger, Phoenix and
+        Langfuse) are dicts or JSON strings, too; the spans of a trace may be in several of them.
 
     Returns
     -------
     pandas.DataFrame
-        One row per trace, in input order, with the canonical columns. The index is that of the input if it is a
+        One row per trace, in input order, with the canonical columns. A trace of OpenTelemetry whose spans are in
+        several documents has the place of the last one. The index is that of the input if it is a
         DataFrame, otherwise a RangeIndex. The columns have the dtypes that `normalize_eval_set` returns.
 
     Raises
@@ -458,10 +462,15 @@ def _open_traces(traces: Any) -> Source:
     if isinstance(traces, pd.Series | np.ndarray):
         return _open_traces(traces.tolist())
     if isinstance(traces, str):
-        return open_source([{"trace": traces}]) if traces.lstrip()[:1] in ("{", '"') else open_source(traces)
+        if traces.lstrip()[:1] not in ("{", "[", '"'):
+            return open_source(traces)
+        traces = [traces]
     if isinstance(traces, Mapping) or hasattr(traces, "to_dict"):
-        return open_source([{"trace": traces}])
+        traces = [traces]
     if isinstance(traces, list | tuple):
+        if traces and all(is_document(structured(t)) for t in traces):  # the spans of a trace may be in several
+            documents = map(structured, traces)
+            return open_source([row for d in documents for row in (d if isinstance(d, list) else [d])])
         return open_source([t if _is_row(t) else {"trace": t} for t in traces])
     return open_source(traces, "traces")
 

@@ -1,4 +1,4 @@
-"""from-traces: MLflow traces, of a file or a tracking store, into evaluation rows."""
+"""from-traces: traces of MLflow or OpenTelemetry, of files or a tracking store, into evaluation rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ def add(commands: Commands) -> None:
         commands,
         "from-traces",
         run,
-        "build evaluation rows from MLflow traces",
-        ["from-traces sample_data/search_traces.jsonl rows.jsonl"],
+        "build evaluation rows from MLflow or OpenTelemetry traces",
+        [
+            "from-traces sample_data/search_traces.jsonl rows.jsonl",
+            "from-traces sample_data/otel_traces.jsonl rows.jsonl",
+        ],
     )
     command.add_argument("input", metavar="IN", nargs="?", help=f"traces, or a search_traces table: {ROW_FILES}")
     command.add_argument("output", metavar="OUT", help=f"rows: {ROWS_OUT}")

@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 FORMAT_NAMES = (
     *("databricks", "mlflow", "traces", "search_traces", "ces-csv", "ces-evaluation", "vertex", "adk", "adk-legacy"),
     *("ragas", "deepeval", "langsmith", "openai", "azure", "bedrock", "bedrock-rag", "agentcore", "strands"),
-    *("vertex-genai", "langfuse", "braintrust", "phoenix", "inspect", "promptfoo"),
+    *("otel", "vertex-genai", "langfuse", "braintrust", "phoenix", "inspect", "promptfoo"),
 )
 """The formats, written out here since the registry need not be imported for a command's help."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
 from agent_eval_schema.decoding.diagnose import is_type
+from agent_eval_schema.decoding.parts import of_parts
 from agent_eval_schema.schema import Message, Role
 from agent_eval_schema.text import jsontext
 
@@ -88,6 +89,10 @@ def read_messages(value: Any, depth: int = 0) -> Messages | None:
         return None
     if isinstance(value.get("messages"), list):
         return _chat(value["messages"])
+    if isinstance(value.get("contents"), list):  # Gemini
+        return _chat(value["contents"])
+    if isinstance(value.get("new_message"), dict):  # a run of the ADK
+        return _chat([value["new_message"]])
     if isinstance(value.get("query"), str):
         history = _chat(value.get("history") or [])
         return None if history is None else history + user_message(value["query"])
@@ -128,7 +133,8 @@ def _chat(items: Any) -> Messages | None:
     if all([is_plain(m) for m in items]):
         return items
     # The Responses API puts the model's reasoning between the messages; it is not a message.
-    messages = [_message(item) for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
+    given = [item for item in items if not (isinstance(item, dict) and item.get("type") == "reasoning")]
+    messages = [message for item in given for message in of_parts(item) or [_message(item)]]
     return messages if all([is_plain(m) for m in messages]) or is_type(list[Message], messages) else None
 
 
@@ -172,7 +178,8 @@ def _of_langchain(item: Any) -> dict[str, Any] | None:
         return {"role": role, "content": item[1]} if role in ROLES else None
     if not isinstance(item, dict) or "role" in item:
         return None
-    kind, keys = item.get("type"), item.get("data", item)
+    keys = item["kwargs"] if item.keys() == {"kwargs"} else item.get("data", item)
+    kind = keys.get("type") if keys is item.get("kwargs") and isinstance(keys, dict) else item.get("type")
     if kind == "constructor" and isinstance(item.get("id"), list) and item["id"]:
         kind, keys = str(item["id"][-1]).partition("Message")[0].lower(), item.get("kwargs")
     known = isinstance(kind, str) and kind in LANGCHAIN_ROLES and isinstance(keys, dict)
@@ -219,6 +226,8 @@ def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
     for key in ("messages", "output"):
         if isinstance(value.get(key), list):
             return _last_assistant(value[key])
+    if (parts := of_parts(value)) is not None:
+        return _last_assistant(parts)
     if "content" in value and _is_text(value["content"]):
         return _text(value["content"]), True
     texts = [value[k] for k in ANSWER_KEYS if isinstance(value.get(k), str)]
@@ -240,6 +249,7 @@ def _first_choice(choices: list[Any]) -> tuple[str | None, bool]:
 
 
 def _last_assistant(items: list[Any]) -> tuple[str | None, bool]:
+    items = [message for item in items for message in of_parts(item) or [_of_langchain(item) or item]]
     spoken = [m for m in items if isinstance(m, dict) and _role(m) == "assistant"]
     for message in reversed(spoken):
         text = _text(message.get("content"))
@@ -264,7 +274,8 @@ def _text(content: Any) -> str | None:
 
 def read_tool_calls(value: Any) -> list[tuple[str, dict[str, Any] | None]]:
     """The (name, arguments) of the tool calls in a model's output, in order."""
-    calls = [_call(entry) for message in _spoken(value) for entry in _entries(message)]
+    spoken = [message for given in _spoken(value) for message in of_parts(given) or [given]]
+    calls = [_call(entry) for message in spoken for entry in _entries(message)]
     return [c for c in calls if c is not None]
 
 

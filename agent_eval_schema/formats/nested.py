@@ -37,6 +37,7 @@ from agent_eval_schema.formats.adk_documents import (
 )
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
 from agent_eval_schema.formats.openai import is_chat, row_of_chat
+from agent_eval_schema.formats.otel_traces import collected
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
@@ -69,7 +70,7 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     """
     nesting = _nesting_of(source, alone or source.kind == "json")
     if nesting is None:
-        return source
+        return collected(source)
     batches = partial(_unfold, source.batches, nesting)
     return replace(
         source,
@@ -85,6 +86,7 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
         remote=None,
         columns=None,
         vary=True,
+        file_of=None,
     )
 
 

@@ -53,6 +53,7 @@ from agent_eval_schema.formats.mlflow_traces import (
     read_trace_rows,
 )
 from agent_eval_schema.formats.openai import OPENAI, OPENAI_SIGNS
+from agent_eval_schema.formats.otel_traces import OTEL_SIGNS, read_otel_rows, remarks_on_content
 from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS, RAGAS_OWN, RAGAS_SIGNS, kind_of_sample
 from agent_eval_schema.formats.table import Table
@@ -80,7 +81,7 @@ def _our_names(_: Collection[str]) -> dict[str, str]:
 FormatName = Literal[
     "ces-csv", "ces-evaluation", "traces", "search_traces", "adk", "adk-legacy", "langsmith", "ragas", "deepeval",
     "openai", "vertex", "vertex-genai", "azure", "bedrock", "bedrock-rag", "agentcore", "strands", "langfuse",
-    "braintrust", "phoenix", "inspect", "promptfoo", "mlflow", "databricks",
+    "braintrust", "phoenix", "inspect", "promptfoo", "otel", "mlflow", "databricks",
 ]  # fmt: skip
 """The type of a format's name: the values of `format`, besides `"auto"`."""
 
@@ -204,6 +205,13 @@ FORMATS: tuple[Format, ...] = (
         writer=EVALUATION_WRITER,
     ),
     Format("traces", "one MLflow trace a row (info, data)", TRACES_SIGNS, read_trace_rows),
+    Format(
+        "otel",
+        "traces of OpenTelemetry, one per row: resourceSpans",
+        OTEL_SIGNS,
+        read_otel_rows,
+        remarks=remarks_on_content,
+    ),
     Format(
         "search_traces",
         "a DataFrame of mlflow.search_traces()",

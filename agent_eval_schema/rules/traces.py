@@ -1,10 +1,10 @@
-"""AE6: MLflow traces: parts that cannot be parsed, and fields whose derivation is uncertain."""
+"""AE6: traces of MLflow and OpenTelemetry: parts that cannot be parsed, and fields whose derivation is uncertain."""
 
 import json
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import MLFLOW_TRACES
+from agent_eval_schema.rules.pages import MLFLOW_TRACES, OTEL_GENAI
 
 
 def _trace(*spans: Any, **info: Any) -> dict[str, Any]:
@@ -40,9 +40,9 @@ NOT_A_TRACE = Rule(
     "AE602",
     "not-a-trace",
     Severity.ERROR,
-    "The trace cell does not contain an MLflow trace.",
+    "The trace cell does not contain a trace of MLflow or OpenTelemetry.",
     why="MLflow cannot load the value, and no field can be derived from it.",
-    hint="Set the output of `trace.to_json()`: an object with `info` and `data`.",
+    hint="Set the output of `trace.to_json()`, an object with `info` and `data`, or the `resourceSpans` of one trace.",
     url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", "trace": {"foo": 1}},),
     good=({"request": "Hi", "response": "Hello", "trace": None},),
@@ -154,4 +154,29 @@ TRACE_NAN = Rule(
     url=MLFLOW_TRACES,
     bad=({"trace": json.dumps(_trace(_SPAN, score=float("nan"))["trace"])},),
     good=({"trace": json.dumps(_trace(_SPAN, score=None)["trace"])},),
+)
+
+
+_CALL = {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}
+_TEXTS = {"key": "gen_ai.input.messages", "value": {"stringValue": '[{"role": "user", "content": "Hi"}]'}}
+_IDS = {"traceId": "5b8efff798038103d269b633813fc60c", "spanId": "eee19b7ec3c1b174", "name": "chat gpt-x"}
+
+
+def _of_otel(*attributes: Any) -> dict[str, Any]:
+    return {"resourceSpans": [{"scopeSpans": [{"spans": [{**_IDS, "attributes": list(attributes)}]}]}]}
+
+
+TRACE_WITHOUT_CONTENT = Rule(
+    "AE612",
+    "trace-without-content",
+    Severity.WARNING,
+    "The spans of an OpenTelemetry trace contain no prompts, responses or tool calls.",
+    why="Instrumentations do not capture content by default, so no request and no response can be derived.",
+    hint=(
+        "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (`true` for older instrumentations) in the "
+        "environment of the agent and record the traces again."
+    ),
+    url=OTEL_GENAI,
+    bad=({"request": "Hi", "response": "Hello", "trace": _of_otel(_CALL)},),
+    good=({"request": "Hi", "response": "Hello", "trace": _of_otel(_CALL, _TEXTS)},),
 )

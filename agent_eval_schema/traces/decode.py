@@ -24,6 +24,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.moments import micros_since_epoch, read_iso
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
+from agent_eval_schema.traces.otel.trace import complete, decode_otel, may_be_completed
 from agent_eval_schema.traces.spans import NOTHING, Attributes, Info, Span, Trace
 
 
@@ -56,9 +57,14 @@ _info = msgspec.json.Decoder(Info).decode
 def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
     """The trace in JSON text, or the notes with the reason why there is none (never an exception)."""
     try:
-        return trace_in(_document(text))
+        trace = trace_in(_document(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _mend(text)
+        return decode_otel(text) or _mend(text)
+    if not isinstance(trace, Trace):
+        return decode_otel(text) or trace
+    if may_be_completed(trace.spans):
+        complete(trace, text)
+    return trace
 
 
 def trace_in(document: TraceDocument) -> Trace | list[Finding]:

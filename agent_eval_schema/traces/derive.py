@@ -173,7 +173,11 @@ def _tool_call(span: Span) -> ToolCall:
 def _asked_calls(outputs: Raw) -> list[tuple[str, dict[str, Any] | None]]:
     # Most outputs hold no call: a search of the bytes saves parsing them.
     text = bytes(outputs)
-    return chat.read_tool_calls(value_of(outputs)) if b"tool_calls" in text or b"function_call" in text else []
+    return chat.read_tool_calls(value_of(outputs)) if any(mark in text for mark in _CALLS) else []
+
+
+_CALLS = (b"tool_call", b"function_call", b"functionCall", b"toolName", b"toolUse")
+"""What the text of an output with calls contains."""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def rewritten(text: str) -> str | None:
         "ERROR" if derived.failure else "OK",
         derived.latency_seconds,
         trace.info.client_request_id,
-        {**_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
+        {**_metadata_of(trace), **_strings(info.get("request_metadata")), **_strings(info.get("trace_metadata"))},
         {**_strings(info.get("tags")), MADE: "rewritten"},
         info.get("assessments"),
     )
@@ -181,13 +181,34 @@ def _attributes_of(span: Any) -> dict[str, str]:
 
 
 def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
-    """The original attributes; for an encoding that had none, those that were made of it."""
+    """The original attributes, and those that were made of an encoding that had none of MLflow's."""
     own = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
-    if given or own.type is None:
-        return given
-    outputs = text_of(own.outputs) if bytes(own.outputs)[:1] == b'"' else bytes(own.outputs).decode() or None
-    made = {"mlflow.spanType": _text(own.type.strip('"'))}
-    return {**made, "mlflow.spanOutputs": outputs} if outputs else made
+    given = {k: v for k, v in given.items() if k != _TYPE or own.type is None or v.strip('"') != "UNKNOWN"}
+    made = {_TYPE: _text(own.type.strip('"'))} if own.type is not None else {}
+    for field, name in _MADE_OF.items():
+        raw = getattr(own, field)
+        text = text_of(raw) if bytes(raw)[:1] == b'"' else bytes(raw).decode()
+        if text and name not in given:
+            made[name] = text
+    return {**made, **given}
+
+
+_MADE_OF = {
+    "inputs": "mlflow.spanInputs",
+    "outputs": "mlflow.spanOutputs",
+    "token_usage": "mlflow.chat.tokenUsage",
+    "tool_name": "gen_ai.tool.name",
+}
+
+
+def _metadata_of(trace: Trace) -> dict[str, str]:
+    """The session and the tokens of a trace that has no metadata of MLflow."""
+    found = trace.info.trace_metadata
+    given = {} if found is None else {_SESSION: text_of(found.session), _TOKENS: text_of(found.token_usage)}
+    return {name: text for name, text in given.items() if text}
+
+
+_SESSION, _TOKENS = "mlflow.trace.session", "mlflow.trace.tokenUsage"
 
 
 def _strings(given: Any) -> dict[str, str]:

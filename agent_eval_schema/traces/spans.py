@@ -71,6 +71,7 @@ def grounded(parents: dict[str, str | None], root: str) -> dict[str, str | None]
 
 class Context(Struct, gc=False):
     span_id: str | None = None
+    trace_id: str | None = None
 
 
 class Status(Struct, gc=False):

@@ -82,6 +82,8 @@ def _trace_texts(batch: pa.RecordBatch) -> Sequence[str | memoryview | None]:
 def _log_notes(rows: Rows, row: int, notes: Iterable[Finding]) -> None:
     """Log the issues of a trace; their paths are those inside of it."""
     for note in notes:
+        if note.rule is trace_rules.TRACE_WITHOUT_CONTENT and rows.format == "otel":
+            continue  # it is reported once for the data
         rows.log.add(note.rule, row, "trace", note.message, path=f"trace.{note.path}" if note.path else "trace")
 
 

@@ -9,7 +9,14 @@ from agent_eval_schema import validate_eval_set
 from agent_eval_schema.rules import FAMILIES, RULES
 from tests.conftest import SAMPLES
 
-GOOD = ["good.jsonl", "good.csv", "good_mlflow.jsonl", "search_traces.jsonl", "traces_mlflow2.jsonl"]
+GOOD = [
+    "good.jsonl",
+    "good.csv",
+    "good_mlflow.jsonl",
+    "search_traces.jsonl",
+    "traces_mlflow2.jsonl",
+    "otel_traces.jsonl",
+]
 
 NOT_YET = {"7", "8"}  # production tables and conversion losses come with theirs
 

@@ -26,6 +26,7 @@ VENDOR_PAGES = {
     "ces-csv": vendor.GOLDEN_CSV,
     "ces-evaluation": vendor.CES_EVALUATION,
     "traces": vendor.MLFLOW_TRACES,
+    "otel": vendor.OTEL_GENAI,
     "search_traces": vendor.MLFLOW_TRACES,
     "adk": vendor.ADK_EVALUATE,
     "adk-legacy": vendor.ADK_EVALUATE,
@@ -132,7 +133,7 @@ def _columns(form: Format) -> str:
             "One row of the file is not one evaluation row: each turn of a golden conversation becomes one canonical "
             "row, see the example below.\n"
         )
-    if form.name in ("traces", "search_traces"):
+    if form.name in ("traces", "otel", "search_traces"):
         return "The canonical columns are [derived from the trace](../schema/traces.md) of each row.\n"
     origins = form.origins(())
     known = form.reads | (set(form.writer.columns) if form.writer else set()) | form.signs.known

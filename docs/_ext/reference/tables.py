@@ -17,6 +17,7 @@ from agent_eval_schema.metrics.support import need_words
 from agent_eval_schema.rules.exclusions import REASONS
 from agent_eval_schema.schema import COLUMN_DESCRIPTIONS, COLUMNS, ROW_SCHEMA
 from agent_eval_schema.traces.derive import DERIVATIONS
+from agent_eval_schema.traces.otel.conventions import CONVENTIONS, FIELDS
 from reference.markdown import Pages, code, codes, prose, table
 
 SCHEMA, METRICS_FOLDER, PRODUCTION = "reference/schema", "reference/metrics", "reference/production"
@@ -33,6 +34,7 @@ def pages(_: Path) -> Pages:
         f"{PRODUCTION}/table-families.md": _families(),
         f"{PRODUCTION}/exclusion-reasons.md": _reasons(),
         "reference/generated/extras.inc": _extras(),
+        "reference/generated/otel-conventions.inc": _conventions(),
     }
 
 
@@ -93,8 +95,46 @@ def _derivations() -> str:
             "`reference_trajectory` and `custom_expected`.\n",
             "Traces of every MLflow version since 2.13 are read, as JSON string, object or `Trace`. Parts that cannot "
             "be parsed are skipped and reported ([family AE6](../rules/index.md)).\n",
+            "## Traces of OpenTelemetry\n",
+            "The spans of [OpenTelemetry](../../how-to/mlflow/traces-from-opentelemetry.md) are translated to those of "
+            "MLflow first. The request is the input of the outermost agent, else of the first model; the response is "
+            "the output of the last one. Per field, the attributes per naming convention, in order of precedence:\n",
+            _conventions(),
         ]
     )
+
+
+def _conventions() -> str:
+    kinds = [(c.title, codes(name for name, _ in c.kinds) or codes(f"{n}…" for n in c.names)) for c in CONVENTIONS]
+    rows = [
+        (label, f"[{convention.title}]({convention.url})", codes(key.name for key in getattr(convention, field)))
+        for field, label in _FIELDS.items()
+        for convention in CONVENTIONS
+        if getattr(convention, field)
+    ]
+    return "\n".join(
+        [
+            table(("Convention", "Kind of the span"), kinds),
+            table(("Content", "Convention", "Attributes"), rows),
+        ]
+    )
+
+
+_FIELDS = {
+    "inputs": "input",
+    "outputs": "output",
+    "documents": "retrieved documents",
+    "tool": "name of a tool",
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "total_tokens": "total tokens",
+    "usage": "all tokens",
+    "session": "session",
+    "system": "instructions",
+    "level": "state",
+    "message": "error",
+}
+assert set(_FIELDS) == set(FIELDS)
 
 
 def _metrics() -> str:

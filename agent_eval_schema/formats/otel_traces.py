@@ -1,0 +1,234 @@
+"""Exports of OpenTelemetry → one row per trace, whatever their envelopes were.
+
+A trace may be on many lines, and a line may have many traces: the spans are collected by the id of their trace over the
+whole input. What is collected is read twice, so that only those traces are held in memory of which some spans are still
+to come: first the last row of each trace, then the spans. A row that has all of one trace passes through as it is.
+
+    {"resourceSpans": [{"resource", "scopeSpans": [{"scope", "spans": [...]}]}]}        what each row becomes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from agent_eval_schema.cells.batch import JSON_CELLS, make_batch
+from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
+from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.formats.detection import Signs
+from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.otel.envelopes import (
+    OTHER_SIGNALS,
+    Part,
+    is_document,
+    joined,
+    parts_of,
+    raw_parts,
+    trace_ids,
+)
+from agent_eval_schema.traces.otel.trace import decode_otel
+from agent_eval_schema.traces.spans import Trace
+
+COLUMN = "resourceSpans"
+_MAY_BE = frozenset(
+    {
+        *(COLUMN, "resource_spans", "batches", "data", "observations", "traceId", "trace_id", "traceID", "context"),
+        *OTHER_SIGNALS,
+    }
+)
+"""An export has one of these columns; those of OTLP's other signals occur beside spans in the files of a collector."""
+
+_NEVER = frozenset({"request", "response", "inputs", "outputs", "expectations", "info"})
+"""Columns of rows that may have ids of spans, too."""
+
+HEAD_ROWS = 4
+
+OTEL_SIGNS = Signs(((COLUMN,),), columns=frozenset({COLUMN}))
+
+
+def collected(source: Source) -> Source:
+    """The source with a row per trace, if its rows are exports of OpenTelemetry; else the source itself."""
+    if source.is_canonical() or not _is_export(source):
+        return source
+    batches = partial(_collect, source.batches, _Index(source.batches))
+    return replace(
+        source,
+        batches=batches,
+        take=lambda mask: frame_of(rows_where(batches(), mask)),
+        nests=True,
+        shares=None,
+        lines=None,
+        original=None,
+        index=None,
+        read_share=None,
+        in_order=True,
+        remote=None,
+        columns=None,
+        vary=True,
+        file_of=None,
+    )
+
+
+def _is_export(source: Source) -> bool:
+    names = source.column_names()
+    if _MAY_BE.isdisjoint(names) or not _NEVER.isdisjoint(names):
+        return False
+    if COLUMN in names:
+        return True
+    head = source.head()
+    rows = [] if head is None else native_rows(head.slice(0, HEAD_ROWS))
+    return any(is_document(_structured(row)) for row in rows)
+
+
+def _structured(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose cells may be the JSON text of objects, as in a CSV file or a warehouse."""
+    return {name: jsontext.structured(value) for name, value in row.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the spans of a row
+class _Row:
+    """The spans in one row: the text of its list, if it is the usual document, else the parts of it."""
+
+    __slots__ = ("text", "value")
+
+    def __init__(self, text: bytes | None, value: dict[str, Any] | None) -> None:
+        self.text, self.value = text, value
+
+    def ids(self) -> list[str]:
+        found = None if self.text is None else trace_ids(self.text)
+        return list(self.parts()) if found is None else found
+
+    def parts(self) -> dict[str, list[Part]]:
+        """The spans by the id of their trace; what has none goes with the first that has one."""
+        parts = list(parts_of(self.value)) if self.text is None else raw_parts(self.text)
+        first = next((part.trace_id for part in parts if part.trace_id), "")
+        found: dict[str, list[Part]] = {}
+        for part in parts:
+            found.setdefault(part.trace_id or first, []).append(part)
+        return found
+
+    def is_other_signal(self) -> bool:
+        """Whether the row is one of metrics or logs, or has no spans at all, which is no defect."""
+        if self.text is not None:
+            return self.text.lstrip()[:1] == b"[" and not raw_parts(self.text)
+        keys = set(self.value or ())
+        return not keys or bool(keys & OTHER_SIGNALS)
+
+    def as_cell(self) -> str:
+        """The row in the list of a document, for its reader to report it."""
+        return jsontext.encode([self.value]).decode() if self.text is None else self.text.decode("utf-8", "replace")
+
+
+def _rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
+    cells = read_cells(batch, COLUMN)
+    texts: Sequence[str | None] = [None] * batch.num_rows if cells is None else cells.texts
+    others: list[dict[str, Any]] | None = None
+    for place, text in enumerate(texts):
+        if text is not None and cells is not None:
+            yield _Row(json_cell(text, cells.json, nested=True).encode(), None)
+            continue
+        if others is None:
+            others = [_structured(row) for row in native_rows(batch)]
+        yield _Row(None, others[place])
+
+
+class _Index:
+    """The first and the last row of each trace, found when it is asked for."""
+
+    def __init__(self, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
+        self._batches = batches
+        self._ends: dict[str, tuple[int, int]] | None = None
+
+    def ends(self) -> dict[str, tuple[int, int]]:
+        if self._ends is None:
+            self._ends = {}
+            for number, row in enumerate(row for batch in self._batches() for row in _rows_of(batch)):
+                for identity in row.ids():
+                    first, _ = self._ends.get(identity, (number, number))
+                    self._ends[identity] = first, number
+        return self._ends
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows → traces
+def _collect(batches: Callable[[], Iterator[pa.RecordBatch]], index: _Index) -> Iterator[pa.RecordBatch]:
+    ends = index.ends()
+    open_traces: dict[str, list[Part]] = {}
+    number, is_empty = 0, True
+    for batch in batches():
+        broken, noted = reading_problems(batch), notes_on(batch)
+        texts: list[str] = []
+        notes: dict[int, list[Any]] = {}
+        for place, row in enumerate(_rows_of(batch)):
+            if place in broken:
+                if texts:
+                    yield with_notes(_batch(texts), notes)
+                yield batch.slice(place, 1)
+                texts, notes, is_empty = [], {}, False
+            else:
+                if place in noted:
+                    notes[len(texts)] = noted[place]
+                texts += _finished(row, number, ends, open_traces)
+            number += 1
+        if texts:
+            yield with_notes(_batch(texts), {at: found for at, found in notes.items() if at < len(texts)})
+            is_empty = False
+    if is_empty:
+        yield _batch([])
+
+
+def _finished(row: _Row, number: int, ends: dict[str, tuple[int, int]], held: dict[str, list[Part]]) -> list[str]:
+    """The lists of the traces that end in a row, in the order of their first spans in it."""
+    ids = row.ids()
+    if not ids:
+        return [] if row.is_other_signal() else [row.as_cell()]
+    if row.text is not None and len(ids) == 1 and ends[ids[0]] == (number, number):
+        return [row.text.decode("utf-8", "replace")]
+    found = []
+    for identity, parts in row.parts().items():
+        held.setdefault(identity, []).extend(parts)
+        if ends.get(identity, (number, number))[1] == number:
+            found.append(joined(held.pop(identity)))
+    return found
+
+
+def _batch(texts: list[str]) -> pa.RecordBatch:
+    return make_batch({COLUMN: (pa.array(texts, pa.string()), True)}, {}, len(texts))
+
+
+def remarks_on_content(head: pa.RecordBatch) -> list[Finding]:
+    """That traces of the data have no content, once for all of them: capturing it is off by default."""
+    texts = [t for t in read_otel_rows(head.slice(0, _LOOKED_AT)).column("trace").to_pylist() if t is not None]
+    traces = [trace for trace in map(decode_otel, texts) if isinstance(trace, Trace)]
+    silent = [t for t in traces if any(note.rule is TRACE_WITHOUT_CONTENT for note in t.notes)]
+    if not silent:
+        return []
+    message = (
+        f"expected prompts and responses in the spans, got none in {len(silent)} of the first {len(traces)} traces"
+    )
+    return [Finding(TRACE_WITHOUT_CONTENT, message)]
+
+
+_LOOKED_AT = 64
+
+
+def read_otel_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row is a trace: its list of spans as a document of OTLP."""
+    cells = read_cells(batch, COLUMN)
+    texts = [None] * batch.num_rows if cells is None else cells.texts
+    lists = [t if t is None or cells is None else json_cell(t, cells.json, nested=True) for t in texts]
+    joined_texts = pc.binary_join_element_wise('{"resourceSpans":', pa.array(lists, pa.string()), "}", "")
+    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
+    arrays = [joined_texts, *(batch.column(i) for i in hidden)]
+    fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,1 @@
+"""Traces of OpenTelemetry: their envelopes, the conventions of their attributes, and their form as a `Trace`."""

@@ -1,0 +1,337 @@
+"""CONVENTIONS: which attribute of a span holds what, one table per naming convention.
+
+A span is read by the attributes that it has, never by its scope or its file: one trace often has spans of several
+conventions, and one span attributes of two. Of several attributes that hold the same, the first one with a value
+counts, in the order of the table. `Key("gen_ai.prompt.N")` is a list that is flattened into one attribute per leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.otel.values import unwrapped_input, unwrapped_output
+
+Read = Callable[[Any], Any]
+
+
+class Key(Struct, frozen=True):
+    """The name of an attribute, and the function that makes its value plain, if it has to be."""
+
+    name: str
+    read: Read | None = None
+
+    @property
+    def is_flattened(self) -> bool:
+        return self.name.endswith(".N")
+
+
+class Convention(Struct, frozen=True):
+    """A naming convention of span attributes. `kinds` has the attributes that hold the kind of a span, with the type of
+    each kind as MLflow calls it; `names` the types of spans that are known by the beginning of their name."""
+
+    name: str
+    title: str
+    url: str
+    kinds: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    names: Mapping[str, str] = {}
+    inputs: tuple[Key, ...] = ()
+    outputs: tuple[Key, ...] = ()
+    documents: tuple[Key, ...] = ()
+    tool: tuple[Key, ...] = ()
+    input_tokens: tuple[Key, ...] = ()
+    output_tokens: tuple[Key, ...] = ()
+    total_tokens: tuple[Key, ...] = ()
+    usage: tuple[Key, ...] = ()
+    session: tuple[Key, ...] = ()
+    system: tuple[Key, ...] = ()
+    level: tuple[Key, ...] = ()
+    message: tuple[Key, ...] = ()
+
+
+FIELDS = (
+    *("inputs", "outputs", "documents", "tool", "input_tokens", "output_tokens", "total_tokens", "usage", "session"),
+    *("system", "level", "message"),
+)
+"""What the attributes of a span may hold, besides its kind."""
+
+
+def _keys(*names: str) -> tuple[Key, ...]:
+    return tuple(map(Key, names))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# values that are made plain
+def _documents_by_id(value: Any) -> Any:
+    """The documents of the GenAI conventions in MLflow's schema: the ID is that of the document."""
+    value = jsontext.structured(value)
+    return [_document_by_id(item) for item in value] if isinstance(value, list) else None
+
+
+def _document_by_id(item: Any) -> Any:
+    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+        return item
+    content = next((item[k] for k in ("content", "text", "page_content") if isinstance(item.get(k), str)), None)
+    metadata = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
+    return {**({"page_content": content} if content else {}), "metadata": {"doc_uri": item["id"], **metadata}}
+
+
+def _flattened_documents(value: Any) -> Any:
+    """`retrieval.documents.N.document.{id, content, metadata}`: the URI of a LangChain document is in its metadata."""
+    found = []
+    for item in value if isinstance(value, list) else []:
+        inner = item.get("document") if isinstance(item, dict) else None
+        given = {k: jsontext.structured(v) for k, v in inner.items()} if isinstance(inner, dict) else {}
+        metadata = given["metadata"] if isinstance(given.get("metadata"), dict) else {}
+        if "id" in given and metadata.get("doc_uri") is None and isinstance(given["id"], str):
+            metadata = {**metadata, "doc_uri": given["id"]}
+        found.append({"page_content": _as_text(given.get("content")), "metadata": metadata})
+    return found or None
+
+
+def _as_text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else jsontext.encode(value).decode()
+
+
+def _flattened_messages(value: Any) -> Any:
+    """`llm.input_messages.N.message.{role, content, contents, tool_calls}` as messages of OpenAI."""
+    items = value if isinstance(value, list) else []
+    found = [_flattened_message(item.get("message", item)) for item in items if isinstance(item, dict)]
+    return {"messages": found} if found else None
+
+
+def _flattened_message(message: Any) -> Any:
+    if not isinstance(message, dict):
+        return message
+    made = {k: message[k] for k in ("role", "content", "name", "tool_call_id") if k in message}
+    parts = message.get("contents")
+    if "content" not in made and isinstance(parts, list):
+        inner = [p.get("message_content", p) for p in parts if isinstance(p, dict)]
+        texts = [p["text"] for p in inner if isinstance(p, dict) and isinstance(p.get("text"), str)]
+        made["content"] = "".join(texts)
+    calls = message.get("tool_calls")
+    if isinstance(calls, list):
+        made["tool_calls"] = [_flattened_call(c.get("tool_call", c)) for c in calls if isinstance(c, dict)]
+    made.setdefault("role", "assistant")
+    made.setdefault("content", None)
+    return made
+
+
+def _flattened_call(call: Any) -> Any:
+    function = call.get("function", call) if isinstance(call, dict) else {}
+    function = function if isinstance(function, dict) else {}
+    identity = {"id": call["id"]} if isinstance(call, dict) and isinstance(call.get("id"), str) else {}
+    named = {"name": _as_text(function.get("name")), "arguments": _as_text(function.get("arguments"))}
+    return {**identity, "type": "function", "function": named}
+
+
+def _retriever_output(value: Any) -> Any:
+    """Documents with their count; the outputs of other tasks are no documents."""
+    value = unwrapped_output(value)
+    return value.get("documents") if isinstance(value, dict) else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the tables
+_OPENINFERENCE = Convention(
+    "openinference",
+    "OpenInference (Arize Phoenix)",
+    "https://arize-ai.github.io/openinference/spec/semantic_conventions.html",
+    kinds=(
+        (
+            "openinference.span.kind",
+            {
+                **{k: k for k in ("AGENT", "CHAIN", "LLM", "TOOL", "RETRIEVER", "RERANKER", "EMBEDDING")},
+                **{k: k for k in ("GUARDRAIL", "EVALUATOR", "UNKNOWN")},
+                "PROMPT": "CHAIN",
+            },
+        ),
+    ),
+    inputs=(Key("llm.input_messages.N", _flattened_messages), Key("input.value")),
+    outputs=(Key("llm.output_messages.N", _flattened_messages), Key("output.value")),
+    documents=(Key("retrieval.documents.N", _flattened_documents),),
+    tool=_keys("tool.name"),
+    input_tokens=_keys("llm.token_count.prompt"),
+    output_tokens=_keys("llm.token_count.completion"),
+    total_tokens=_keys("llm.token_count.total"),
+    session=_keys("session.id"),
+)
+
+_GENAI = Convention(
+    "genai",
+    "OpenTelemetry GenAI",
+    "https://opentelemetry.io/docs/specs/semconv/gen-ai/",
+    kinds=(
+        (
+            "gen_ai.operation.name",
+            {
+                "chat": "CHAT_MODEL",
+                "generate_content": "LLM",
+                "text_completion": "LLM",
+                "response": "LLM",
+                "invoke_agent": "AGENT",
+                "create_agent": "AGENT",
+                "invoke_workflow": "AGENT",
+                "plan": "CHAIN",
+                "execute_tool": "TOOL",
+                "retrieval": "RETRIEVER",
+                "vector_db_retrieve": "RETRIEVER",
+                "embeddings": "EMBEDDING",
+                "rerank": "RERANKER",
+            },
+        ),
+    ),
+    inputs=(
+        *_keys("gen_ai.input.messages", "gen_ai.retrieval.query.text"),
+        Key("gen_ai.tool.call.arguments", unwrapped_input),
+    ),
+    outputs=(Key("gen_ai.output.messages"), Key("gen_ai.tool.call.result")),
+    documents=(Key("gen_ai.retrieval.documents", _documents_by_id),),
+    tool=_keys("gen_ai.tool.name"),
+    input_tokens=_keys("gen_ai.usage.input_tokens"),
+    output_tokens=_keys("gen_ai.usage.output_tokens"),
+    total_tokens=_keys("gen_ai.usage.total_tokens"),
+    session=_keys("gen_ai.conversation.id"),
+    system=_keys("gen_ai.system_instructions"),
+)
+
+_OPENLLMETRY = Convention(
+    "openllmetry",
+    "OpenLLMetry (Traceloop)",
+    "https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions",
+    kinds=(
+        (
+            "traceloop.span.kind",
+            {"workflow": "WORKFLOW", "task": "TASK", "agent": "AGENT", "tool": "TOOL", "unknown": "UNKNOWN"},
+        ),
+        (
+            "llm.request.type",
+            {"chat": "LLM", "completion": "LLM", "embedding": "EMBEDDING", "rerank": "RERANKER"},
+        ),
+    ),
+    inputs=(Key("traceloop.entity.input", unwrapped_input), Key("gen_ai.prompt.N", _flattened_messages)),
+    outputs=(Key("traceloop.entity.output", unwrapped_output), Key("gen_ai.completion.N", _flattened_messages)),
+    documents=(Key("traceloop.entity.output", _retriever_output),),
+    tool=_keys("traceloop.entity.name"),
+    input_tokens=_keys("gen_ai.usage.prompt_tokens"),
+    output_tokens=_keys("gen_ai.usage.completion_tokens"),
+    total_tokens=_keys("llm.usage.total_tokens"),
+    session=_keys("traceloop.association.properties.session_id", "traceloop.association.properties.thread_id"),
+)
+
+_ADK = Convention(
+    "google-adk",
+    "Google ADK",
+    "https://google.github.io/adk-docs/observability/",
+    names={"call_llm": "LLM"},
+    inputs=_keys("gcp.vertex.agent.tool_call_args", "gcp.vertex.agent.llm_request"),
+    outputs=_keys("gcp.vertex.agent.tool_response", "gcp.vertex.agent.llm_response"),
+    session=_keys("gcp.vertex.agent.session_id"),
+)
+
+_VERCEL = Convention(
+    "vercel-ai",
+    "Vercel AI SDK",
+    "https://ai-sdk.dev/docs/ai-sdk-core/telemetry",
+    kinds=(
+        (
+            "ai.operationId",
+            {
+                **{
+                    f"ai.{verb}{step}": "LLM"
+                    for verb, last in (
+                        *(("generateText", "Generate"), ("streamText", "Stream")),
+                        *(("generateObject", "Generate"), ("streamObject", "Stream")),
+                    )
+                    for step in ("", f".do{last}")
+                },
+                "ai.toolCall": "TOOL",
+                **dict.fromkeys(("ai.embed", "ai.embed.doEmbed", "ai.embedMany", "ai.embedMany.doEmbed"), "EMBEDDING"),
+            },
+        ),
+    ),
+    inputs=_keys("ai.prompt", "ai.prompt.messages", "ai.toolCall.args", "ai.value", "ai.values"),
+    outputs=(
+        *_keys("ai.response.text", "ai.result.text", "ai.response.object", "ai.result.object", "ai.toolCall.result"),
+        *_keys("ai.response.toolCalls", "ai.result.toolCalls"),
+    ),
+    tool=_keys("ai.toolCall.name"),
+    input_tokens=_keys("ai.usage.promptTokens", "ai.usage.inputTokens"),
+    output_tokens=_keys("ai.usage.completionTokens", "ai.usage.outputTokens"),
+    total_tokens=_keys("ai.usage.totalTokens"),
+    session=_keys("ai.telemetry.metadata.sessionId"),
+)
+
+_LANGFUSE = Convention(
+    "langfuse",
+    "Langfuse",
+    "https://langfuse.com/integrations/native/opentelemetry",
+    kinds=(
+        (
+            "langfuse.observation.type",
+            {
+                "generation": "LLM",
+                "embedding": "EMBEDDING",
+                "tool": "TOOL",
+                "retriever": "RETRIEVER",
+                "agent": "AGENT",
+                "chain": "CHAIN",
+                "evaluator": "EVALUATOR",
+                "guardrail": "GUARDRAIL",
+                "span": "UNKNOWN",
+                "event": "UNKNOWN",
+            },
+        ),
+    ),
+    inputs=_keys("langfuse.observation.input", "langfuse.trace.input"),
+    outputs=_keys("langfuse.observation.output", "langfuse.trace.output"),
+    usage=_keys("langfuse.observation.usage_details"),
+    session=_keys("session.id", "langfuse.session.id"),
+    level=_keys("langfuse.observation.level"),
+    message=_keys("langfuse.observation.status_message"),
+)
+
+CONVENTIONS: tuple[Convention, ...] = (_OPENINFERENCE, _GENAI, _OPENLLMETRY, _ADK, _VERCEL, _LANGFUSE)
+"""In the order in which their attributes count, which is that of MLflow's translators."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the tables by attribute
+class Entry(Struct, frozen=True):
+    """What an attribute holds: the field, its rank among the attributes of the field, and how it is read. For a
+    flattened list, `prefix` is the part of the name before the place."""
+
+    field: str
+    rank: int
+    read: Read | None = None
+    prefix: str | None = None
+    kinds: Mapping[str, str] | None = None
+
+
+def _entries() -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for place, convention in enumerate(CONVENTIONS):
+        for offset, (name, kinds) in enumerate(convention.kinds):
+            found.setdefault(name, []).append(Entry("kind", place * 100 + offset, kinds=kinds))
+        for field in FIELDS:
+            for offset, key in enumerate(getattr(convention, field)):
+                name = key.name.removesuffix(".N")
+                prefix = name if key.is_flattened else None
+                found.setdefault(name, []).append(Entry(field, place * 100 + offset, key.read, prefix))
+    return found
+
+
+ENTRIES = {name: tuple(entries) for name, entries in _entries().items()}
+"""What each attribute holds, by its name; a flattened list by the part of it before the place."""
+
+PREFIXES = tuple(name for name, entries in ENTRIES.items() if entries[0].prefix)
+NAMES = tuple((start, kind) for convention in CONVENTIONS for start, kind in convention.names.items())
+
+MARKS = (b"gen_ai.", b"openinference.", b"traceloop.", b"gcp.vertex.agent.", b"ai.operationId", b"langfuse.")
+"""What occurs in the text of a trace whose spans have attributes of a convention."""
+
+MERGED_TOOLS = "(merged tools)"
+"""The name of a span that repeats parallel calls of the ADK: it is not a call."""

@@ -1,0 +1,256 @@
+"""What backends and exporters put around spans → the spans.
+
+    {"resourceSpans": [{"resource", "scopeSpans": [{"scope", "spans": [...]}]}]}  OTLP; a collector writes many, by line
+    {"batches": [{"resource", "instrumentationLibrarySpans": [...]}]}             Grafana Tempo
+    {"resource_spans": [{"scope_spans": [{"spans": [...]}]}]}                     protobuf field names, Phoenix
+    {"data": [{"traceID", "spans": [...], "processes"}]}                          Jaeger
+    [{"trace_id", "span_id", "attributes": {…}, …}, …]                            Strands, ADOT: a flat list, or lines
+    {"context": {"trace_id", "span_id"}, "span_kind", "attributes", …}            Phoenix: a line per span
+    {"trace": {…}, "observations": [...]}                                         Langfuse: a downloaded trace
+
+The usual document is read without making objects of it; the others are parsed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.spans import NOTHING, Context
+
+Json = dict[str, Any]
+
+
+class Part(NamedTuple):
+    """A span as it was written, the trace that it belongs to, and what stood around it."""
+
+    trace_id: str
+    span: Any
+    resource: Any = None
+    scope: Any = None
+
+
+LISTS = ("resourceSpans", "resource_spans", "batches")
+_SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
+_TRACE_IDS, _SPAN_IDS = ("traceId", "trace_id", "traceID"), ("spanId", "span_id", "spanID")
+SPAN_KEYS = frozenset({*_TRACE_IDS, *_SPAN_IDS, "context"})
+
+
+def parts_of(document: Any) -> Iterator[Part]:
+    """The spans in a document of any tool; none if it is not one. What is no span is passed on to be reported."""
+    if isinstance(document, list):
+        for item in document:
+            yield from parts_of(item)
+        return
+    if not isinstance(document, dict):
+        return
+    for key in LISTS:
+        for group in _list(document.get(key)):
+            yield from _of_resource(group)
+    if isinstance(document.get("observations"), list):
+        from agent_eval_schema.traces.otel.langfuse import spans_of_download
+
+        yield from (Part(trace_id_of(span), span) for span in spans_of_download(document))
+    elif isinstance(document.get("data"), list):
+        for item in document["data"]:
+            yield from _of_jaeger(item) if isinstance(item, dict) and "spans" in item else parts_of(item)
+    elif is_span(document):
+        yield Part(trace_id_of(document), document, None, document.get("scope"))
+
+
+def _of_resource(group: Any) -> Iterator[Part]:
+    if not isinstance(group, dict):
+        yield Part("", group)
+        return
+    for key in _SCOPES:
+        for scope in _list(group.get(key)):
+            inner = scope if isinstance(scope, dict) else {"spans": [scope]}
+            for span in _list(inner.get("spans")):
+                about = inner.get("scope", inner.get("instrumentationLibrary"))
+                yield Part(trace_id_of(span), span, group.get("resource"), about)
+
+
+def _of_jaeger(trace: Json) -> Iterator[Part]:
+    processes = trace.get("processes")
+    for span in _list(trace.get("spans")):
+        about = processes.get(str(span.get("processID"))) if isinstance(processes, dict) and _is_dict(span) else None
+        tags = about.get("tags") if isinstance(about, dict) else None
+        yield Part(trace_id_of(span) or _id(trace.get("traceID")), span, {"attributes": tags} if tags else None)
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def is_span(value: Mapping[str, Any]) -> bool:
+    """Whether an object is a span by its keys: it has the id of its trace and its own."""
+    inner = value.get("context")
+    home = inner if isinstance(inner, dict) else value
+    has_ids = any(k in home for k in _TRACE_IDS) and any(k in home for k in _SPAN_IDS)
+    return has_ids and ("attributes" in value or "tags" in value)
+
+
+def trace_id_of(span: Any) -> str:
+    """The id of the trace of a span, as hexadecimal digits; empty if it has none."""
+    if not isinstance(span, dict):
+        return ""
+    context = span.get("context")
+    homes = (span, context) if isinstance(context, dict) else (span,)
+    return next((_id(home[k]) for home in homes for k in _TRACE_IDS if home.get(k)), "")
+
+
+def _id(value: Any) -> str:
+    return normal_id(value, 16) if isinstance(value, str) else ""
+
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def normal_id(text: str, size: int) -> str:
+    """An id in small hexadecimal digits. Protobuf's own JSON writes bytes in base64; any other text is kept."""
+    if len(text) == size * 2 and _HEX.issuperset(text):
+        return text.lower()
+    if len(text) == 4 * -(-size // 3) and text[-1:] == "=":
+        try:
+            return base64.b64decode(text, validate=True).hex()
+        except (binascii.Error, ValueError):
+            return text
+    return text
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the usual document, without making objects of it
+class _Ids(Struct, gc=False):
+    traceId: str = ""
+    trace_id: str = ""
+    traceID: str = ""
+    context: Context | None = None
+
+
+class _ScopeIds(Struct, gc=False):
+    spans: list[_Ids] = []
+
+
+class _ResourceIds(Struct, gc=False):
+    scopeSpans: list[_ScopeIds] = []
+
+
+_ids = msgspec.json.Decoder(list[_ResourceIds]).decode
+
+
+def trace_ids(groups: bytes) -> list[str] | None:
+    """The ids of the traces in the text of a list of `resourceSpans`; None if it has to be read part by part."""
+    first = _lone_trace_id(groups)
+    if first is not None:
+        return [first]
+    try:
+        found = _ids(groups)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    ids = [span.traceId for group in found for scope in group.scopeSpans for span in scope.spans]
+    return None if not all(ids) else list(dict.fromkeys(normal_id(i, 16) for i in ids))
+
+
+_KEY = b'"traceId"'
+
+
+def _lone_trace_id(groups: bytes) -> str | None:
+    """The one id that a text names, found without parsing: links name those of other traces, and attributes may be
+    called so, in which case there are several."""
+    at = groups.find(_KEY)
+    if at < 0:
+        return None
+    start = groups.find(b'"', at + len(_KEY)) + 1
+    end = groups.find(b'"', start, start + 64)
+    pair = groups[at : end + 1]
+    if end < 0 or groups.count(pair) != groups.count(_KEY):
+        return None
+    between = pair[len(_KEY) : start - at - 1]
+    return normal_id(pair[start - at : -1].decode("ascii", "replace"), 16) if between.strip() == b":" else None
+
+
+class _ScopeSpans(Struct, gc=False, omit_defaults=True):
+    scope: Raw = NOTHING
+    spans: list[Raw] = []
+
+
+class _ResourceSpans(Struct, gc=False, omit_defaults=True):
+    resource: Raw = NOTHING
+    scopeSpans: list[_ScopeSpans] = []
+
+
+_groups = msgspec.json.Decoder(list[_ResourceSpans]).decode
+_span_ids = msgspec.json.Decoder(_Ids).decode
+
+
+def raw_parts(groups: bytes) -> list[Part]:
+    """The spans in the text of a list of `resourceSpans`, each as its JSON text; read generically if it is unusual."""
+    try:
+        found = _groups(groups)
+        return [
+            Part(normal_id(_span_ids(span).traceId, 16), span, _given(group.resource), _given(scope.scope))
+            for group in found
+            for scope in group.scopeSpans
+            for span in scope.spans
+        ]
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        value = jsontext.parse_leniently(groups.decode("utf-8", "replace"))
+        return list(parts_of({"resourceSpans": value}))
+
+
+def _given(raw: Raw) -> Raw | None:
+    return None if raw is NOTHING else raw
+
+
+def joined(parts: Sequence[Part]) -> str:
+    """The text of a list of `resourceSpans` with these spans; neighbors with the same resource and scope share it."""
+    groups: list[Json] = []
+    last: tuple[Any, Any] | None = None
+    for part in parts:
+        about = (part.resource, part.scope)
+        if about != last or not groups:
+            scope = {} if part.scope is None else {"scope": part.scope}
+            resource = {} if part.resource is None else {"resource": part.resource}
+            groups.append({**resource, "scopeSpans": [{**scope, "spans": []}]})
+        groups[-1]["scopeSpans"][0]["spans"].append(part.span)
+        last = about
+    return jsontext.encode(groups).decode()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# recognition
+OTHER_SIGNALS = frozenset({"resourceMetrics", "resourceLogs", "resource_metrics", "resource_logs", "resourceProfiles"})
+"""The keys of documents of OTLP that hold no spans."""
+
+
+def is_document(value: Any) -> bool:
+    """Whether a value is a document of spans, or a span, of any of these tools."""
+    if isinstance(value, list):
+        return bool(value) and is_document(value[0])
+    if not isinstance(value, dict):
+        return False
+    if "resourceSpans" in value or "resource_spans" in value or not OTHER_SIGNALS.isdisjoint(value):
+        return True
+    groups = value.get("batches")
+    if isinstance(groups, list):
+        return any(isinstance(g, dict) and any(key in g for key in _SCOPES) for g in groups[:1])
+    if isinstance(value.get("observations"), list):
+        return "trace" in value or "scores" in value or any(_is_observation(o) for o in value["observations"][:1])
+    if isinstance(value.get("data"), list):
+        first = value["data"][:1]
+        return any(isinstance(t, dict) and (("traceID" in t and "spans" in t) or is_span(t)) for t in first)
+    return is_span(value)
+
+
+def _is_observation(value: Any) -> bool:
+    return isinstance(value, dict) and "parentObservationId" in value

@@ -1,0 +1,226 @@
+"""One span in any spelling → its parts: ids, times, status, attributes and events.
+
+OTLP, its spelling in snake_case, Jaeger, Phoenix, Strands and Langfuse name the same parts; one Struct has the keys of
+all of them side by side, as `traces/spans.py` has those of MLflow's generations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import traces as rules
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.moments import micros_since_epoch, read_iso
+from agent_eval_schema.traces.otel.envelopes import normal_id
+from agent_eval_schema.traces.spans import NOTHING, Context
+
+
+class KeyValue(Struct, gc=False):
+    """An attribute of OTLP, or a tag of Jaeger."""
+
+    key: str
+    value: Raw = NOTHING
+
+
+Attributes = list[KeyValue] | dict[str, Raw]
+
+
+class Event(Struct, gc=False):
+    """An event of a span, a log of Jaeger (`fields`), or a log record of ADOT (`body`)."""
+
+    name: str | None = None
+    event_name: str | None = None
+    attributes: Attributes | None = None
+    fields: list[KeyValue] | None = None
+    body: Raw = NOTHING
+
+
+class SpanStatus(Struct, gc=False):
+    code: int | str | None = None
+    status_code: int | str | None = None
+    message: str | None = None
+    description: str | None = None
+
+
+class Reference(Struct, gc=False):
+    """The parent of a span of Jaeger."""
+
+    refType: str | None = None
+    spanID: str | None = None
+
+
+class OtelSpan(Struct, gc=False, kw_only=True):
+    """One span; the keys of all tools side by side."""
+
+    traceId: str | None = None
+    trace_id: str | None = None
+    traceID: str | None = None
+    spanId: str | None = None
+    span_id: str | None = None
+    spanID: str | None = None
+    context: Context | None = None
+    parentSpanId: str | None = None
+    parent_span_id: str | None = None
+    parent_id: str | None = None
+    references: list[Reference] | None = None
+    name: str | None = None
+    operationName: str | None = None
+    startTimeUnixNano: int | str | float | None = None
+    start_time_unix_nano: int | str | float | None = None
+    start_time: int | str | float | None = None
+    startTime: int | str | float | None = None
+    endTimeUnixNano: int | str | float | None = None
+    end_time_unix_nano: int | str | float | None = None
+    end_time: int | str | float | None = None
+    duration: int | float | None = None
+    status: SpanStatus | str | None = None
+    status_code: str | int | None = None
+    status_message: str | None = None
+    span_kind: str | None = None
+    attributes: Attributes | None = None
+    tags: list[KeyValue] | None = None
+    events: list[Event] | None = None
+    span_events: list[Event] | None = None
+    logs: list[Event] | None = None
+
+    @property
+    def trace(self) -> str:
+        given = self.traceId or self.trace_id or self.traceID or (self.context.trace_id if self.context else None)
+        return normal_id(given or "", 16)
+
+    @property
+    def id(self) -> str:
+        given = self.spanId or self.span_id or self.spanID or (self.context.span_id if self.context else None)
+        return normal_id(given or "", 8)
+
+    @property
+    def parent(self) -> str | None:
+        given = self.parentSpanId or self.parent_span_id or self.parent_id
+        if given is None and self.references:
+            given = next((r.spanID for r in self.references if r.refType in (None, "CHILD_OF")), None)
+        return normal_id(given, 8) if given and given != "0000000000000000" else None
+
+    @property
+    def start(self) -> int | None:
+        if self.startTime is not None and self.startTimeUnixNano is None:  # Jaeger, in microseconds
+            return _nanoseconds(self.startTime, 1_000)
+        found = (self.startTimeUnixNano, self.start_time_unix_nano, self.start_time)
+        return _nanoseconds(next((t for t in found if t is not None), None))
+
+    @property
+    def end(self) -> int | None:
+        found = (self.endTimeUnixNano, self.end_time_unix_nano, self.end_time)
+        given = next((t for t in found if t is not None), None)
+        if given is None and self.duration is not None and self.start is not None:
+            return _nanoseconds(self.start + int(self.duration * 1_000))
+        return _nanoseconds(given)
+
+    @property
+    def title(self) -> str | None:
+        return self.name or self.operationName
+
+
+def _nanoseconds(value: int | str | float | None, factor: int = 1) -> int | None:
+    """A time in ns: a number, the same as text, or an ISO time."""
+    if isinstance(value, str):
+        if value.isdecimal() and value.isascii():
+            value = int(value) if len(value) < 20 else None
+        else:
+            try:
+                return micros_since_epoch(read_iso(value)) * 1_000
+            except (ValueError, OverflowError):
+                return None
+    if isinstance(value, float):
+        value = int(value) if abs(value) < 1 << 62 else None
+    return value * factor if value is not None and (value * factor).bit_length() < 64 else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the usual document
+class _Scope(Struct, gc=False):
+    spans: list[OtelSpan] = []
+
+
+class _Resource(Struct, gc=False):
+    scopeSpans: list[_Scope] = []
+    scope_spans: list[_Scope] = []
+    instrumentationLibrarySpans: list[_Scope] = []
+
+
+class _Document(Struct, gc=False):
+    resourceSpans: list[_Resource] = []
+    resource_spans: list[_Resource] = []
+    batches: list[_Resource] = []
+
+
+_document = msgspec.json.Decoder(_Document).decode
+
+
+def usual_spans(text: str | bytes | memoryview) -> list[OtelSpan]:
+    """The spans of a document of OTLP or Tempo. Raises MsgspecError if a part of it has another type."""
+    found = _document(text)
+    groups = (*found.resourceSpans, *found.resource_spans, *found.batches)
+    scopes = [s for g in groups for s in (*g.scopeSpans, *g.scope_spans, *g.instrumentationLibrarySpans)]
+    return [span for scope in scopes for span in scope.spans]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the second look
+def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
+    """The span in a value, without the parts that do not fit, which are noted; None if it is not an object."""
+    if not isinstance(value, dict):
+        notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(value)}", path=path))
+        return None
+    try:
+        return _span(jsontext.encode(value))
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        pass
+    kept: dict[str, Any] = {}
+    for key, entry in value.items():
+        if key not in OtelSpan.__struct_fields__ or entry is None:
+            continue
+        fitting = _fitting(key, entry)
+        if fitting is not entry:
+            notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
+        if fitting is not None:
+            kept[key] = fitting
+    try:
+        return _span(jsontext.encode(kept))
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        notes.append(Finding(rules.ODD_TRACE, "expected a span, got one that cannot be read", path=path))
+        return None
+
+
+_span = msgspec.json.Decoder(OtelSpan).decode
+
+
+def _fitting(key: str, entry: Any) -> Any:
+    """The entry if it fits its type; of a list the items that do; None if nothing does."""
+    if _fits(key, entry):
+        return entry
+    if isinstance(entry, list):
+        return [item for item in entry if _fits(key, [item])]
+    return None
+
+
+def _fits(key: str, entry: Any) -> bool:
+    try:
+        _span(jsontext.encode({key: entry}))
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        return False
+    return True
+
+
+def pairs_of(attributes: Attributes | None) -> Iterator[tuple[str, Raw]]:
+    """The names and values of attributes."""
+    if isinstance(attributes, dict):
+        yield from attributes.items()
+    elif attributes is not None:
+        for pair in attributes:
+            yield pair.key, pair.value

@@ -1,0 +1,343 @@
+"""Spans of OpenTelemetry → one `Trace`, from which everything is derived as from a trace of MLflow.
+
+The root of such a trace is often a span of a web server, and parents may be missing. So the request is the input of
+the outermost agent, or of the first model if no agent has any; the response is the output of the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.decoding import chat
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import traces as rules
+from agent_eval_schema.rules.reading import TOO_DEEP
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.otel.conventions import MARKS
+from agent_eval_schema.traces.otel.envelopes import parts_of
+from agent_eval_schema.traces.otel.spans import Event, OtelSpan, mended_span, usual_spans
+from agent_eval_schema.traces.otel.translate import (
+    Told,
+    attributes_of,
+    first_of_field,
+    pairs_of_mlflow,
+    text_of_field,
+    told_by,
+)
+from agent_eval_schema.traces.otel.values import decoded
+from agent_eval_schema.traces.spans import (
+    FAILED_CODES,
+    NOTHING,
+    Attributes,
+    Info,
+    Metadata,
+    Span,
+    Status,
+    Trace,
+    grounded,
+    value_of,
+)
+
+_MODELS = frozenset({"LLM", "CHAT_MODEL"})
+_LEAVES = _MODELS | {"TOOL", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PARSER", "MEMORY"}
+
+
+def decode_otel(text: str | bytes | memoryview) -> Trace | list[Finding] | None:
+    """The trace in a document of OpenTelemetry, the reason why it cannot be read, or None if it is no such document.
+
+    A cell holds one trace: of several, the one with the most spans is read, and that is noted.
+    """
+    notes: list[Finding] = []
+    try:
+        spans = usual_spans(text)
+    except (ValueError, RecursionError):
+        spans = []
+    if not spans:
+        value = jsontext.parse_leniently(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
+        parts = list(parts_of(value))
+        if not parts:
+            return None
+        found = [mended_span(part.span, f"spans[{i}]", notes) for i, part in enumerate(parts)]
+        spans = [span for span in found if span is not None]
+        if not spans:
+            return [Finding(rules.NOT_A_TRACE, "expected the spans of a trace, got none that can be read")]
+    try:
+        return _trace_of(_of_one_trace(spans, notes), notes)
+    except RecursionError:
+        return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
+
+
+def _of_one_trace(spans: list[OtelSpan], notes: list[Finding]) -> list[OtelSpan]:
+    traces: dict[str, list[OtelSpan]] = {}
+    for span in spans:
+        traces.setdefault(span.trace, []).append(span)
+    if len(traces) == 1:
+        return spans
+    chosen = max(traces, key=lambda identity: (len(traces[identity]), identity))
+    message = f"expected the spans of one trace, got those of {len(traces)}; the largest is read"
+    notes.append(Finding(rules.ODD_TRACE, message, path="resourceSpans"))
+    return traces[chosen]
+
+
+def _trace_of(spans: list[OtelSpan], notes: list[Finding]) -> Trace:
+    found = [told_by(span, f"spans[{i}]", notes) for i, span in enumerate(spans)]
+    told = _once([t for t in found if t is not None])
+    info = Info(trace_id=spans[0].trace or None)
+    trace = Trace(info, [t.span for t in told], notes=notes)
+    if told:
+        _settle(trace, told)
+    return trace
+
+
+def _order(told: Told) -> tuple[int, str, str]:
+    return told.span.start or 0, told.span.span_id or "", told.span.name or ""
+
+
+def _once(told: list[Told]) -> list[Told]:
+    """The spans in the order of their starts: files are not in order. A span that was sent twice counts once."""
+    ordered = sorted(told, key=_order)
+    seen: dict[str, Told] = {}
+    for place, entry in enumerate(ordered):
+        identity = entry.span.span_id or f"span {place}"
+        entry.span.span_id = identity
+        other = seen.get(identity)
+        if other is None or _size(entry) > _size(other):
+            seen[identity] = entry
+    return list(seen.values())
+
+
+def _size(told: Told) -> tuple[int, bytes, bytes]:
+    """Of two spans with one id, the larger one is the later state of it."""
+    held = _attributes(told.span)
+    inputs, outputs = bytes(held.inputs), bytes(held.outputs)
+    return len(inputs) + len(outputs), inputs, outputs
+
+
+def _settle(trace: Trace, told: Sequence[Told]) -> None:
+    """Put all spans below one root, and the request, the response, the state and the session where they are read."""
+    by_id = {_id(t): t for t in told}
+    above = {identity: t.span.parent for identity, t in by_id.items()}
+    asked, answered = _ends(told, above)
+    main = asked or answered
+    way = _way(_id(main or told[0]), above)
+    root = by_id[way[0]].span
+    tops = [identity for identity, parent in above.items() if parent is None or parent not in above]
+    kind = _attributes(root).type
+    if kind in _LEAVES and (len(tops) != 1 or (kind not in _MODELS and main is not None)):
+        root = _root_above([by_id[identity].span for identity in tops] or [root])
+        trace.spans.insert(0, root)
+        above[root.span_id or ""] = None
+    for span in trace.spans:
+        span.parent_span_id = None
+    for identity, parent in grounded(above, root.span_id or "").items():
+        if identity in by_id:
+            by_id[identity].span.parent_span_id = parent
+    _settle_state(trace, root, [by_id[identity].span for identity in way] if main else [])
+    held = _attributes(root)
+    inputs = held.inputs if asked is None else _request(asked)
+    outputs = held.outputs if answered is None else _response(answered)
+    root.attributes = Attributes(held.type, inputs, outputs, held.function_name, held.token_usage, held.tool_name)
+    session = next((t.session for t in told if t.session), None)
+    usage = _usage_of_agents(told, above)
+    if session is not None or usage is not NOTHING:
+        trace.info.trace_metadata = Metadata(usage, NOTHING if session is None else Raw(jsontext.encode(session)))
+    if main is None and any(t.is_known for t in told) and not any(map(_has_content, told)):
+        trace.notes.append(Finding(rules.TRACE_WITHOUT_CONTENT, NO_CONTENT, path="resourceSpans"))
+
+
+def _id(told: Told) -> str:
+    return told.span.span_id or ""
+
+
+def _has_content(told: Told) -> bool:
+    held = _attributes(told.span)
+    return held.inputs is not NOTHING or held.outputs is not NOTHING
+
+
+def _root_above(spans: Sequence[Span]) -> Span:
+    """A root above spans that have none in common, from the start of the first to the end of the last: below a model or
+    a tool they would count as a part of it."""
+    root = Span(name="trace", span_id="root of the trace", status=Status())
+    root.start_time_unix_nano = min((s.start for s in spans if s.start is not None), default=None)
+    root.end_time_unix_nano = max((s.end for s in spans if s.end is not None), default=None)
+    root.attributes = Attributes(type="UNKNOWN")
+    return root
+
+
+NO_CONTENT = "expected the texts of the agent or of a model, got spans without any: capturing them is off by default"
+
+
+def _attributes(span: Span) -> Attributes:
+    assert isinstance(span.attributes, Attributes)
+    return span.attributes
+
+
+def _ends(told: Sequence[Told], above: dict[str, str | None]) -> tuple[Told | None, Told | None]:
+    """The span with the request and the one with the response: agents before models, outer ones before inner ones."""
+    agents = [t for t in told if t.is_known and _attributes(t.span).type not in _LEAVES]
+    models = [t for t in told if _attributes(t.span).type in _MODELS]
+    asked = answered = None
+    for group in (agents, models):
+        if asked is None and (found := [t for t in group if _attributes(t.span).inputs is not NOTHING]):
+            asked = _outermost(found, above)[0]
+        if answered is None and (found := [t for t in group if _attributes(t.span).outputs is not NOTHING]):
+            answered = _outermost(found, above)[-1]
+    return asked, answered
+
+
+def _outermost(told: Sequence[Told], above: dict[str, str | None]) -> Sequence[Told]:
+    """Those that are not below another one; all, if a loop leaves none."""
+    if len(told) == 1:
+        return told
+    ids = {_id(t) for t in told}
+    return [t for t in told if ids.isdisjoint(_way(_id(t), above)[:-1])] or told
+
+
+def _way(identity: str, above: dict[str, str | None]) -> list[str]:
+    """The spans from the root down to a span; a loop, or a missing parent, ends the walk."""
+    found = [identity]
+    seen = {identity}
+    at = above.get(identity)
+    while at is not None and at in above and at not in seen:
+        found.append(at)
+        seen.add(at)
+        at = above[at]
+    return found[::-1]
+
+
+def _settle_state(trace: Trace, root: Span, way: list[Span]) -> None:
+    """A trace failed if the agent did, or what called it. A status that was never set means success."""
+    failed = next((span for span in (root, *way) if span.code in FAILED_CODES), None)
+    trace.info.state = "ERROR" if failed is not None else "OK"
+    if failed is not None and failed is not root:
+        message = failed.status.message if isinstance(failed.status, Status) else None
+        root.status = Status("ERROR", message)
+
+
+def _usage_of_agents(told: Sequence[Told], above: dict[str, str | None]) -> Raw:
+    """The tokens that agents report, which count where no model reports any."""
+    found = [t for t in told if _attributes(t.span).type not in _LEAVES]
+    found = [t for t in found if _attributes(t.span).token_usage is not NOTHING]
+    if len(found) < 2:
+        return _attributes(found[0].span).token_usage if found else NOTHING
+    totals: dict[str, int] = {}
+    for entry in _outermost(found, above):
+        for name, count in decoded(_attributes(entry.span).token_usage).items():
+            totals[name] = totals.get(name, 0) + count
+    return Raw(jsontext.encode(jsontext.encode(totals).decode()))
+
+
+def _request(asked: Told) -> Raw:
+    """The input of an agent as it is; messages in OpenAI's form, and of a model only these, not the parameters of the
+    call."""
+    held = _attributes(asked.span)
+    system = _instructions(asked.system)
+    value = value_of(held.inputs)
+    if held.type not in _MODELS and system is None and not isinstance(value, list | str):
+        return held.inputs
+    messages = chat.read_messages(value)
+    if messages is None:
+        return held.inputs
+    if system is not None and not any(m.get("role") == "system" for m in messages):
+        messages = [{"role": "system", "content": system}, *messages]
+    return Raw(jsontext.encode(jsontext.encode({"messages": messages}).decode()))
+
+
+def _response(answered: Told) -> Raw:
+    """The output as it is; of a list of messages the text, if the last one has any."""
+    raw = _attributes(answered.span).outputs
+    value = value_of(raw)
+    text, is_known = chat.read_answer(value) if isinstance(value, list) else (None, False)
+    return raw if text is None or not is_known else Raw(jsontext.encode(jsontext.encode(text).decode()))
+
+
+def _instructions(raw: Raw) -> str | None:
+    value: Any = None if raw is NOTHING else decoded(raw)
+    if isinstance(value, list):
+        value = "\n".join(p["content"] for p in value if isinstance(p, dict) and isinstance(p.get("content"), str))
+    return value if isinstance(value, str) and value else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# traces of MLflow whose spans come from OpenTelemetry
+class _Attributed(Struct, gc=False):
+    attributes: dict[str, Raw] | str | None = None
+    events: Raw = NOTHING
+
+
+class _Data(Struct, gc=False):
+    spans: list[_Attributed] = []
+
+
+class _Document(Struct, gc=False):
+    data: _Data | None = None
+    spans: list[_Attributed] = []
+
+
+_document = msgspec.json.Decoder(_Document).decode
+
+
+def may_be_completed(spans: Sequence[Span]) -> bool:
+    """Whether a span of a trace of MLflow has no type, as those have that came from OpenTelemetry."""
+    return any([span.attributes.type in _NO_TYPES for span in spans])  # type: ignore[union-attr]
+
+
+_NO_TYPES = frozenset([None, "UNKNOWN", '"UNKNOWN"'])
+
+
+def complete(trace: Trace, text: str | bytes | memoryview) -> None:
+    """Read attributes of the conventions in the spans that have none of MLflow's own."""
+    held = text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text)
+    if not any(mark in held for mark in MARKS):
+        return
+    try:
+        document = _document(held)
+    except (ValueError, RecursionError):
+        return
+    given = document.data.spans if document.data is not None else document.spans
+    if len(given) != len(trace.spans):
+        return
+    pairs = enumerate(zip(trace.spans, given, strict=True))
+    told = sorted([_completed(span, of, f"spans[{i}]", trace) for i, (span, of) in pairs], key=_order)
+    above = {_id(t): t.span.parent for t in told}
+    asked, answered = _ends(told, above)
+    trace.request = trace.request if asked is None else _request(asked)
+    trace.response = trace.response if answered is None else _response(answered)
+    metadata = trace.info.trace_metadata or trace.info.request_metadata
+    session = next((t.session for t in told if t.session), None)
+    if session is not None and (metadata is None or metadata.session is NOTHING):
+        metadata = metadata or Metadata()
+        trace.info.trace_metadata = Metadata(metadata.token_usage, Raw(jsontext.encode(session)), metadata.is_truncated)
+
+
+def _completed(span: Span, given: _Attributed, path: str, trace: Trace) -> Told:
+    own = _attributes(span)
+    if own.type not in _NO_TYPES or not isinstance(given.attributes, dict):
+        return Told(span, own.type not in _NO_TYPES)
+    events = _events(given.events)
+    made, found = attributes_of(pairs_of_mlflow(given.attributes), span.name or "", events, path, trace.notes)
+    if made is None:
+        return Told(span)
+    span.attributes = Attributes(
+        made.type if made.type != "UNKNOWN" else own.type,
+        made.inputs if own.inputs is NOTHING else own.inputs,
+        made.outputs if own.outputs is NOTHING else own.outputs,
+        own.function_name,
+        made.token_usage if own.token_usage is NOTHING else own.token_usage,
+        made.tool_name if own.tool_name is NOTHING else own.tool_name,
+    )
+    return Told(span, bool(found), text_of_field(found, "session"), first_of_field(found, "system"))
+
+
+def _events(raw: Raw) -> list[Event]:
+    try:
+        return [] if raw is NOTHING else _read_events(raw)
+    except (ValueError, RecursionError):
+        return []
+
+
+_read_events = msgspec.json.Decoder(list[Event]).decode

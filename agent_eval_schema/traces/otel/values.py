@@ -1,0 +1,202 @@
+"""Values of attributes: what OTLP wraps, what backends flatten, what instrumentations wrap.
+
+{"stringValue": "x"}                     the AnyValue of OTLP; its spelling in snake_case, too
+llm.input_messages.0.message.role        a list that was flattened into one attribute per leaf
+{"inputs": {…}, "tags": […], …}          the arguments of a function, as OpenLLMetry records them
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from agent_eval_schema.text import jsontext
+from agent_eval_schema.traces.spans import NOTHING
+
+DEEPEST = 32
+"""The depth at which a flattened or wrapped value is no longer read."""
+
+
+class _AnyValue(Struct, gc=False):
+    """The scalars of OTLP in both spellings; lists and maps are read generically."""
+
+    stringValue: Raw = NOTHING
+    intValue: Raw = NOTHING
+    doubleValue: Raw = NOTHING
+    boolValue: Raw = NOTHING
+    string_value: Raw = NOTHING
+    int_value: Raw = NOTHING
+    double_value: Raw = NOTHING
+    bool_value: Raw = NOTHING
+
+
+_any_value = msgspec.json.Decoder(_AnyValue).decode
+
+
+def content_of(raw: Raw) -> Raw:
+    """The JSON of the value that an attribute holds, which may be an AnyValue or the value itself."""
+    if bytes(raw[:1] if isinstance(raw, bytes) else bytes(raw)[:1]) != b"{":
+        return raw
+    try:
+        found = _any_value(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return raw
+    for given in (found.stringValue, found.intValue, found.doubleValue, found.boolValue):
+        if given is not NOTHING:
+            return given
+    for given in (found.string_value, found.int_value, found.double_value, found.bool_value):
+        if given is not NOTHING:
+            return given
+    value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
+    plain = plain_value(value)
+    return raw if plain is value else Raw(jsontext.encode(plain))
+
+
+_LISTS, _MAPS = ("arrayValue", "array_value"), ("kvlistValue", "kvlist_value")
+_BYTES = ("bytesValue", "bytes_value")
+_NUMBERS = ("intValue", "int_value")
+_SCALARS = ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value", *_NUMBERS)
+
+
+def plain_value(value: Any, depth: int = 0) -> Any:
+    """The value in an AnyValue; anything else comes back as it is, and the same object."""
+    if not isinstance(value, dict) or len(value) != 1 or depth > DEEPEST:
+        return value
+    ((key, inner),) = value.items()
+    if key in _SCALARS:
+        return _whole(inner) if key in _NUMBERS else inner
+    items = inner.get("values", []) if isinstance(inner, dict) else inner
+    if key in _LISTS and isinstance(items, list):
+        # Google's converters write {"values": [{key, value}]} for a map in a list.
+        return [_element(item, depth + 1) for item in items]
+    if key in _MAPS and isinstance(items, list):
+        return _map(items, depth + 1)
+    if key in _BYTES and isinstance(inner, str):
+        return _text_of_bytes(inner)
+    return value
+
+
+def _element(item: Any, depth: int) -> Any:
+    if isinstance(item, dict) and item.keys() == {"values"} and isinstance(item["values"], list):
+        return _map(item["values"], depth)
+    return plain_value(item, depth)
+
+
+def _map(items: list[Any], depth: int) -> dict[str, Any]:
+    pairs = [item for item in items if isinstance(item, dict) and isinstance(item.get("key"), str)]
+    return {pair["key"]: plain_value(pair.get("value"), depth) for pair in pairs}
+
+
+def _whole(value: Any) -> Any:
+    """Protobuf's JSON writes 64-bit integers as text."""
+    return int(value) if isinstance(value, str) and len(value) < 20 and value.lstrip("-").isdecimal() else value
+
+
+def _text_of_bytes(value: str) -> str:
+    try:
+        return base64.b64decode(value, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return value
+
+
+def decoded(raw: Raw) -> Any:
+    """The value of an attribute. MLflow writes each as JSON text, others objects only: text that is JSON is parsed."""
+    value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
+    for _ in range(2):
+        if not isinstance(value, str) or value[:1] not in ('"', "{", "["):
+            break
+        value = jsontext.parse_leniently(value)
+    return value
+
+
+def text_in(raw: Raw) -> str | None:
+    """The text of an attribute; None if it is no text, or an empty one."""
+    value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
+    if isinstance(value, str) and value[:1] == '"':
+        value = jsontext.parse_leniently(value)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+LARGEST_COUNT = 1 << 53
+"""A larger count of tokens is a defect, not a count."""
+
+
+def count_in(raw: Raw) -> int | None:
+    """The count of an attribute: a whole number that is not negative, or text that is one."""
+    value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
+    if isinstance(value, str):
+        value = _whole(value.strip('"'))
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LARGEST_COUNT else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# flattened lists
+def unflattened(leaves: Iterable[tuple[str, Any]]) -> Any:
+    """The list in attributes such as `0.message.role`: its places by number, without gaps."""
+    tree: dict[str, Any] = {}
+    for key, value in leaves:
+        steps = key.split(".", DEEPEST)
+        at = tree
+        for step in steps[:-1]:
+            inner = at.setdefault(step, {})
+            if not isinstance(inner, dict):  # a leaf has a leaf below it: the first one counts
+                break
+            at = inner
+        else:
+            at.setdefault(steps[-1], value)
+    return _listed(tree)
+
+
+def _listed(tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        return tree
+    if tree and all(key.isdecimal() and len(key) < 10 for key in tree):
+        return [_listed(tree[key]) for key in sorted(tree, key=int)]
+    return {key: _listed(value) for key, value in tree.items()}
+
+
+def flattened(value: Any, known: frozenset[str], prefix: str = "", depth: int = 0) -> Iterable[tuple[str, Any]]:
+    """The attributes of a span as dotted keys, where a backend has nested them. A value at a `known` key is kept
+    whole."""
+    if prefix in known or not isinstance(value, dict) or depth > DEEPEST:
+        yield prefix, value
+        return
+    for key, inner in value.items():
+        yield from flattened(inner, known, f"{prefix}.{key}" if prefix else str(key), depth + 1)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# wrapped arguments
+def unwrapped_input(value: Any) -> Any:
+    """The arguments in what OpenLLMetry records of a call: of a decorated function, a chain, or a tool of LangChain."""
+    if not isinstance(value, dict):
+        return value
+    inner = jsontext.structured(value.get("inputs"))
+    if "inputs" in value and (not {"tags", "kwargs", "metadata", "input_str"}.isdisjoint(value) or len(value) == 1):
+        return value.get("input_str") if inner is None else inner
+    if "input_str" in value:
+        return jsontext.structured(value["input_str"])
+    if "query" in value and {"tags", "kwargs"} <= value.keys():
+        return value["query"]
+    arguments, named = value.get("args"), value.get("kwargs")
+    if value.keys() <= {"args", "kwargs"} and isinstance(named, dict | None) and isinstance(arguments, list | None):
+        if not arguments:
+            return named or {}
+        return arguments[0] if len(arguments) == 1 and not named else {"args": arguments, **(named or {})}
+    return value
+
+
+def unwrapped_output(value: Any) -> Any:
+    """The result in what OpenLLMetry records of a call; it may be JSON text twice."""
+    if isinstance(value, dict):
+        for key in ("outputs", "output"):
+            if key in value and value.keys() <= {key, "kwargs", "tags", "metadata"}:
+                return jsontext.structured(value[key])
+    return value
