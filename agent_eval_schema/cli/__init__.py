@@ -1,7 +1,8 @@
 """The command line: every command reads its arguments, calls one public function and prints the result.
 
 One file per command: `add` declares its arguments, `run` executes it and imports heavy modules, so that `--help` is
-quick. Issues are printed to stdout, notes to stderr. Exit 0: clean, 1: issues at or above --fail-on, 2: could not run.
+quick. Issues are printed to stdout, notes to stderr. Exit 0: clean, 1: issues at or above --fail-on, 2: could not run,
+130 and 143: ended by SIGINT or SIGTERM.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from agent_eval_schema.cli import (
     ces,
@@ -36,6 +38,7 @@ from agent_eval_schema.cli.output import (
 )
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
+from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__
 
 _COMMANDS = (
@@ -60,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if ours and arguments.run in _WITHOUT_FRAMES:
         put_off_pandas()
     try:
-        with leaving_stdout(require_streams_once(arguments)):
+        with ending_on_signals() if ours else nullcontext(), leaving_stdout(require_streams_once(arguments)):
             code: int = arguments.run(arguments)
         with writing_stdout():
             sys.stdout.flush()
@@ -68,8 +71,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader has seen enough, as in `… | head`
         close_stdout()
         return ExitCode.CLEAN
-    except KeyboardInterrupt:
-        print_error("interrupted")
+    except KeyboardInterrupt as error:
+        remove_temporary()  # of a block that had no time to do so itself
+        print_error("terminated" if isinstance(error, Terminated) else "interrupted")
+        return exit_code(error)
     except Exception as error:
         if arguments.debug:
             print_traceback()

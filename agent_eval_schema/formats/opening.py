@@ -15,11 +15,11 @@ from agent_eval_schema.io.arrow import from_arrow
 from agent_eval_schema.io.bigquery import fetch_table as fetch_bigquery
 from agent_eval_schema.io.delta import folder_of
 from agent_eval_schema.io.pandas import from_pandas
-from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_url, kind_of
+from agent_eval_schema.io.places import files_of, is_catalog_table, is_glob, is_pipe, is_url, kind_of
 from agent_eval_schema.io.records import from_list, is_of_pandas
 from agent_eval_schema.io.remote import fetch_url
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.io.stdin import copy_stdin
+from agent_eval_schema.io.stdin import copy_pipe, copy_stdin
 from agent_eval_schema.io.streams import STDIN, STDIN_NAME, naming
 from agent_eval_schema.io.tables import like, to_arrow
 from agent_eval_schema.io.unity_catalog import active_table
@@ -119,6 +119,8 @@ def _of_place(name: str) -> Source:
 
     if name == STDIN:
         return _copied(STDIN_NAME, lambda folder: copy_stdin(folder.file("stdin")))
+    if is_pipe(name):
+        return _copied(name, lambda folder: copy_pipe(name, folder.file("pipe")))
     if name.startswith(BIGQUERY):
         return _copied(name, partial(_fetched_table, fetch_bigquery, name, name.removeprefix(BIGQUERY)))
     if is_url(name):

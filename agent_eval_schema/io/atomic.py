@@ -6,10 +6,10 @@ What goes to stdout or to a URL is a temporary file first.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -21,6 +21,7 @@ from agent_eval_schema.io.places import compression_of, files_of, is_url
 from agent_eval_schema.io.remote import require_store, send_file
 from agent_eval_schema.io.streams import STDIN, STDOUT, creating
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.signals import TEMPORARY
 from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.text.privacy import error_text
 
@@ -58,13 +59,10 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
         with _sent(path) as temporary:
             yield temporary
         return
-    place, suffix = os.path.realpath(path), compression_of(path)
+    place = os.path.realpath(path)
+    temporary = _name_beside(place, compression_of(path))
     try:
-        handle, temporary = tempfile.mkstemp(suffix, f".{os.path.basename(place)}.", os.path.dirname(place))
-    except OSError as error:
-        raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
-    os.close(handle)
-    try:
+        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             yield temporary
         except Exception as error:  # as happens where a file is not the same each time it is read
@@ -82,8 +80,17 @@ def replacing(path: str, read: FileState | None = None) -> Iterator[str]:
     except pa.ArrowException as error:  # a type that the format does not have
         raise EvalSetError(f"{path}: cannot be written: {error_text(error)}") from error
     finally:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # it has the other name already, or was never made
             os.unlink(temporary)
+        TEMPORARY.discard(temporary)
+
+
+def _name_beside(place: str, extension: str = "") -> str:
+    """An unused name for a temporary file or folder. It is noted before there is one: a signal may come at any time."""
+    folder, name = os.path.split(place)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(4)}{extension}")
+    TEMPORARY.add(temporary)
+    return temporary
 
 
 @contextmanager
@@ -140,9 +147,10 @@ def as_new_folder(path: str) -> Iterator[str]:
     """A temporary folder next to `path` that replaces it when the block succeeds, as `replacing` does for a file. There
     may be an empty folder at `path`, nothing else. Raises EvalSetError if the place cannot be written."""
     place = os.path.abspath(path)
+    temporary = _name_beside(place)
     try:
-        temporary = tempfile.mkdtemp(dir=os.path.dirname(place), prefix=f".{os.path.basename(place)}.")
         try:
+            os.mkdir(temporary, 0o700)
             yield temporary
             for folder, _, files in os.walk(temporary):
                 for file in files:
@@ -151,6 +159,7 @@ def as_new_folder(path: str) -> Iterator[str]:
             os.replace(temporary, place)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+            TEMPORARY.discard(temporary)
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror or error}") from error
 

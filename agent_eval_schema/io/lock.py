@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.signals import TEMPORARY
 
 
 @contextmanager
@@ -33,9 +34,11 @@ def _held(path: str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise EvalSetError(f"{path}: cannot be written: {error.strerror}") from error
+    TEMPORARY.add(lock)
     try:
         yield
     finally:
+        TEMPORARY.discard(lock)
         with suppress(OSError):  # who has opened the file before sees that it is gone: see `_locked`
             os.unlink(lock)
         os.close(handle)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections import Counter
 
 from agent_eval_schema.io.streams import COMPRESSIONS, STDIN
@@ -37,6 +38,14 @@ _WEB = ("http://", "https://")
 def is_url(name: str) -> bool:
     """Whether a name is a URL."""
     return _URL.match(name) is not None
+
+
+def is_pipe(name: str) -> bool:
+    """Whether a name is that of a named pipe."""
+    try:
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    except (OSError, ValueError):  # no such file; a NUL in its name
+        return False
 
 
 def is_glob(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Stdin → a local copy, whose file extension is that of its content: a stream has no name.
+"""Stdin or a named pipe → a local copy, whose file extension is that of its content: a stream has no name.
 
     PAR1…                                .parquet
     {"request": …}⏎{"request": …}⏎       .jsonl     an object per line
@@ -36,8 +36,19 @@ def copy_stdin(path: str) -> str:
         if stream is not None:
             shutil.copyfileobj(stream, file)
     if not os.path.getsize(path):
-        expected = "JSON Lines, JSON, CSV or Parquet"
-        raise EvalSetError(f"{STDIN_NAME}: expected {expected}; got no data (stdin can be read only once)")
+        raise EvalSetError(f"{STDIN_NAME}: expected {_EXPECTED}; got no data (stdin can be read only once)")
+    return _with_extension(path)
+
+
+_EXPECTED = "JSON Lines, JSON, CSV or Parquet"
+
+
+def copy_pipe(name: str, path: str) -> str:
+    """As `copy_stdin`, of a named pipe, which can be read only once too: `mkfifo`, or `<(…)` of a shell."""
+    with open(name, "rb") as stream, open(path, "wb") as file:
+        shutil.copyfileobj(stream, file)
+    if not os.path.getsize(path):
+        raise EvalSetError(f"{name}: expected {_EXPECTED}; got no data through the pipe")
     return _with_extension(path)
 
 

@@ -7,14 +7,22 @@ import shutil
 import tempfile
 import weakref
 
+from agent_eval_schema.runtime.signals import TEMPORARY
+
 
 class TemporaryFolder:
     """A folder that only its owner may read; deleted when nothing refers to this object any more, or by `remove`."""
 
     def __init__(self) -> None:
         self.path = tempfile.mkdtemp(prefix="agent-eval-schema-")
-        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+        TEMPORARY.add(self.path)
+        self.remove = weakref.finalize(self, _remove, self.path)
 
     def file(self, name: str) -> str:
         """The path of a file in it."""
         return os.path.join(self.path, name)
+
+
+def _remove(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    TEMPORARY.discard(path)

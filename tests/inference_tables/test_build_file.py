@@ -229,7 +229,7 @@ def test_an_interrupted_run_says_so_and_nothing_else(tmp_path: Path, capsys: pyt
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     said = process.communicate(timeout=60)
-    assert (process.returncode, *said) == (2, b"", b"agent-eval-schema: interrupted\n")
+    assert (process.returncode, *said) == (130, b"", b"agent-eval-schema: interrupted\n")
     assert run(capsys, source, out, "--resume")[0] == 0
     assert out.read_bytes() == whole.read_bytes()
 

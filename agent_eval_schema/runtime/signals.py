@@ -1,0 +1,93 @@
+"""SIGINT and SIGTERM end a command within a second, and leave no temporary files.
+
+The main thread raises, and what it was doing cleans up after itself. If it does not come to that, because it waits in
+another library or for a thread that reads from a pipe, a watching thread removes the files and ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+GRACE = 0.6
+"""Seconds that a run has to end by itself."""
+
+TEMPORARY: set[str] = set()
+"""The paths of the temporary files and folders that there are."""
+
+_ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(KeyboardInterrupt):
+    """The process received SIGTERM."""
+
+
+@contextmanager
+def ending_on_signals() -> Iterator[None]:
+    """Within the block the signals raise KeyboardInterrupt or Terminated in the main thread; one that is ignored, as
+    `nohup` does, stays ignored. After the first of them the process ends."""
+    default = (signal.SIG_DFL, signal.default_int_handler)
+    chosen = [number for number in _ENDING if signal.getsignal(number) in default]
+    if threading.current_thread() is not threading.main_thread() or not chosen:
+        yield
+        return
+    writing = -1 if sys.platform == "win32" else _watched()  # there, only a socket could be written to
+    before = {number: signal.signal(number, _raise) for number in chosen}
+    try:
+        yield
+    except KeyboardInterrupt:
+        before = {}  # what comes now is the end of the process
+        raise
+    finally:
+        if before:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            if writing >= 0:
+                signal.set_wakeup_fd(-1)
+                os.close(writing)
+
+
+def _watched() -> int:
+    """The pipe to which the numbers of signals are written, for a thread that reads them."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reading,), daemon=True).start()
+    return writing
+
+
+def _raise(number: int, _: Any) -> None:
+    for other in _ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def exit_code(error: KeyboardInterrupt) -> int:
+    """The exit code of a process that a signal has ended: 128 and the number of the signal."""
+    return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+
+
+def _watch(reading: int) -> None:
+    """End the process a while after a signal."""
+    while number := os.read(reading, 1):
+        if number[0] in _ENDING:
+            time.sleep(GRACE)
+            remove_temporary()
+            os._exit(128 + number[0])
+    os.close(reading)
+
+
+def remove_temporary() -> None:
+    """Remove all temporary files and folders that there are."""
+    import shutil  # a command that ends as it should does not wait for it
+
+    for path in list(TEMPORARY):
+        with suppress(OSError):
+            os.unlink(path)
+        shutil.rmtree(path, ignore_errors=True)

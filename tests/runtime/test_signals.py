@@ -1,0 +1,118 @@
+"""SIGINT and SIGTERM end a command, whatever it waits for, with the exit code of a shell and no temporary files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema.runtime import signals
+from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
+
+ROW = '{"request": "Hi", "response": "Hello"}\n'
+
+
+def started(*arguments: object) -> subprocess.Popen[bytes]:
+    """A command that has its own signals, as that of a terminal; SIGINT may be ignored in the process of the tests."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "agent_eval_schema", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")]
+)
+@pytest.mark.parametrize("at", ["a pipe", "work"])
+def test_a_signal_ends_a_command(number: int, code: int, word: bytes, at: str, tmp_path: Path) -> None:
+    """One that waits for a pipe that nobody writes, and one that has begun to write."""
+    path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    out.write_text("old")
+    if at == "a pipe":
+        os.mkfifo(path)
+        process = started("validate", path)
+        time.sleep(1)
+    else:
+        path.write_text(ROW * 200_000)
+        process = started("convert", path, out, "--to", "vertex")
+        while process.poll() is None and not list(tmp_path.glob(".out.jsonl.*")):
+            time.sleep(0.01)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == code
+    assert said in (b"agent-eval-schema: " + word + b"\n", b"")
+    assert out.read_text() == "old"
+    assert sorted(tmp_path.iterdir()) == [out, path]
+
+
+@pytest.mark.slow
+def test_rows_through_a_named_pipe(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    process = started("validate", path, "--quiet")
+    path.write_text(ROW * 3)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, b"")
+    assert "All 3 rows are valid" in out.decode()
+    process = started("validate", path)
+    path.write_text("")
+    told = f"{path}: expected JSON Lines, JSON, CSV or Parquet; got no data through the pipe\n"
+    assert (process.communicate(timeout=60)[1].decode(), process.returncode) == (f"agent-eval-schema: {told}", 2)
+    process = started("convert", path, path, "--to", "vertex")
+    assert b"must not be the same file" in process.communicate(timeout=60)[1]
+
+
+@pytest.mark.parametrize(("number", "kind", "code"), [("SIGINT", KeyboardInterrupt, 130), ("SIGTERM", Terminated, 143)])
+def test_a_signal_raises_once(number: str, kind: type[KeyboardInterrupt], code: int) -> None:
+    """In a process of its own: afterwards that would end."""
+    pid = os.fork()
+    if pid == 0:
+        signals.GRACE = 60
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        status = 1
+        try:
+            with ending_on_signals():
+                signal.raise_signal(getattr(signal, number))
+        except KeyboardInterrupt as error:
+            signal.raise_signal(getattr(signal, number))  # ignored
+            status = exit_code(error) if type(error) is kind else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+
+
+def test_the_handlers_are_those_of_before() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with ending_on_signals():
+        assert signal.getsignal(signal.SIGTERM) is not before[1]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_what_does_not_end_is_ended_without_its_files(tmp_path: Path) -> None:
+    file, folder = tmp_path / "file", tmp_path / "folder"
+    file.write_text("x")
+    (folder / "in it").mkdir(parents=True)
+    pid = os.fork()
+    if pid == 0:
+        signals.GRACE = 0.05
+        signals.TEMPORARY.clear()
+        signals.TEMPORARY.update({str(file), str(folder), str(tmp_path / "gone")})
+        try:
+            with ending_on_signals():
+                os.kill(os.getpid(), signal.SIGTERM)
+        except KeyboardInterrupt:
+            time.sleep(60)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 143
+    assert list(tmp_path.iterdir()) == []
