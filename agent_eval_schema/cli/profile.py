@@ -66,6 +66,15 @@ def add(commands: Commands) -> None:
         "--price", metavar="PRICES", type=_price, help="of a judge per million tokens: input=2.5,output=10"
     )
     group.add_argument("--calls-per-minute", metavar="N", type=float, help="rate of the calls, for the duration")
+    group.add_argument(
+        "--tokenizer", metavar="NAME", help="encoding of tiktoken that counts tokens: o200k_base (4 bytes per token)"
+    )
+    group.add_argument(
+        "--instruction-tokens", metavar="N", type=int, default=400, help="of a judge's instructions, per call (400)"
+    )
+    group.add_argument(
+        "--answer-tokens", metavar="N", type=int, default=150, help="of a judge's answer, per call (150)"
+    )
     command.group(OUTPUT).add_argument(
         "--system",
         metavar="SYSTEM",
@@ -109,6 +118,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.min_rows,
         arguments.price,
         arguments.calls_per_minute,
+        arguments.tokenizer,
+        arguments.instruction_tokens,
+        arguments.answer_tokens,
     )
     found = build_profile(
         arguments.file,

@@ -533,10 +533,10 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
 
         Notes
         -----
-        The null hypothesis is that the differences of each cluster could have the opposite sign; a row without a cluster
-        is its own. The p value is the share of sign patterns whose mean is at least as far from 0 as the observed mean:
-        of all patterns for up to 16 clusters that differ, of 10,000 random patterns (fixed seed) for up to 5,000, and
-        from the normal distribution for more. For scores of 0 and 1 this is McNemar's test.
+        The null hypothesis is that the differences of each cluster could have the opposite sign; a row without one is
+        its own cluster. The p value is the share of sign patterns whose mean is at least as far from 0 as the
+        observed mean: of all patterns for up to 16 clusters that differ, of 10,000 random patterns (fixed seed) for
+        up to 5,000, and from the normal distribution for more. For scores of 0 and 1 this is McNemar's test.
 
         Examples
         --------

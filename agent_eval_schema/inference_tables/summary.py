@@ -293,7 +293,7 @@ class Counts(Struct, kw_only=True):
 
 def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
     """The summary of a build; `beside` are the fields that follow neither from the plan nor from the counts."""
-    steps = funnel_steps(counts.records, counts.reasons)
+    steps = funnel_steps(counts.records, counts.reasons, plan.extends)
     feedback = feedback_counts(counts.feedback)
     return BuildSummary(
         family=plan.family,
@@ -336,10 +336,13 @@ def all_issues(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dict[
     return {code: count for code, count in sorted(found.items()) if count}
 
 
-def funnel_steps(records: int, excluded: Mapping[str, int]) -> tuple[FunnelStep, ...]:
-    """The funnel from the number of rows and how many went for which reason."""
+def funnel_steps(records: int, excluded: Mapping[str, int], extends: bool = False) -> tuple[FunnelStep, ...]:
+    """The funnel from the number of rows and how many went for which reason; calls are new to a dataset that is
+    extended."""
     left, steps = records, []
     for name, reasons in FUNNEL_STEPS:
+        if name == "new" and not extends:
+            continue
         removed = tuple(Removed(r, excluded[r]) for r in reasons if excluded.get(r))
         left -= sum(gone.rows for gone in removed)
         steps.append(FunnelStep(name, left, removed))

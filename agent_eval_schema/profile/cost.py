@@ -5,21 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.facts import Facts
+from agent_eval_schema.profile.tokens import tokens_of
 from agent_eval_schema.render.profile.summary import Cost, MetricCost
 
-BYTES_PER_TOKEN = 4
 INSTRUCTION_TOKENS, ANSWER_TOKENS = 400, 150
 """Assumed of a judge: the tokens of its instructions, and of its answer with the rationale."""
 
-NOTE = (
-    f"Estimates: {BYTES_PER_TOKEN} bytes of UTF-8 per token, {INSTRUCTION_TOKENS} tokens of instructions and "
-    f"{ANSWER_TOKENS} tokens of answer per call of a judge; tokens of the agent are not included."
-)
+
+class Judging(Struct, frozen=True):
+    """How tokens are counted, and how many a call has beside the row: those of the instructions and of the answer."""
+
+    tokenizer: str | None = None
+    instruction_tokens: int = INSTRUCTION_TOKENS
+    answer_tokens: int = ANSWER_TOKENS
+
+    @property
+    def note(self) -> str:
+        """How the numbers came about."""
+        by = "4 bytes of UTF-8 per token" if self.tokenizer is None else f"tokens of the rows by {self.tokenizer}"
+        return (
+            f"Estimates: {by}, {self.instruction_tokens:,} tokens of instructions and {self.answer_tokens:,} tokens of "
+            "answer per call of a judge; tokens of the agent are not included."
+        )
+
 
 READ_BY = {
     "request": "request",
@@ -50,10 +64,14 @@ def _is_amount(value: object) -> bool:
 
 
 def estimate(
-    facts: Facts, metrics: Sequence[Metric], price: Mapping[str, float] | None, calls_per_minute: float | None
+    facts: Facts,
+    metrics: Sequence[Metric],
+    judging: Judging,
+    price: Mapping[str, float] | None,
+    calls_per_minute: float | None,
 ) -> Cost:
     """What the judged metrics cost on the rows that support them."""
-    lines = tuple(_lines(facts, metrics, price))
+    lines = tuple(_lines(facts, metrics, judging, price))
     calls = sum(line.calls for line in lines)
     agent = int(np.count_nonzero(facts.valid)) if facts.plan.outputs == "generated" else 0
     return Cost(
@@ -64,24 +82,26 @@ def estimate(
         sum(line.output_tokens for line in lines),
         None if price is None else round(sum(line.money or 0.0 for line in lines), 6),
         None if calls_per_minute is None else (calls + agent) / calls_per_minute,
-        NOTE,
+        judging.note,
     )
 
 
-def _lines(facts: Facts, metrics: Sequence[Metric], price: Mapping[str, float] | None) -> Iterator[MetricCost]:
+def _lines(
+    facts: Facts, metrics: Sequence[Metric], judging: Judging, price: Mapping[str, float] | None
+) -> Iterator[MetricCost]:
     for metric in metrics:
         rows = supports(metric, facts.masks, facts.valid, facts.plan.outputs)
         if not metric.judged or not rows.any():
             continue
         fields = [field for need in metric.needs for field in ((need,) if isinstance(need, str) else need)]
         read = dict.fromkeys(READ_BY[field] for field in fields if field in READ_BY)
-        size = {name: facts.array(f"{name}_bytes")[rows] for name in read}
+        size = {name: facts.array(f"{name}_length")[rows] for name in read}
         calls = np.ones(int(rows.sum()), np.int64)
         if metric.name in PER_CHUNK:  # each call has one chunk, and all that is read besides
             calls = facts.array("chunks")[rows]
             size = {name: n if name == "context" else n * calls for name, n in size.items()}
-        tokens = -(-int(sum(int(n.sum()) for n in size.values())) // BYTES_PER_TOKEN)
+        tokens = tokens_of(sum(int(n.sum()) for n in size.values()), judging.tokenizer)
         total = int(calls.sum())
-        given, answered = tokens + total * INSTRUCTION_TOKENS, total * ANSWER_TOKENS
+        given, answered = tokens + total * judging.instruction_tokens, total * judging.answer_tokens
         money = None if price is None else (given * price["input"] + answered * price["output"]) / 1e6
         yield MetricCost(metric.system, metric.name, total, given, answered, money)

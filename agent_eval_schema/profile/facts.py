@@ -21,7 +21,7 @@ from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 
-PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_bytes" for name in TEXTS))
+PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_length" for name in TEXTS))
 NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
 DAY = 86_400 * 1_000_000
 
@@ -133,11 +133,12 @@ def gather(
     texts: tuple[str, ...] = (),
     documents: frozenset[str] | None = None,
     screen: ProgressDisplay | None = None,
+    tokenizer: str | None = None,
 ) -> Facts:
     """The facts of all rows of a source, made where the rows are. With a list of documents, rows that expect another
-    one are counted."""
+    one are counted; with a tokenizer the tokens of the texts are, else their bytes."""
     facts = Facts(source, plan, texts, documents)
-    work = partial(fact_batch, plan=plan, texts=texts)
+    work = partial(fact_batch, plan=plan, texts=texts, tokenizer=tokenizer)
     with progress(source.read_share, screen) as so_far:
         for batch in source.remote.map(work) if source.remote is not None else map(work, source.batches()):
             facts.add(batch)

@@ -23,6 +23,7 @@ from agent_eval_schema.io.source import rows_where, schema_of
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import System
+from agent_eval_schema.profile.cost import ANSWER_TOKENS, INSTRUCTION_TOKENS
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.leakage import open_others
 from agent_eval_schema.profile.summarize import Findings, Options, find, summarize
@@ -45,6 +46,9 @@ def profile_eval_set(
     documents: Any = None,
     price: Mapping[str, float] | None = None,
     calls_per_minute: float | None = None,
+    tokenizer: str | None = None,
+    instruction_tokens: int = INSTRUCTION_TOKENS,
+    answer_tokens: int = ANSWER_TOKENS,
     system: System = "auto",
     near: float = 0.7,
     rate: float = 0.5,
@@ -75,6 +79,13 @@ def profile_eval_set(
         The price of a judge in any currency per million tokens: `{"input": 2.5, "output": 10}`.
     calls_per_minute : float or None, default None
         The rate at which judges and agent are called.
+    tokenizer : str or None, default None
+        The encoding of tiktoken that counts the tokens of the rows, such as `"o200k_base"`; tiktoken fetches it once if
+        it is not on this machine. None estimates 4 bytes per token.
+    instruction_tokens : int, default 400
+        The tokens of a judge's instructions, per call.
+    answer_tokens : int, default 150
+        The tokens of a judge's answer, per call.
     system : str, default "auto"
         The system whose metrics are profiled, as in `metric_support`. `"auto"` is the system of the data's format.
     near : float, default 0.7
@@ -101,6 +112,8 @@ def profile_eval_set(
 
     Raises
     ------
+    MissingExtraError
+        A tokenizer is given and tiktoken is not installed.
     EvalSetError
         The data cannot be read as a table, or an option is not one of the allowed values.
 
@@ -133,7 +146,19 @@ def profile_eval_set(
                     kind  rows
     0  the same question     1
     """
-    options = Options(system, near, rate, correlation, cluster_correlation, min_rows, price, calls_per_minute)
+    options = Options(
+        system,
+        near,
+        rate,
+        correlation,
+        cluster_correlation,
+        min_rows,
+        price,
+        calls_per_minute,
+        tokenizer,
+        instruction_tokens,
+        answer_tokens,
+    )
     return build_profile(
         data, options, against, past, documents, format=format, outputs=outputs, values=show_values, screen=notebook()
     )
@@ -162,7 +187,7 @@ def build_profile(
         plan = make_plan(source, "databricks", outputs, values=values)
     source = find_format(plan.format).prepare(source).quoting(values)
     texts = tuple(other.text for other in others if other.text is not None)
-    facts = gather(source, plan, texts, _documents(documents), screen)
+    facts = gather(source, plan, texts, _documents(documents), screen, options.tokenizer)
     return Profile(facts, find(facts, others, past, options), options)
 
 

@@ -6,7 +6,7 @@ A row becomes its verdict and a few numbers, hashes and names; no cell is kept.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, list_array
 from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.profile.tokens import lengths
 from agent_eval_schema.profile.traced import Traced, read_trace, tool_names
 from agent_eval_schema.similarity.questions import compared, messages_of, question_text
 from agent_eval_schema.similarity.shingles import contained
@@ -37,7 +38,7 @@ FACTS = pa.schema(
         ("turns", pa.int64()),
         ("session", pa.uint64()),
         ("document", pa.uint64()),  # the first expected document
-        *((f"{name}_bytes", pa.int64()) for name in ("request", "response", "truth", "guidelines", "context")),
+        *((f"{name}_length", pa.int64()) for name in ("request", "response", "truth", "guidelines", "context")),
         ("chunks", pa.int64()),
         *((name, STRINGS) for name in ("tools_offered", "tools_expected", "tools_called")),
         *((name, STRINGS) for name in ("uris_expected", "uris_retrieved", "guidelines", "tags")),
@@ -48,17 +49,19 @@ FACTS = pa.schema(
 )
 
 TEXTS = ("request", "response", "truth", "guidelines", "context")
-"""What a judge reads, of which the bytes are counted."""
+"""What a judge reads, of which the bytes or tokens are counted."""
 
 TIMES = ("request_time", "timestamp", "timestamp_ms", "created_at", "date")
 """Columns, unknown to the format, that may say when a row was logged."""
 
 
-def fact_batch(batch: pa.RecordBatch, plan: Plan, texts: tuple[str, ...] = ()) -> pa.RecordBatch:
+def fact_batch(
+    batch: pa.RecordBatch, plan: Plan, texts: tuple[str, ...] = (), tokenizer: str | None = None
+) -> pa.RecordBatch:
     """The validation results of the rows of a batch, and what is kept of the rows; `texts` are normalized."""
     checked = check_batch(batch, replace(plan, columns=True))
     rows = _Cells(rows_of(checked))
-    arrays = [*checked.columns[: len(VERDICT)], *_facts(rows, texts)]
+    arrays = [*checked.columns[: len(VERDICT)], *_facts(rows, texts, tokenizer)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*VERDICT, *FACTS], checked.schema.metadata))
 
 
@@ -82,16 +85,20 @@ class _Cells:
 
     def parts(self, name: str, key: str) -> list[list[str]]:
         """Of each row the distinct values of a key of its documents or tool calls, in their order."""
+        return [list(dict.fromkeys(row)) for row in self.all_parts(name, key)]
+
+    def all_parts(self, name: str, key: str) -> list[list[str]]:
+        """Of each row the values of a key of its documents or tool calls, in their order."""
         column = self.column(name)
         if column.null_count == self.size:
             return [[] for _ in range(self.size)]
         values = iter(column.flatten().field(key).to_pylist())
-        lengths = pc.list_value_length(column).fill_null(0).to_pylist()
-        rows = ([next(values) for _ in range(length)] for length in lengths)
-        return [list(dict.fromkeys(v for v in row if v)) for row in rows]
+        counts = pc.list_value_length(column).fill_null(0).to_pylist()
+        rows = ([next(values) for _ in range(length)] for length in counts)
+        return [[v for v in row if v] for row in rows]
 
 
-def _facts(rows: _Cells, texts: Sequence[str]) -> Iterator[pa.Array]:
+def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterator[pa.Array]:
     chats = [messages_of(t) for t in rows.texts("request")]
     inputs = rows.texts("inputs")
     questions = [question_text(messages) for messages in chats]
@@ -108,11 +115,14 @@ def _facts(rows: _Cells, texts: Sequence[str]) -> Iterator[pa.Array]:
     yield pa.array([sum(m.role == "user" for m in messages) for messages in chats], pa.int64())
     yield _hashed(rows.texts("session_id"))
     yield _hashed([uris[0] if uris else None for uris in expected])
-    yield pa.array([len(q.encode()) for q in questions], pa.int64())
-    yield pc.binary_length(rows.column("response")).fill_null(0).cast(pa.int64())
-    yield pa.array([_bytes(answer, facts or ()) for answer, facts in truths], pa.int64())
-    yield pa.array([_bytes(None, g) for g in guidelines], pa.int64())
-    yield _content_bytes(rows.column("retrieved_context"))
+    for texts_of in (
+        [[q] for q in questions],
+        [[] if t is None else [t] for t in rows.texts("response")],
+        [[t for t in (answer, *(facts or ())) if t] for answer, facts in truths],
+        guidelines,
+        rows.all_parts("retrieved_context", "content"),
+    ):
+        yield pa.array(lengths(texts_of, tokenizer))
     yield pc.list_value_length(rows.column("retrieved_context")).fill_null(0).cast(pa.int64())
     called = rows.parts("predicted_trajectory", "tool_name")
     offered = zip(called, [_offered(i) for i in inputs], [t.tools for t in traced], strict=True)
@@ -162,17 +172,6 @@ def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # what else is counted
-def _bytes(answer: str | None, others: Iterable[str]) -> int:
-    return sum(len(text.encode()) for text in (answer or "", *others))
-
-
-def _content_bytes(contexts: pa.Array) -> pa.Array:
-    lengths = np.asarray(pc.list_value_length(contexts).fill_null(0)).astype(np.int64)
-    sizes = np.asarray(pc.binary_length(contexts.flatten().field("content")).fill_null(0)).astype(np.int64)
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    return pa.array(np.bincount(rows, weights=sizes, minlength=len(lengths)).astype(np.int64))
-
-
 def _hashed(texts: list[str | None]) -> pa.Array:
     hashes, absent = hash_texts(texts)
     return pa.array(hashes, pa.uint64(), mask=absent)

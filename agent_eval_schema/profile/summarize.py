@@ -14,7 +14,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of, support_of
 from agent_eval_schema.profile.advice import next_steps
-from agent_eval_schema.profile.cost import estimate, require_price
+from agent_eval_schema.profile.cost import ANSWER_TOKENS, INSTRUCTION_TOKENS, Judging, estimate, require_price
 from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
 from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_conflicts, find_repeats
 from agent_eval_schema.profile.examples import EXAMPLES, read_examples
@@ -22,6 +22,7 @@ from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
 from agent_eval_schema.profile.past import PastScores, read_past
 from agent_eval_schema.profile.size import Sizing
+from agent_eval_schema.profile.tokens import encoding
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.profile.summary import (
     Assumptions,
@@ -46,6 +47,9 @@ class Options(Struct, frozen=True):
     min_rows: int = 10
     price: Mapping[str, float] | None = None
     calls_per_minute: float | None = None
+    tokenizer: str | None = None
+    instruction_tokens: int = INSTRUCTION_TOKENS
+    answer_tokens: int = ANSWER_TOKENS
 
     def require_valid(self) -> None:
         """Raise EvalSetError for a value that is not allowed."""
@@ -59,7 +63,13 @@ class Options(Struct, frozen=True):
             number = getattr(self, name)
             if number is not None and not (_is_number(number) and number > 0):
                 raise EvalSetError(f"{name}: expected a number above 0; got {shown(number)}")
+        for name in ("instruction_tokens", "answer_tokens"):
+            number = getattr(self, name)
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+                raise EvalSetError(f"{name}: expected a whole number from 0 on; got {shown(number)}")
         require_price(self.price)
+        if self.tokenizer is not None:
+            encoding(self.tokenizer)
 
     def system_of(self, format: str) -> str:
         """The system whose metrics are profiled."""
@@ -119,7 +129,13 @@ def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSumm
         findings.compared,
         cover(facts, options.min_rows, facts.has_documents, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
-        estimate(facts, metrics, options.price, options.calls_per_minute),
+        estimate(
+            facts,
+            metrics,
+            Judging(options.tokenizer, options.instruction_tokens, options.answer_tokens),
+            options.price,
+            options.calls_per_minute,
+        ),
     )
     masks, rows = facts.builder.valid_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]

@@ -366,6 +366,24 @@ def test_the_cost_by_hand() -> None:
     assert (profile.summary.cost.calls, profile.summary.cost.minutes) == (9, 1.5)
 
 
+def test_the_tokens_of_a_tokenizer_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An encoding whose tokens are words of letters: one per byte, but for `the` and ` the`."""
+    tiktoken = pytest.importorskip("tiktoken")
+    tiktoken.list_encoding_names()
+    ranks = {bytes([i]): i for i in range(256)} | {b"th": 256, b"the": 257}
+    made = {"name": "own", "pat_str": r"\w+|\W+", "mergeable_ranks": ranks, "special_tokens": {}}
+    monkeypatch.setitem(tiktoken.registry.ENCODING_CONSTRUCTORS, "own", lambda: made)
+    context = [{"doc_uri": "a", "content": "the"}, {"doc_uri": "b", "content": "the x"}]
+    rows = [{"request": "the the", "response": "the", "expected_response": "on the", "retrieved_context": context}]
+    options = {"tokenizer": "own", "instruction_tokens": 10, "answer_tokens": 2}
+    cost = profile_eval_set(rows, **options).summary.cost  # type: ignore[arg-type]
+    found = {m.metric: m.input_tokens for m in cost.metrics}
+    assert found[CORRECTNESS] == 10 + 3 + 1 + 4
+    assert found["retrieval/llm_judged/chunk_relevance_precision"] == 2 * 10 + 2 * 3 + 1 + 3
+    assert cost.output_tokens == 2 * cost.calls
+    assert "tokens of the rows by own, 10 tokens of instructions and 2 tokens of answer" in cost.note
+
+
 def test_a_judge_of_chunks_is_called_for_each() -> None:
     context = [{"doc_uri": "a", "content": "x" * 12}, {"doc_uri": "b", "content": "y" * 8}]
     profile = profile_eval_set([{"request": "q" * 20, "retrieved_context": context}], outputs="generated")
@@ -453,6 +471,8 @@ def test_the_forms(tmp_path: Path) -> None:
         ({"rate": "high"}, "rate: expected a number"),
         ({"min_rows": 0}, "min_rows: expected a number above 0"),
         ({"price": {"input": 1}}, "price: expected amounts per million tokens"),
+        ({"tokenizer": "nothing"}, "tokenizer: expected one of .*o200k_base.*; got 'nothing'"),
+        ({"answer_tokens": -1}, "answer_tokens: expected a whole number from 0 on; got -1"),
         ({"system": "nowhere"}, "system: expected one of"),
         ({"past": 3}, "past: expected a result"),
         ({"past": pd.DataFrame({"a": [1]})}, "past: expected a table with columns of scores"),
