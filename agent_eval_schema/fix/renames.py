@@ -21,6 +21,7 @@ from agent_eval_schema.io.records import encode_cells
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.describe import excerpt_names
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.rows import misspelled_columns
@@ -49,7 +50,13 @@ def _clear_renames(source: Source) -> tuple[dict[str, str], dict[str, str]]:
     have none."""
     names = _names(source)
     near = misspelled_columns(names)
-    reasons = {wrong: why for wrong, right in near.items() if (why := _unclear(source, wrong, right, near))}
+    claims: dict[str, list[str]] = {}
+    for wrong, right in near.items():
+        if meant(wrong, COLUMNS, cutoff=0.85) == right:
+            claims.setdefault(right, []).append(wrong)
+    reasons = {
+        wrong: why for wrong, right in near.items() if (why := _unclear(source, wrong, right, claims.get(right, [])))
+    }
     found = {wrong: right for wrong, right in near.items() if wrong not in reasons}
     start = 0
     for batch in source.batches() if found else ():
@@ -62,13 +69,13 @@ def _clear_renames(source: Source) -> tuple[dict[str, str], dict[str, str]]:
     return found, reasons
 
 
-def _unclear(source: Source, wrong: str, right: str, near: dict[str, str]) -> str:
-    """Why a misspelled column has no clear meaning, by the columns alone; "" if it has one."""
-    same = [n for n, r in near.items() if r == right and meant(n, COLUMNS, cutoff=0.85) == right]
+def _unclear(source: Source, wrong: str, right: str, same: list[str]) -> str:
+    """Why a misspelled column has no clear meaning, by the columns alone; "" if it has one. `same` are the columns that
+    clearly mean `right`."""
     if wrong not in same:
         return f"it may be a different name, not a misspelling of `{right}`"
     if len(same) > 1:
-        return f"several columns may mean `{right}`: {', '.join(f'`{n}`' for n in same)}"
+        return f"several columns may mean `{right}`: {excerpt_names(same)}"
     if wrong in source.repeated_columns or right in source.repeated_columns:
         return "there are several columns of the name"
     return "" if _moves(source, wrong, right) else "a cell of it cannot be written as JSON"

@@ -167,7 +167,8 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
 
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
     read: dict[str, Cells | None] = {}
-    twins = {right: filled_rows(batch, wrong) for wrong, right in misspelled_columns(tuple(batch.schema.names)).items()}
+    misspelled = {right: wrong for wrong, right in misspelled_columns(tuple(batch.schema.names)).items()}
+    twins = {right: filled_rows(batch, wrong) for right, wrong in misspelled.items()}
     rows = []
     for row in (_Row(at, found) for at, found in enumerate(_issues_of_rows(checked)) if found.codes):
         for column, found in row.issues.codes.items():

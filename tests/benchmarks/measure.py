@@ -389,6 +389,38 @@ def validate_in_memory(path: Path) -> Result:
     return of_a_frame(path, validate_eval_set)
 
 
+def validate_frame_by_one_process(path: Path) -> Result:
+    """A frame without sharing the work; its ``processes`` are 1."""
+    return of_a_source(path, 1)
+
+
+def validate_frame_by_all_cores(path: Path) -> Result:
+    """A frame with one process per core, and how much more memory than the frame they need together with it."""
+    return of_a_source(path, 0)
+
+
+def of_a_source(path: Path, jobs: int) -> Result:
+    import pandas as pd
+
+    from agent_eval_schema.formats.opening import open_source
+    from agent_eval_schema.validation.validate import check_source
+
+    frame = pd.read_parquet(path)
+    check_source(open_source(frame[:WARM_UP_ROWS]))
+    start = time.perf_counter()
+    check_source(open_source(frame), jobs=jobs)
+    return {"seconds": time.perf_counter() - start, "rows": len(frame)}
+
+
+def read_frame(path: Path) -> Result:
+    """The frame alone."""
+    import pandas as pd
+
+    start = time.perf_counter()
+    frame = pd.read_parquet(path)
+    return {"seconds": time.perf_counter() - start, "rows": len(frame)}
+
+
 def prepare_in_memory(path: Path) -> Result:
     """``prepare_for_evaluate`` of a frame, whose traces are handed on."""
     from agent_eval_schema import prepare_for_evaluate
@@ -515,6 +547,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
         *(read_golden_csv, validate_golden_csv, validate_evaluations, read_evaluations),
         *(msgspec_decode, json_format_parse),
         *(evaluate_eval_set, mlflow_evaluate, prepare_in_memory, validate_in_memory),
+        *(validate_frame_by_one_process, validate_frame_by_all_cores, read_frame),
         *(build_embedded, build_on_spark, read_decode_and_write, orjson_payloads, msgspec_payloads),
     )
 }
