@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -50,8 +51,28 @@ def _table(result: Any) -> pd.DataFrame:
     if isinstance(result, pd.DataFrame):
         return result
     if isinstance(result, str | os.PathLike):
+        if (saved := _saved(result)) is not None:
+            return saved
         return frame_of(open_source(result, "past").batches())
     raise EvalSetError(f"past: expected a result of an evaluation, a DataFrame or the path of one; got {shown(result)}")
+
+
+def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
+    """The rows in the JSON report of a result; None if the file is none."""
+    try:
+        with open(path, "rb") as file:
+            report = json.load(file) if file.read(1) == b"{" and file.seek(0) == 0 else None
+    except (OSError, ValueError):  # also of several lines
+        return None
+    if not isinstance(report, dict) or "scored" not in report or not isinstance(report.get("rows"), list):
+        return None
+    return pd.DataFrame([_flat(row) for row in report["rows"]])
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a report, each score in a column of its own."""
+    scores = row.get("scores")
+    return {**row, **{f"{name}/value": score for name, score in scores.items()}} if isinstance(scores, dict) else row
 
 
 def _scores(table: pd.DataFrame, facts: Facts) -> PastScores:

@@ -71,8 +71,9 @@ def profile_eval_set(
         Datasets, prompts and texts in which the questions and the ground truth should not be. Files with the extension
         `.txt`, `.md`, `.prompt`, `.jinja` or `.j2` are read as text, all others as datasets.
     past : result, DataFrame, path, sequence of these, or None, default None
-        Earlier results on this dataset: an `EvalResult`, an `EvaluationResult`, or a table with columns such as
-        `document_recall/value`. Mean, spread and correlations are measured from them; None assumes them.
+        Earlier results on this dataset: an `EvalResult`, an `EvaluationResult`, a file that one of them wrote or saved
+        as JSON, or a table with columns such as `document_recall/value`. Mean, spread and correlations are measured
+        from them; None assumes them.
     documents : iterable of str, path, or None, default None
         The `doc_uri` of every document that exists, or a text file with one per line.
     price : mapping of str to float or None, default None

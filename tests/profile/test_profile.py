@@ -118,7 +118,8 @@ def test_past_results_of_an_evaluation_and_of_its_file(tmp_path: Path) -> None:
     ]
     result = EvalTask(rows, ["trajectory_exact_match"]).evaluate()
     result.write(tmp_path / "scores.jsonl")
-    for past in (result, tmp_path / "scores.jsonl"):
+    result.save(tmp_path / "report.json")
+    for past in (result, tmp_path / "scores.jsonl", str(tmp_path / "report.json")):
         found = line(profile_eval_set(rows, past=past), "trajectory_exact_match")
         assert (found["rows"], found["mean"], found["measured"]) == (4, 0.75, True)
 

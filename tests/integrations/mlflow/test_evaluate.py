@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalSetError, evaluate_eval_set, supported_scorers
+from agent_eval_schema import EvalSetError, evaluate_eval_set, profile_eval_set, scorers, supported_scorers
 from agent_eval_schema.integrations.mlflow.evaluation_result import EvaluationResult
 from agent_eval_schema.integrations.mlflow.records import TAG_PREFIX
 from agent_eval_schema.integrations.mlflow.reduced_inputs import ReducedInputsWarning
@@ -770,3 +770,31 @@ def test_a_reason_has_a_letter_and_is_shown_safely() -> None:
 def test_a_long_table_is_cut_short_and_says_so() -> None:
     text = scores_text(*frames(SHOWN + 3), width=80)
     assert "… and 3 more rows\n" in text
+
+
+@pytest.mark.usefixtures("store")
+def test_a_result_has_standard_errors_and_is_the_past_of_a_profile(tmp_path: Path) -> None:
+    truths = [["u1"], ["u1", "u2"], ["u2"], ["u3", "u1"]]
+    rows = [
+        {
+            "request_id": f"r{i}",
+            "request": f"What is the {word} of the house?",
+            "response": "It is.",
+            "retrieved_context": [{"doc_uri": "u1", "content": "one"}],
+            "expected_retrieved_context": [{"doc_uri": uri} for uri in uris],
+        }
+        for i, (word, uris) in enumerate(zip(["color", "price", "age", "owner"], truths, strict=True))
+    ]
+    with without_its_warnings():
+        result = evaluate_eval_set(rows, [scorers.DocumentRecall()])
+    errors = result.standard_errors().to_dict("records")[0]
+    # The first two rows share a document: √(3/2 · (1/2² + 1/2² + 0²)) / 4
+    assert (errors["rows"], errors["clusters"], errors["mean"]) == (4, 3, 0.5)
+    assert errors["std_error"] == pytest.approx((1.5 * (0.25 + 0.25)) ** 0.5 / 4)
+    result.write(tmp_path / "scores.csv")
+    result.save(tmp_path / "report.json")
+    for past in (result, tmp_path / "scores.csv", tmp_path / "report.json"):
+        found = profile_eval_set(rows, past=past).metrics.set_index("metric")
+        recall = found.loc["retrieval/ground_truth/document_recall"]
+        assert (recall["mean"], recall["measured"]) == (0.5, True)  # 1, 1/2, 0, 1/2
+        assert recall["deviation"] == pytest.approx((0.5 / 3) ** 0.5)
