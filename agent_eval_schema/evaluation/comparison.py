@@ -176,7 +176,8 @@ def compare(
         before, after = (t.loc[shared, score_column(metric)].to_numpy(np.float64, na_value=np.nan) for t in tables)
         lines.append(_line(metric, before, after, clusters))
         changed.append(_changes(metric, shared, ids, before, after))
-    rows = pd.concat(changed, ignore_index=True) if changed else pd.DataFrame()
+    filled = [part for part in changed if len(part)] or changed[:1]  # an empty one would turn whole keys into floats
+    rows = pd.concat(filled, ignore_index=True) if filled else pd.DataFrame()
     only = [t.index.difference(shared, sort=False).tolist() for t in tables]
     return ScoreComparison(lines, rows, *only)
 

@@ -31,15 +31,20 @@ def headline(rows: int, scored: Mapping[str, int], failed: int, names: Sequence[
             fewer: dict[int, list[str]] = {}
             for name, count in scored.items():
                 fewer.setdefault(count, []).append(name)
-            told = ", ".join(_counted(fewer[count], count) for count in fewer if count < rows)
-            parts.append(f"fewer than {plural(rows, 'row')} scored: {told}")
+            parts.append(_fewer({count: names for count, names in fewer.items() if count < rows}, rows, len(scored)))
     if left_out:
         parts.append(f"{plural(left_out, 'invalid evaluation')} left out")
     return "; ".join(parts)
 
 
-def _counted(names: Sequence[str], count: int) -> str:
-    """The rows that these metrics scored; many metrics are counted, not named."""
-    if len(names) > NAMED_METRICS:
-        return f"{len(names)} metrics {count:,}"
-    return ", ".join(f"{name} {count:,}" for name in names)
+def _fewer(names: Mapping[int, Sequence[str]], rows: int, metrics: int) -> str:
+    """The rows that metrics scored, by that number; many metrics are counted, not named."""
+    if len(names) == 1:
+        ((count, found),) = names.items()
+        if len(found) > NAMED_METRICS:
+            return f"{count:,} of {plural(rows, 'row')} scored by {len(found)} of {metrics} metrics"
+    told = (
+        [f"{len(found)} metrics {count:,}"] if len(found) > NAMED_METRICS else [f"{name} {count:,}" for name in found]
+        for count, found in names.items()
+    )
+    return f"fewer than {plural(rows, 'row')} scored: {', '.join(part for parts in told for part in parts)}"

@@ -25,6 +25,9 @@ _CLASSES = {
     "meter": "display:block;min-width:5em;height:10px;background:#8884;overflow:hidden;margin-top:5px",
     "interval": "display:block;height:3px;margin-top:2px;background:#8884",
     "width": f"display:block;height:8px;margin:auto;background:{COLORS['good']}",
+    **{f"h{level}": f"background:{COLORS['error']}{22 * level}" for level in range(1, 5)},
+    "funnel": "list-style:none;padding:0",
+    "gone": "display:block;text-align:center",
     "label": "display:block;text-align:center",
     "line": f"display:block;height:3px;background:{COLORS['muted']}",
     "bar": f"display:block;height:10px;background:{COLORS['good']}",
@@ -32,7 +35,7 @@ _CLASSES = {
 """Styles by class."""
 
 _TAGS = {
-    "table": "border-collapse:collapse",
+    "table": "border-collapse:collapse;table-layout:auto",
     "tr": "background:transparent",
     "th": "text-align:left;vertical-align:top;background:transparent",
     "td": "text-align:left;vertical-align:top;background:transparent",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError
+from agent_eval_schema import CustomMetric, EvalSetError, EvalTask
 from agent_eval_schema.evaluation.comparison import paired_test
 from tests.evaluation.test_result import result
 from tests.evaluation.test_task import SEED
@@ -78,3 +78,13 @@ def test_many_differences(size: int) -> None:
 def test_no_difference() -> None:
     assert paired_test(np.zeros(5)) == 1
     assert math.isnan(paired_test(np.array([])))
+
+
+def test_positions_stay_whole_numbers_if_a_metric_is_unchanged() -> None:
+    old = [{"prompt": f"{i}", "response": "x", "reference": "x", "a": i} for i in range(3)]
+    metrics = ["exact_match", CustomMetric("a", lambda row: row["a"])]
+    changed = [{**row, "a": 9} for row in old]
+    found = EvalTask(old, metrics).evaluate().compare(EvalTask(changed, metrics).evaluate())
+    assert found.rows["key"].tolist() == [0, 1, 2]
+    assert found.rows["key"].dtype.kind == "i"
+    assert "<td>0.0</td>" not in found.to_html()

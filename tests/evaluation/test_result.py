@@ -327,6 +327,11 @@ def test_metrics_that_cover_different_rows_are_named() -> None:
     rows = [{**SEED[0], "response": "a", "reference": "a"}, {**SEED[1], "response": "a"}, {**SILENT, "response": "a"}]
     found = EvalTask(rows, ["exact_match", "trajectory_recall", CustomMetric("long", lambda _: 1)]).evaluate()
     assert found.headline == "fewer than 3 rows scored: exact_match 1, trajectory_recall 2"
+    several = ["trajectory_exact_match", "trajectory_precision", "trajectory_recall"]
+    found = EvalTask(rows, [*several, CustomMetric("long", lambda _: 1)]).evaluate()
+    assert found.headline == "2 of 3 rows scored by 3 of 4 metrics"
+    found = EvalTask(rows, ["exact_match", *several]).evaluate()
+    assert found.headline == "fewer than 3 rows scored: exact_match 1, 3 metrics 2"
 
 
 def test_calls_that_failed_are_failures_and_are_named() -> None:

@@ -3,6 +3,8 @@
 import re
 
 from agent_eval_schema import diff_eval_sets
+from agent_eval_schema.render.diff.stories import METRICS_NAMED
+from tests.conftest import SAMPLES
 
 
 def row(number: int, role: str = "user") -> dict[str, object]:
@@ -38,3 +40,11 @@ def test_sections_of_many_rows_are_closed_and_the_page_stays_small() -> None:
     assert len(sections) > 20
     few = diff_eval_sets([row(0)], [row(0, "usr")]).to_html()
     assert re.search(r'<details class="issue" open>\n<summary><span class="tag path">request</span> 1 row', few)
+
+
+def test_a_story_names_a_few_metrics_and_counts_the_others() -> None:
+    page = diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl").to_html()
+    (lost,) = re.findall(r"<li class=\"error\">− (.*?): is invalid now</li>", page)
+    names, _, more = lost.partition(" and ")
+    assert names.count(", ") == METRICS_NAMED - 1
+    assert re.fullmatch(r"\d+ more", more)

@@ -194,6 +194,12 @@ class TestInBrowser:
         page.click(".rows details:not([open]) summary >> nth=0")
         assert page.locator(".rows details[open] dl:visible").count() == 2
 
+    def test_only_the_headings_of_the_rows_sort(self, browser: Any, tmp_path: Path) -> None:
+        found = EvalTask(PROMPTS, ["trajectory_recall"]).evaluate(agent)
+        page = Visit(browser, saved(tmp_path, found.to_html())).page
+        assert page.locator("th button").count() == len(found.metrics) + 2  # row, latency
+        assert page.locator(".calls th").count() > 0
+
     def test_a_page_without_issues_has_a_search_for_its_rows(self, browser: Any, tmp_path: Path) -> None:
         data = [{"request": text, "response": "x"} for text in ("one", "two")]
         visit = Visit(browser, saved(tmp_path, validate_eval_set(data).to_html()))

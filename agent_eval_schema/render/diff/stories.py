@@ -17,6 +17,10 @@ STORIES_SHOWN = 100
 """The rows that are shown, at most; rows with new errors come first."""
 
 
+METRICS_NAMED = 8
+"""Metrics of a story that are named; the others are counted."""
+
+
 def row_stories(summary: DiffSummary) -> Iterator[dict[str, Any]]:
     """A story of each matched row that changed."""
     changes: dict[tuple[int | None, int | None], list[dict[str, Any]]] = {}
@@ -75,4 +79,9 @@ def _metrics(summary: DiffSummary, place: DiffPlace) -> Iterator[dict[str, Any]]
                 if (found.row.old_row, found.row.new_row) == (place.old_row, place.new_row):
                     by_why.setdefault(found.why, []).append(line.metric)
         for why, names in by_why.items():
-            yield {"sign": sign, "mood": mood, "names": ", ".join(names), "why": why, "count": len(names)}
+            yield {"sign": sign, "mood": mood, "names": _some(names), "why": why, "count": len(names)}
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - METRICS_NAMED
+    return ", ".join(names[:METRICS_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -24,7 +24,7 @@ from agent_eval_schema.render.profile.words import (
 )
 from agent_eval_schema.runtime.version import __version__
 
-WIDTH, HEIGHT = 600, 160
+WIDTH, HEIGHT = 300, 90
 """Of the power curve."""
 
 

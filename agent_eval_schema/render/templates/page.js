@@ -57,7 +57,7 @@ const button = (e, go) => {
   b.onclick = go;
   e.append(b);
 };
-for (const t of all(".rows")) all("thead th", t).forEach((h, i, heads) => button(h, () => {
+for (const t of all(".rows")) [...t.tHead.rows[0].cells].forEach((h, i, heads) => button(h, () => {
   const up = h.ariaSort === "ascending" ? -1 : 1, v = b => b.rows[0].cells[i].textContent, n = b => parseFloat(v(b).replaceAll(",", ""));
   for (const o of heads) o.ariaSort = o !== h ? null : up > 0 ? "ascending" : "descending";
   t.append(...[...t.tBodies].sort((a, b) => up * (n(a) - n(b) || v(a).localeCompare(v(b)))));
