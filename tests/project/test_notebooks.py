@@ -31,6 +31,7 @@ NAMES = [
     "03_inference_table.ipynb",
     "04_convert_ces.ipynb",
     "05_trajectories.ipynb",
+    "07_profile.ipynb",
 ]
 
 METADATA = {
