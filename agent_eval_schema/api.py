@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import free, own_columns, reading_problems
-from agent_eval_schema.formats.column_names import with_names
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.formats.registry import InputFormat
@@ -81,8 +80,8 @@ def validate_eval_set(
     ignore : iterable of str, default ()
         Rules to disable, in the same notation.
     columns : mapping of str to str or None, default None
-        Canonical names of columns of the data, such as `{"question": "request"}`. A path leads into objects:
-        `{"item.ticket_text": "request"}`. None uses the names of the data.
+        Canonical names of columns of the data, such as `{"question": "request"}`. A path leads into objects and lists:
+        `{"item.ticket_text": "request", "ctx[].text": "retrieved_context[].content"}`. None uses the names of the data.
     show_values : bool, default True
         If False, omit cell values and request IDs from messages, hints and paths. Column names and row numbers are
         still reported; `report.rows`, `report.valid` and `report.invalid` contain the data.
@@ -126,8 +125,7 @@ def validate_eval_set(
     from agent_eval_schema.fix.preview import with_preview
 
     require_bool("show_values", show_values)
-    source = open_source(data)
-    source = source if columns is None else with_names(source, columns)
+    source = open_source(data, columns=columns)
     report = check_source(
         source,
         format=format,
@@ -148,6 +146,7 @@ def normalize_eval_set(
     outputs: Outputs = ...,
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
+    columns: Mapping[str, str] | None = ...,
 ) -> pd.DataFrame: ...
 @overload
 def normalize_eval_set(
@@ -157,6 +156,7 @@ def normalize_eval_set(
     outputs: Outputs = ...,
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
+    columns: Mapping[str, str] | None = ...,
 ) -> list[dict[str, Any]]: ...
 @overload
 def normalize_eval_set(
@@ -166,6 +166,7 @@ def normalize_eval_set(
     outputs: Outputs = ...,
     on_invalid: OnInvalid = ...,
     fix: bool = ...,
+    columns: Mapping[str, str] | None = ...,
 ) -> Any: ...
 def normalize_eval_set(
     data: EvalSetLike,
@@ -174,6 +175,7 @@ def normalize_eval_set(
     outputs: Outputs = "auto",
     on_invalid: OnInvalid = "raise",
     fix: bool = False,
+    columns: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the canonical rows of an evaluation dataset.
 
@@ -195,6 +197,8 @@ def normalize_eval_set(
     fix : bool, default False
         If True, apply the safe fixes first: misspelled keys, roles and columns, a single document in place of a list,
         JSON text in place of an object. A value without exactly one valid interpretation is not changed.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
     -------
@@ -237,7 +241,7 @@ def normalize_eval_set(
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     require_bool("fix", fix)
-    source = open_source(data)
+    source = open_source(data, columns=columns)
     if fix:
         from agent_eval_schema.fix.fix import fix_source
 
@@ -272,7 +276,12 @@ def _as_dicts(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def metric_support(
-    data: EvalSetLike, *, system: System = "auto", format: InputFormat = "auto", outputs: Outputs = "auto"
+    data: EvalSetLike,
+    *,
+    system: System = "auto",
+    format: InputFormat = "auto",
+    outputs: Outputs = "auto",
+    columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return the metrics that each row of an evaluation dataset supports.
 
@@ -288,6 +297,8 @@ def metric_support(
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
     -------
@@ -317,7 +328,7 @@ def metric_support(
     [True, False]
     """
     require_choice("system", system, (*SYSTEMS, "all", "auto"))
-    report = validate_eval_set(data, format=format, outputs=outputs)
+    report = validate_eval_set(data, format=format, outputs=outputs, columns=columns)
     wanted = [m.name for m in metrics_of(report.system if system == "auto" else system)]
     return report_on_rows(report, outputs).metric_support[wanted]
 

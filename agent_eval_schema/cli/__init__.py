@@ -7,6 +7,7 @@ quick. Issues are printed to stdout, notes to stderr. Exit 0: clean, 1: issues a
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -64,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         put_off_pandas()
     try:
         with ending_on_signals() if ours else nullcontext(), leaving_stdout(require_streams_once(arguments)):
-            code: int = arguments.run(arguments)
+            code: int = _run(arguments)
         with writing_stdout():
             sys.stdout.flush()
         return code
@@ -87,6 +88,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             print_internal_error(error, argv, values=getattr(arguments, "values", True))
     return ExitCode.COULD_NOT_RUN
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    """Run a command with the settings of the repository, or show them."""
+    if hasattr(arguments, "settings"):
+        from agent_eval_schema.cli.settings import show_or_apply
+
+        if show_or_apply(arguments):
+            return ExitCode.CLEAN
+    code: int = arguments.run(arguments)
+    return code
 
 
 def argument_parser() -> Parser:

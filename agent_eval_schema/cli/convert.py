@@ -13,6 +13,7 @@ from agent_eval_schema.cli.options import (
     add_fail_on,
     add_format,
     add_quiet,
+    add_settings,
     reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
@@ -41,6 +42,7 @@ def add(commands: Commands) -> None:
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
     )
     add_fail_on(command, "what causes exit code 1: excluded rows (error, default) or any loss (warning)")
+    add_settings(command, "format", "columns")
     add_quiet(command)
 
 
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.conversion.convert import convert_file
 
     to = arguments.to or ("adk" if arguments.output.endswith(".evalset.json") else "databricks")
-    made = convert_file(arguments.input, arguments.output, to, format=arguments.format)
+    made = convert_file(arguments.input, arguments.output, to, format=arguments.format, columns=arguments.columns)
     print_text(made.to_text(color=in_color()))
     print_note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
     failing = [str(severity) for severity in FAILING[arguments.fail_on]]

@@ -14,6 +14,7 @@ from agent_eval_schema.cli.options import (
     add_html,
     add_output,
     add_reading,
+    add_settings,
     reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
@@ -42,6 +43,8 @@ def add(commands: Commands) -> None:
         help=f"metrics of {SYSTEM_NAMES} (default: databricks)",
     )
     add_output(command, "comparison")
+    add_settings(command, "format", "outputs", "columns", "output")
+    command.set_defaults(output=None)
     add_html(command, "comparison")
     command.group(EXIT).add_argument(
         "--fail-on",
@@ -62,7 +65,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html:
         require_place(arguments.html)
     require_apart({"OLD": arguments.old, "NEW": arguments.new}, {"--html": arguments.html})
-    found = diff_eval_sets(arguments.old, arguments.new, format=arguments.format, outputs=arguments.outputs)
+    found = diff_eval_sets(
+        arguments.old,
+        arguments.new,
+        format=arguments.format,
+        outputs=arguments.outputs,
+        columns=arguments.columns,
+    )
     if arguments.output == "json":
         print_text(found.to_json(), "json")
     else:

@@ -12,6 +12,9 @@ from agent_eval_schema.cli.options import (
     add_command,
     add_output,
     add_reading,
+    add_rules,
+    add_settings,
+    codes_in,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 
@@ -33,6 +36,9 @@ def add(commands: Commands) -> None:
         help=f"metrics of {SYSTEM_NAMES} (default: the system of the format)",
     )
     add_output(command, "table")
+    add_rules(command)
+    add_settings(command, "format", "outputs", "columns", "select", "ignore", "output")
+    command.set_defaults(output=None)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -45,8 +51,14 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.validation.validate import check_source
 
     metrics_of(arguments.system or "all")  # a wrong name is reported before the file is read
-    source, screen = open_source(arguments.file), progress_screen(arguments)
-    report = check_source(source, format=arguments.format, outputs=arguments.outputs, screen=screen)
+    report = check_source(
+        open_source(arguments.file, "FILE", arguments.columns or None),
+        format=arguments.format,
+        outputs=arguments.outputs,
+        select=codes_in(arguments.select),
+        ignore=(*codes_in(arguments.ignore), *arguments.ignored(arguments.file)),
+        screen=progress_screen(arguments),
+    )
     measured, system = report_on_rows(report, arguments.outputs), arguments.system or report.system
     if arguments.output == "json":
         print_text(json_text(measured.support(system)), "json")

@@ -118,7 +118,14 @@ def _places(given: str | Sequence[str] | None) -> list[str]:
 def add_format(command: Parser, name: str = "the input") -> None:
     """--format: that of the input."""
     help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
-    command.group(INPUT).add_argument("--format", metavar="FORMAT", default="auto", help=help)
+    command.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
+    named = (
+        "read the column or key PATH as our column NAME: item.text=request, ctx[].text=retrieved_context[].content; "
+        "or a FILE of them (.json, .toml); repeatable"
+    )
+    command.group(INPUT).add_argument(
+        "--columns", metavar="PATH=NAME|FILE", type=_pairs, action="extend", default=[], help=named
+    )
 
 
 def add_reading(command: Parser) -> None:
@@ -127,25 +134,53 @@ def add_reading(command: Parser) -> None:
     command.group(INPUT).add_argument(
         "--outputs",
         choices=["auto", "provided", "generated"],
-        default="auto",
         help="whether the agent's outputs are in the data (provided) or will be generated (default: auto)",
     )
     add_quiet(command)
 
 
-def add_columns(command: Parser) -> None:
-    """--columns: the names of columns that the format does not know."""
-    help = "read the column or key PATH as our column NAME, as in item.text=request; repeatable"
-    command.group(INPUT).add_argument(
-        "--columns", metavar="PATH=NAME", type=_pair, action="append", default=[], help=help
-    )
-
-
-def _pair(text: str) -> tuple[str, str]:
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """A pair of the mapping, or those in a file."""
     path, equals, name = text.rpartition("=")
+    if not equals and text.lower().endswith((".json", ".toml")):
+        return list(_in_file(text).items())
     if not (path and equals and name):
-        raise argparse.ArgumentTypeError(f"expected PATH=NAME; got {text!r}")
-    return path, name
+        raise argparse.ArgumentTypeError(f"expected PATH=NAME, or a file .json or .toml; got {text!r}")
+    return [(path, name)]
+
+
+def _in_file(path: str) -> dict[str, str]:
+    """The mapping in a file, `{"question": "request"}`."""
+    import msgspec
+
+    from agent_eval_schema.validation.settings import read_toml
+
+    try:
+        if path.lower().endswith(".toml"):
+            return msgspec.convert(read_toml(path), dict[str, str])
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=dict[str, str])
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{path}: {error.strerror}") from None
+    except (msgspec.MsgspecError, EvalSetError) as error:
+        raise argparse.ArgumentTypeError(f"{path}: expected {{column of the data: our name}}: {error}") from None
+
+
+def add_rules(command: Parser) -> None:
+    """--select and --ignore: the rules of a run."""
+    rules = command.group(RULES)
+    enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
+    rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
+    rules.add_argument("--ignore", metavar="CODES", action="append", default=[], help="rules to disable")
+
+
+def add_settings(command: Parser, *names: str) -> None:
+    """--config and --show-settings; `names` are the arguments that the settings of a repository complete."""
+    settings = command.group("settings")
+    place = "file with the settings (default: agent-eval-schema.toml or pyproject.toml, here or in a folder above)"
+    settings.add_argument("--config", metavar="PATH", help=place)
+    settings.add_argument("--show-settings", action="store_true", help="print the settings of this run, as TOML")
+    command.set_defaults(settings=names)
 
 
 def add_output(command: Parser, form_of: str, *others: str, dest: str = "output") -> None:
@@ -153,6 +188,7 @@ def add_output(command: Parser, form_of: str, *others: str, dest: str = "output"
     choices = ["text", *(others or ("json",))]
     help = f"form of the {form_of} on stdout (default: text)"
     command.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default="text", help=help)
+    command.set_defaults(output_choices=choices)
 
 
 def add_html(command: Parser, what: str) -> None:

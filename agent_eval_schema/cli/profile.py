@@ -16,6 +16,7 @@ from agent_eval_schema.cli.options import (
     add_no_values,
     add_output,
     add_reading,
+    add_settings,
     reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
@@ -82,6 +83,8 @@ def add(commands: Commands) -> None:
         help=f"metrics of {SYSTEM_NAMES} (default: auto, by the format)",
     )
     add_output(command, "profile")
+    add_settings(command, "format", "outputs", "columns", "output")
+    command.set_defaults(output=None)
     add_html(command, "profile")
     command.group(OUTPUT).add_argument(
         "--write-distinct", metavar="PATH", help="write the rows that do not repeat an earlier question to PATH"
@@ -98,6 +101,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
+    from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.profile.profile import build_profile
@@ -123,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.answer_tokens,
     )
     found = build_profile(
-        arguments.file,
+        open_source(arguments.file, "FILE", arguments.columns or None),
         options,
         arguments.against,
         arguments.past or None,

@@ -18,6 +18,7 @@ from agent_eval_schema.cli.options import (
     add_html,
     add_output,
     add_quiet,
+    add_settings,
     codes_in,
     reads_and_writes,
 )
@@ -67,6 +68,8 @@ def add(commands: Commands) -> None:
         help="score of an empty trajectory: NaN (default) or the mathematical definition",
     )
     add_output(command, "summary")
+    add_settings(command, "format", "columns", "output")
+    command.set_defaults(output=None)
     add_html(command, "result")
     command.group(OUTPUT).add_argument(
         "--write-scores",
@@ -101,6 +104,7 @@ def _bound(text: str) -> tuple[str, float]:
 def run(arguments: argparse.Namespace) -> int:
     """Print the summary of the scores; --min fails a mean that is too low."""
     from agent_eval_schema.evaluation.score import score_dataset
+    from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
     from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
@@ -120,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     for metric in lowest:  # a wrong name is reported before the file is read
         require_choice("--min", metric, (*metrics, *([SINGLE_TOOL_USE] if arguments.tool_name else [])))
     result = score_dataset(
-        arguments.file,
+        open_source(arguments.file, "FILE", arguments.columns or None),
         metrics,
         arguments.tool_name,
         arguments.duplicates,

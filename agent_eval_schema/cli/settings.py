@@ -9,32 +9,51 @@ from typing import Any
 
 import msgspec
 
+from agent_eval_schema.cli.output import print_text
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.validation.settings import TABLE, Found
+from agent_eval_schema.validation.settings import TABLE, Found, Settings, find_settings
 
 
-def apply_settings(arguments: argparse.Namespace, found: Found) -> None:
-    """Complete the arguments of `validate`: an option that was not given has the value of the settings."""
+def show_or_apply(arguments: argparse.Namespace) -> bool:
+    """Complete the arguments of a command by the settings; whether they were printed instead of running it."""
+    found = find_settings(arguments.config)
+    _apply(arguments, found)
+    if arguments.show_settings:
+        print_text(_settings_text(arguments, found), "script")
+    return bool(arguments.show_settings)
+
+
+def _apply(arguments: argparse.Namespace, found: Found) -> None:
+    """Complete the arguments: an option that was not given has the value of the settings."""
     settings = found.settings
-    arguments.files = arguments.files or found.files()
-    if not arguments.files:
-        raise EvalSetError(f"expected FILE, or `files` in [tool.{TABLE}] of pyproject.toml")
-    for name in ("format", "outputs", "fail_on", "output"):
-        if getattr(arguments, name) is None:
-            setattr(arguments, name, getattr(settings, name))
-    arguments.columns = {**settings.columns, **dict(arguments.columns)}
-    for name in ("select", "ignore"):
-        setattr(arguments, name, getattr(arguments, name) or list(getattr(settings, name)))
+    if "files" in arguments.settings:
+        arguments.files = arguments.files or found.files()
+        if not arguments.files:
+            raise EvalSetError(f"expected FILE, or `files` in [tool.{TABLE}] of pyproject.toml")
+    for name in arguments.settings:
+        if name == "columns":
+            arguments.columns = {**settings.columns, **dict(arguments.columns)}
+        elif name in ("select", "ignore"):
+            setattr(arguments, name, getattr(arguments, name) or list(getattr(settings, name)))
+        elif getattr(arguments, name) is None:
+            setattr(arguments, name, _default(arguments, name, settings))
     arguments.ignored = found.ignored
 
 
-def settings_text(arguments: argparse.Namespace, found: Found) -> str:
+def _default(arguments: argparse.Namespace, name: str, settings: Settings) -> Any:
+    """The value of the settings, if the command has it."""
+    value = getattr(settings, name)
+    return "text" if name == "output" and value not in arguments.output_choices else value
+
+
+def _settings_text(arguments: argparse.Namespace, found: Found) -> str:
     """The settings that a run has, as TOML, and where they are from."""
     place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
-    given = {**msgspec.to_builtins(found.settings), "files": arguments.files}
-    given |= {name: getattr(arguments, name) for name in ("format", "outputs", "columns", "select", "ignore", "output")}
-    given["fail-on"] = arguments.fail_on
-    return "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in given.items())])
+    given = msgspec.to_builtins(found.settings)
+    has_rules = "select" in arguments.settings
+    names = {name.replace("_", "-"): getattr(arguments, name) for name in arguments.settings}
+    shown = {n: names.get(n, v) for n, v in given.items() if n in names or (n == "per-file-ignores" and has_rules)}
+    return "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in shown.items())])
 
 
 def _toml(value: Any) -> str:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 from agent_eval_schema.cli.options import (
     OUTPUT,
     ROW_FILES,
-    RULES,
     Commands,
-    add_columns,
     add_command,
     add_fail_on,
     add_html,
@@ -22,6 +20,8 @@ from agent_eval_schema.cli.options import (
     add_no_values,
     add_output,
     add_reading,
+    add_rules,
+    add_settings,
     codes_in,
     reads_and_writes,
 )
@@ -66,41 +66,27 @@ def add(commands: Commands) -> None:
     command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
     reads_and_writes(command, ["files"], ["write_normalized", "write_invalid", "fix"])
     add_reading(command)
-    add_columns(command)
     add_output(command, "report", "concise", *_WHOLE_RUN)
     add_html(command, "report")
     add_no_values(command)
     written = command.group(OUTPUT)
     written.add_argument("--write-normalized", metavar="PATH", help="write the canonical rows (.jsonl, .parquet)")
     written.add_argument("--write-invalid", metavar="PATH", help="write the invalid rows with their issues")
-    rules = command.group(RULES)
-    enabled = "codes, prefixes or names of the rules to enable, comma-separated, such as AE2,AE401"
-    rules.add_argument("--select", metavar="CODES", action="append", default=[], help=enabled)
-    rules.add_argument("--ignore", metavar="CODES", action="append", default=[], help="rules to disable")
+    add_rules(command)
     fixes = command.group("fixes").add_mutually_exclusive_group()
     fixes.add_argument("--fix", metavar="OUT", help="apply safe fixes and write all rows to OUT (may be FILE)")
     fixes.add_argument("--diff", action="store_true", help="show what --fix would change without writing a file")
     add_fail_on(command)
     add_jobs(command)
-    settings = command.group("settings")
-    place = "file with the settings (default: agent-eval-schema.toml or pyproject.toml, here or in a folder above)"
-    settings.add_argument("--config", metavar="PATH", help=place)
-    settings.add_argument("--show-settings", action="store_true", help="print the settings of this run, as TOML")
-    command.set_defaults(format=None, outputs=None, output=None, fail_on=None)  # not given: as the settings say
+    add_settings(command, "files", "format", "outputs", "columns", "select", "ignore", "fail_on", "output")
+    command.set_defaults(output=None, fail_on=None)  # not given: as the settings say
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Validate every file; one that cannot be read does not keep the others from being reported."""
-    from agent_eval_schema.cli.settings import apply_settings, settings_text
     from agent_eval_schema.formats.registry import find_format
     from agent_eval_schema.validation.chosen_rules import chosen
-    from agent_eval_schema.validation.settings import find_settings
 
-    found = find_settings(arguments.config)
-    apply_settings(arguments, found)
-    if arguments.show_settings:
-        print_text(settings_text(arguments, found), "script")
-        return ExitCode.CLEAN
     _require_places(arguments)
     if arguments.fix or arguments.diff:
         return _fix(arguments)
@@ -179,11 +165,10 @@ def _require_places(arguments: argparse.Namespace) -> None:
 
 def _check(path: str, arguments: argparse.Namespace) -> Report:
     from agent_eval_schema.fix.preview import with_preview
-    from agent_eval_schema.formats.column_names import with_names
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.validation.validate import check_source
 
-    source = with_names(open_source(path), arguments.columns) if arguments.columns else open_source(path)
+    source = open_source(path, "FILE", arguments.columns or None)
     report = check_source(
         source,
         format=arguments.format,

@@ -12,7 +12,7 @@ Engagement Suite nothing goes by way of rows: their writer reports what a golden
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from agent_eval_schema.formats.writer import POSITION, CanonicalRow, RowWriter, 
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.atomic import require_apart, require_place
 from agent_eval_schema.io.records import batch_of_rows
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.io.write import keeps_types, require_writable, write_batches
 from agent_eval_schema.rules import conversion, dataset, requests
 from agent_eval_schema.schema import COLUMNS
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     pass
 
 
-def convert_eval_set(data: EvalSetLike, to: TargetFormat, *, format: InputFormat = "auto") -> Conversion:
+def convert_eval_set(
+    data: EvalSetLike, to: TargetFormat, *, format: InputFormat = "auto", columns: Mapping[str, str] | None = None
+) -> Conversion:
     """Convert an evaluation dataset to another format and report data loss.
 
     The output is read back, and each difference from the input is recorded in `losses`. Unknown columns are passed
@@ -61,6 +64,8 @@ def convert_eval_set(data: EvalSetLike, to: TargetFormat, *, format: InputFormat
         `"ces-evaluation"` or `"ces-csv"`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
     -------
@@ -87,11 +92,13 @@ def convert_eval_set(data: EvalSetLike, to: TargetFormat, *, format: InputFormat
        row      column
     0    0  guidelines
     """
-    work = _Work(data, format, to)
+    work = _Work(open_source(data, columns=columns), format, to)
     return work.conversion(work.made())
 
 
-def convert_file(path: str, out: str, to: str, *, format: str = "auto") -> Conversion:
+def convert_file(
+    path: str, out: str, to: str, *, format: str = "auto", columns: Mapping[str, str] | None = None
+) -> Conversion:
     """As `convert_eval_set`, from a file to a file, whose kind is that of its file extension: JSONL, JSON, CSV or
     Parquet for rows. `data` is None. Rows are streamed, unless input or output is a document. Raises EvalSetError if
     `out` cannot be written."""
@@ -101,7 +108,7 @@ def convert_file(path: str, out: str, to: str, *, format: str = "auto") -> Conve
         require_writable(out)
     else:
         require_place(out, stdout=True)
-    work = _Work(path, format, to)
+    work = _Work(open_source(path, columns=columns), format, to)
     if writer.save is not None:
         writer.save(work.made(), out)
     else:
@@ -120,10 +127,10 @@ _NOT_ASKED = (requests.MISSING_OUTPUT.code,)
 class _Work:
     """One conversion: the check of the source, the rows as they are made, and the losses as they are found."""
 
-    def __init__(self, data: Any, source: str, target: str) -> None:
+    def __init__(self, data: Source, source: str, target: str) -> None:
         self._target, self._writer = target, find_writer(target)
         complete = not find_format(target).instead_of_request  # a row without a request cannot be written
-        self.report = check_source(open_source(data), format=source, ignore=_NOT_ASKED, complete=complete)
+        self.report = check_source(data, format=source, ignore=_NOT_ASKED, complete=complete)
         self.losses = Losses(target, self.report.plan)
         self._reads = {*COLUMNS, *self._writer.columns, *find_format(target).reads}
         self._renamed: set[str] = set()

@@ -9,6 +9,7 @@ JSONL the same as one of Parquet. Only hashes are kept of each row; a value is r
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.diff.comparison import Comparison
 from agent_eval_schema.diff.examples import NAMING, asked, issues_among, summarize
 from agent_eval_schema.diff.snapshot import Snapshot
+from agent_eval_schema.formats.column_names import require_in_one, with_names
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import issues_frame
@@ -37,7 +39,12 @@ if TYPE_CHECKING:
 
 
 def diff_eval_sets(
-    old: EvalSetLike, new: EvalSetLike, *, format: InputFormat = "auto", outputs: Outputs = "auto"
+    old: EvalSetLike,
+    new: EvalSetLike,
+    *,
+    format: InputFormat = "auto",
+    outputs: Outputs = "auto",
+    columns: Mapping[str, str] | None = None,
 ) -> Diff:
     """Compare two versions of an evaluation dataset.
 
@@ -55,6 +62,8 @@ def diff_eval_sets(
         The format of both. `"auto"` detects each from its column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`; one version may lack a column.
 
     Returns
     -------
@@ -83,12 +92,14 @@ def diff_eval_sets(
     1        2     hd-003  expected_response
     2        4     hd-005            request
     """
-    return Diff(Comparison(*(Snapshot(*side, outputs) for side in _sides(old, new, format))))
+    return Diff(Comparison(*(Snapshot(*side, outputs) for side in _sides(old, new, format, columns or {}))))
 
 
-def _sides(old: Any, new: Any, format: str) -> list[tuple[Source, str]]:
+def _sides(old: Any, new: Any, format: str, columns: Mapping[str, str]) -> list[tuple[Source, str]]:
     """Both sides with the formats in which they are compared: rows with rows."""
-    sources = [open_source(old, "old"), open_source(new, "new")]
+    given = [open_source(old, "old"), open_source(new, "new")]
+    require_in_one(columns, *given)
+    sources = [with_names(source, columns, all_of_them=False) for source in given]
     formats = [make_plan(source, format, "generated").format for source in sources]
     if formats[0] == formats[1]:
         return [(source, format) for source in sources]

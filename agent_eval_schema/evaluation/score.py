@@ -57,15 +57,16 @@ def score_trajectories(
     duplicates: Duplicates = "membership",
     empty: Empty = "nan",
     format: InputFormat = "auto",
+    columns: Mapping[str, str] | None = None,
 ) -> EvalResult:
     """Compare the tool calls of an agent with the expected tool calls.
 
     Parameters
     ----------
     data : EvalSetLike
-        Any input of `validate_eval_set`, the URL of a file (`gs://`, `s3://`) or a BigQuery table (`bq://`), with the
-        columns `predicted_trajectory` and `reference_trajectory`: lists of `{"tool_name", "tool_input"}`, as values or
-        as JSON strings. Missing trajectories are taken from the trace. A file of any size is streamed.
+        Any input of `validate_eval_set`, with the columns `predicted_trajectory` and `reference_trajectory`: lists of
+        `{"tool_name", "tool_input"}`, as values or as JSON strings. Missing trajectories are taken from the trace. A
+        file of any size is streamed.
     metrics : sequence of str or TrajectorySingleToolUse, default all five names
         Names of trajectory metrics (`"trajectory_exact_match"`, `"trajectory_in_order_match"`,
         `"trajectory_any_order_match"`, `"trajectory_precision"`, `"trajectory_recall"`), and instances of
@@ -80,6 +81,8 @@ def score_trajectories(
         mathematical definition.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
     -------
@@ -112,7 +115,8 @@ def score_trajectories(
     0                           1.0                      1.0
     1                           0.0                      0.5
     """
-    return score_dataset(data, metrics, tool_name, duplicates, empty, format, notebook())
+    source = open_source(data, columns=columns)
+    return score_dataset(source, metrics, tool_name, duplicates, empty, format, notebook())
 
 
 def score_dataset(

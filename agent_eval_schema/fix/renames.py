@@ -91,8 +91,9 @@ def _moves(source: Source, wrong: str, right: str) -> bool:
     """Whether every cell can be read as one of the right column: in a column that is only passed through, a cell that
     cannot be written as JSON is described in words, which are not its content."""
     problems = Notes()
-    if source.original is not None:
-        encode_cells(list(source.original(wrong)), right, problems)
+    given = None if source.original is None else source.original(wrong)
+    if given is not None:
+        encode_cells(list(given), right, problems)
     return not problems
 
 

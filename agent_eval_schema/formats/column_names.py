@@ -1,82 +1,236 @@
 """Columns that the user names: `{"item.ticket_text": "request"}` moves a key of each item into the column `request`.
 
-A path is the name of a column, or of one and keys in its objects. What else is in such an object stays where it is.
+    question            request                          a column, whole
+    item.ticket_text    request                          a key of the objects in a column
+    ctx[].text          retrieved_context[].content      a key of each object of a list → that key of each document
+    contexts[]          retrieved_context[].content      each string of a list
+    context             retrieved_context[].content      the one value of a list
+    spans[].docs[].id   retrieved_context[].doc_uri      of lists in a list, one after the other
+
+A path is the name of a column, then keys and `[]`, which means each element of a list. What else is in such an object
+stays where it is, and so does a cell of another shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.cells.edit import with_columns
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.formats.text_documents import uri_of
+from agent_eval_schema.io.source import Remote, Source
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.schema import COLUMNS, Contexts, RetrievedContext, columns_of
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.choices import no_choice, require_choice, shown
 from agent_eval_schema.text.jsontext import structured
 
+EACH = "[]"
+"""The step of a path that means each element of a list."""
 
-def with_names(source: Source, columns: Mapping[str, str]) -> Source:
-    """The source with the columns under these names. Raises EvalSetError for a name that no column has here, or a
-    column that the data does not have."""
-    if not isinstance(columns, Mapping):
-        raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
-    for name in columns.values():
-        require_choice("columns", name, COLUMNS)
-    if source.remote is not None:
-        raise EvalSetError("columns: expected data that is here, got a DataFrame of Spark: rename its columns in Spark")
-    places = {_place(path, source.column_names()): name for path, name in columns.items()}
+_T = TypeVar("_T")
+
+
+class Move(Struct, frozen=True):
+    """One entry of the mapping: the column and the steps below it where a value is, and where it goes."""
+
+    column: str
+    steps: tuple[str, ...]
+    name: str
+    into: tuple[str, ...]
+
+
+def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool = True) -> Source:
+    """The source with the columns under these names. Raises EvalSetError for a path that is malformed, a name that no
+    column has here, or (unless some may lack) a column that the data does not have."""
+    targets = _targets(columns)
+    names = source.column_names()
+    moves = [_move(path, names, *targets[path]) for path in columns if all_of_them or _is_in(path, names)]
+    if not moves:
+        return source
+    touched, original = {name for move in moves for name in (move.column, move.name)}, source.original
     return replace(
         source,
-        batches=lambda: (_renamed(batch, places) for batch in source.batches()),
+        batches=lambda: (_renamed(batch, moves) for batch in source.batches()),
+        original=original and (lambda name: None if name in touched else original(name)),
         columns=None,
         shares=None,
         in_order=True,
+        vary=source.vary or any(move.steps for move in moves),  # what stays of a column may be in some rows only
+        remote=source.remote and _Named(source.remote, moves),
     )
 
 
-Place = tuple[str, ...]
-"""A column and the keys below it."""
+def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:
+    """Raise EvalSetError for a path that none of several sources has."""
+    for path in columns:
+        if not any(_is_in(path, source.column_names()) for source in sources):
+            raise no_choice("columns", path, dict.fromkeys(n for source in sources for n in source.column_names()))
 
 
-def _place(path: str, names: list[str]) -> Place:
-    """A column whose name is the whole path, dots and all, wins over keys in another one."""
-    keys = path.split(".")
-    for end in range(len(keys), 0, -1):
-        if (column := ".".join(keys[:end])) in names:
-            return (column, *keys[end:])
-    raise no_choice("columns", path, names)
+def _targets(columns: Mapping[str, str]) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Where each value goes: our column, and the steps below it."""
+    if not isinstance(columns, Mapping):
+        raise EvalSetError(f"columns: expected a dict {{column of the data: our name}}; got {shown(columns)}")
+    found = {}
+    for path, target in columns.items():
+        name = _NAME.match(target) if isinstance(target, str) else None
+        require_choice("columns", name[0] if name else target, COLUMNS)
+        found[path] = (name[0] if name else target, _steps(target, name.end() if name else 0))
+    return found
 
 
-def _renamed(batch: pa.RecordBatch, places: Mapping[Place, str]) -> pa.RecordBatch:
-    taken = frozenset(place[0] for place in places)
-    made: dict[str, list[str | None]] = {}
+_NAME = re.compile(r"[^.\[\]]+")
+_STEP = re.compile(r"(\[\])|\.([^.\[\]]+)")
+
+
+def _steps(path: str, start: int) -> tuple[str, ...]:
+    """The keys and `[]` of a path from a place on."""
+    found = []
+    while start < len(path):
+        step = _STEP.match(path, start)
+        if step is None:
+            raise EvalSetError(f"columns: expected a path such as item.text or ctx[].text; got {path!r}")
+        found.append(step[1] or step[2])
+        start = step.end()
+    return tuple(found)
+
+
+def _move(path: str, names: list[str], name: str, into: tuple[str, ...]) -> Move:
+    end = _end_of_column(path, names)
+    if end is None:
+        raise no_choice("columns", path, names)
+    return Move(path[:end], _steps(path, end), name, into)
+
+
+def _is_in(path: str, names: list[str]) -> bool:
+    return _end_of_column(path, names) is not None
+
+
+def _end_of_column(path: str, names: list[str]) -> int | None:
+    """Where the name of the column ends. A column whose name is the whole path, dots and all, wins over keys in another
+    one."""
+    ends = [len(path), *(found.start() for found in re.finditer(r"\.|\[\]", path))]
+    return next((end for end in sorted(ends, reverse=True) if path[:end] in names), None)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows
+def _renamed(batch: pa.RecordBatch, moves: list[Move]) -> pa.RecordBatch:
+    taken = frozenset(move.column for move in moves)
+    # also without a value, and without a row: the columns of a source are those of its first batch
+    made: dict[str, list[str | None]] = {move.name: [None] * batch.num_rows for move in moves}
     for i, row in enumerate(native_rows(batch)):
-        for name, value in _moved({n: row[n] for n in taken if row.get(n) is not None}, places):
+        for name, value in _moved({n: row[n] for n in taken if row.get(n) is not None}, moves):
             made.setdefault(name, [None] * batch.num_rows)[i] = jsontext.encode(value).decode()
     return with_columns(batch, made, taken)
 
 
-def _moved(row: dict[str, Any], places: Mapping[Place, str]) -> Iterator[tuple[str, Any]]:
-    rest = {n: structured(v) if any(n == p[0] and len(p) > 1 for p in places) else v for n, v in row.items()}
-    for (column, *keys), name in places.items():
-        rest[column], value = _without(rest.get(column), keys)
-        if value is not None:
-            yield name, value
-    yield from ((name, value) for name, value in rest.items() if value not in (None, {}))
+def _moved(row: dict[str, Any], moves: list[Move]) -> Iterator[tuple[str, Any]]:
+    nested = {move.column for move in moves if move.steps}
+    lists = {move.column for move in moves if EACH in move.into}
+    rest = {n: structured(v) if n in nested or n in lists else v for n, v in row.items()}
+    made: dict[str, Any] = {}
+    for move in moves:
+        rest[move.column], value = _without(rest.get(move.column), move.steps)
+        if not _is_absent(value):
+            value = _flat(value, move.steps.count(EACH) - max(move.into.count(EACH), 1))
+            made[move.name] = _put(made.get(move.name), move.into, value)
+    for name in _DOCUMENTS.intersection(made):
+        made[name] = _with_uris(made[name])
+    yield from made.items()
+    for name, value in rest.items():
+        if value not in (None, {}):
+            yield (f"{name}.rest" if name in made else name), value
 
 
-def _without(value: Any, keys: list[str]) -> tuple[Any, Any]:
-    """A value without the entry at these keys, and that entry."""
-    if not keys:
+def _without(value: Any, steps: tuple[str, ...]) -> tuple[Any, Any]:
+    """A value without what is at these steps, and that; of `[]` a list, with None where an element has nothing."""
+    if not steps:
         return None, value
-    if not isinstance(value, dict) or keys[0] not in value:
+    step, *below = steps
+    if step == EACH:
+        if not isinstance(value, list):
+            return value, None
+        pairs = [_without(element, tuple(below)) for element in value]
+        rest = [inner for inner, _ in pairs]
+        return (rest if any(inner not in (None, {}) for inner in rest) else None), [found for _, found in pairs]
+    if not isinstance(value, dict) or step not in value:
         return value, None
-    inner, found = _without(value[keys[0]], keys[1:])
-    rest = {k: v for k, v in value.items() if k != keys[0]}
-    return (rest if inner in (None, {}) else {**rest, keys[0]: inner}), found
+    inner, found = _without(value[step], tuple(below))
+    others = {k: v for k, v in value.items() if k != step}
+    return (others if inner in (None, {}) else {**others, step: inner}), found
+
+
+def _is_absent(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and bool(value) and all(map(_is_absent, value)))
+
+
+def _flat(value: Any, levels: int) -> Any:
+    """The elements of lists in a list, one after the other."""
+    for _ in range(levels):
+        if isinstance(value, list):
+            value = [v for part in value for v in (part if isinstance(part, list) else [part])]
+    return value
+
+
+def _put(given: Any, steps: tuple[str, ...], value: Any) -> Any:
+    """A value with another one at these steps. What is not a list is the one element of a list."""
+    if not steps:
+        return value
+    step, below = steps[0], steps[1:]
+    if step != EACH:
+        given = given if isinstance(given, dict) else {}
+        return {**given, step: _put(given.get(step), below, value)}
+    elements = list(given) if isinstance(given, list) else []
+    for i, v in enumerate(value if isinstance(value, list) else [value]):
+        if i == len(elements):
+            elements.append(None)
+        if v is not None:
+            elements[i] = _put(elements[i], below, v)
+    return elements
+
+
+_DOCUMENTS = frozenset(columns_of(Contexts, RetrievedContext))
+
+
+def _with_uris(documents: Any) -> Any:
+    """Documents that are named by their content alone have an ID made of it."""
+    if not isinstance(documents, list):
+        return documents
+    return [
+        {"doc_uri": uri_of(d["content"]), **d}
+        if isinstance(d, dict) and "doc_uri" not in d and isinstance(d.get("content"), str)
+        else {**d, "doc_uri": str(d["doc_uri"])}
+        if isinstance(d, dict) and type(d.get("doc_uri")) is int
+        else d
+        for d in documents
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rows on a cluster
+class _Named:
+    """Remote rows under other names: the columns are moved where the rows are."""
+
+    def __init__(self, remote: Remote, moves: list[Move]) -> None:
+        self._remote, self._moves = remote, moves
+
+    def any(self, test: Callable[[pa.RecordBatch], bool], /) -> bool:
+        """Whether the test is true of any batch."""
+        return self._remote.any(partial(_after, self._moves, test))
+
+    def map(self, work: Callable[[pa.RecordBatch], pa.RecordBatch], /) -> Iterator[pa.RecordBatch]:
+        """The results of a function on every batch."""
+        return self._remote.map(partial(_after, self._moves, work))
+
+
+def _after(moves: list[Move], work: Callable[[pa.RecordBatch], _T], batch: pa.RecordBatch) -> _T:
+    return work(_renamed(batch, moves))

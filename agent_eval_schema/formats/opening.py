@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import pyarrow as pa
 from msgspec.structs import replace
 
+from agent_eval_schema.formats.column_names import with_names
 from agent_eval_schema.io.arrow import from_arrow
 from agent_eval_schema.io.bigquery import fetch_table as fetch_bigquery
 from agent_eval_schema.io.delta import folder_of
@@ -65,14 +66,20 @@ MLflow, or a Spark DataFrame.
 """
 
 
-def open_source(data: Any, option: str = "data") -> Source:
+def open_source(data: Any, option: str = "data", columns: Mapping[str, str] | None = None) -> Source:
     """The source for a pandas frame, a table of Arrow, Polars, DuckDB, Hugging Face or MLflow, a list of rows, a Spark
     DataFrame, or the name of a place: a path, a glob, `"-"` (stdin), a URL, a table of BigQuery
     (`bq://project.dataset.table`) or of Unity Catalog (`catalog.schema.table`); a Source is returned unchanged.
+    `columns` names columns of the data as ours.
 
     Raises EvalSetError if the data is none of these, the file cannot be read as a table, or a URL cannot be fetched (or
-    the package that fetches it is not installed).
+    the package that fetches it is not installed), or the data lacks one of the `columns`.
     """
+    source = _opened(data, option)
+    return source if columns is None else with_names(source, columns)
+
+
+def _opened(data: Any, option: str) -> Source:
     if isinstance(data, Source):
         return data
     from agent_eval_schema.formats.nested import unfolded

@@ -56,6 +56,7 @@ from agent_eval_schema.formats.openai import OPENAI, OPENAI_SIGNS
 from agent_eval_schema.formats.otel_traces import OTEL_SIGNS, read_otel_rows, remarks_on_content
 from agent_eval_schema.formats.promptfoo import PROMPTFOO
 from agent_eval_schema.formats.ragas import RAGAS, RAGAS_OWN, RAGAS_SIGNS, kind_of_sample
+from agent_eval_schema.formats.suggestions import naming_columns
 from agent_eval_schema.formats.table import Table
 from agent_eval_schema.formats.vertex import VERTEX, VERTEX_SIGNS
 from agent_eval_schema.formats.writer import Writer
@@ -338,11 +339,19 @@ def _say_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[tupl
     near = nearest_formats(FORMATS, names)
     lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)
     message = f"expected the columns of a format, got {listed(names[:SHOWN])}; nearest: {lacks}"
-    column = listed(names[:1])
-    hint = f'name the format ({naming(near[0][0])}), or rename the columns (columns={{"{column}": "request"}})'
+    hint = hint_for_unknown(batch, {})
     for row in range(batch.num_rows):
         if row not in unread:
             yield row, None, [Finding(UNKNOWN_FORMAT, message, None, hint=hint)]
+
+
+def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str:
+    """What to do with a table of no format: its columns may look like ours."""
+    names = column_names(batch.schema)
+    format = naming(nearest_formats(FORMATS, names)[0][0])
+    if suggested:
+        return f"name the format ({format}), or the columns as they look ({naming_columns(suggested)})"
+    return f'name the format ({format}), or rename the columns (columns={{"{listed(names[:1])}": "request"}})'
 
 
 UNKNOWN = Format(

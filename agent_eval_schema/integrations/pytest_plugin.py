@@ -56,7 +56,6 @@ class EvalSetFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """A test for each rule that fails, or one that passes."""
-        from agent_eval_schema.formats.column_names import with_names
         from agent_eval_schema.formats.opening import open_source
         from agent_eval_schema.issues import FAILING, EvalSetError
         from agent_eval_schema.rules import RULES
@@ -64,9 +63,8 @@ class EvalSetFile(pytest.File):
 
         settings, path = self.found.settings, os.path.relpath(self.path)
         try:
-            source = open_source(path)
             report = check_source(
-                with_names(source, settings.columns) if settings.columns else source,
+                open_source(path, columns=settings.columns or None),
                 format=settings.format,
                 outputs=settings.outputs,
                 select=settings.select,

@@ -57,6 +57,7 @@ def profile_eval_set(
     min_rows: int = 10,
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
+    columns: Mapping[str, str] | None = None,
     show_values: bool = True,
 ) -> Profile:
     """Profile an evaluation dataset: size, duplicates, leakage, coverage and cost.
@@ -103,6 +104,8 @@ def profile_eval_set(
         The format of the data. `"auto"` detects it from the column names.
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
     show_values : bool, default True
         If False, omit cell values and request IDs from the profile.
 
@@ -160,8 +163,9 @@ def profile_eval_set(
         instruction_tokens,
         answer_tokens,
     )
+    source = open_source(data, columns=columns)
     return build_profile(
-        data, options, against, past, documents, format=format, outputs=outputs, values=show_values, screen=notebook()
+        source, options, against, past, documents, format=format, outputs=outputs, values=show_values, screen=notebook()
     )
 
 

@@ -32,6 +32,7 @@ def assert_valid(
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
+    columns: Mapping[str, str] | None = None,
 ) -> None:
     """Assert that an evaluation dataset is valid, in a test.
 
@@ -52,6 +53,8 @@ def assert_valid(
         Codes, prefixes of codes or names of the rules to enable; () enables all.
     ignore : iterable of str, default ()
         Rules to disable.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Raises
     ------
@@ -76,7 +79,8 @@ def assert_valid(
     0 of 1 rows support response/llm_judged/correctness/rating, expected 1: +1 with expected_response or expected_facts
     """
     require_choice("fail_on", fail_on, get_args(FailOn))
-    report = check_source(open_source(data), format=format, outputs=outputs, select=words(select), ignore=words(ignore))
+    source = open_source(data, columns=columns)
+    report = check_source(source, format=format, outputs=outputs, select=words(select), ignore=words(ignore))
     wrong = failures(report, fail_on)
     needed = metrics if isinstance(metrics, Mapping) else dict.fromkeys(words(metrics), report.row_count)
     for name, rows in needed.items():

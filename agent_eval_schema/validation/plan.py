@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import Literal, get_args
+from itertools import islice
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import present
+from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats.registry import NORMALIZED, UNKNOWN, detect, find_format
+from agent_eval_schema.formats.suggestions import SAMPLED_ROWS, has_names_of_others, suggested_columns
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.text.choices import require_choice
@@ -24,7 +28,8 @@ class Plan(Struct, frozen=True):
     and the validation result contains whether MLflow reads it as it is (`mlflow_reads`). Without `figures` the figures
     of traces (`Derivation.figure`) are not read, and a report lacks them. `values` is true if messages may quote
     cells, `without_null` that the file cannot contain null, which a word may represent (CSV). `origins` names the
-    places of our columns in the data, where they have other names there. Rows that are passed on are `complete`: they
+    places of our columns in the data, where they have other names there, `suggested` has the names that unknown columns
+    may be meant to have. Rows that are passed on are `complete`: they
     have a request and, of provided outputs, a response or a trace, whatever their format requires. Where provided
     outputs were `asked` for, each row has one of its format (`Format.outputs`). `normalized` rows do not contain the
     format that they had.
@@ -44,6 +49,7 @@ class Plan(Struct, frozen=True):
     complete: bool = False
     asked: bool = False
     normalized: bool = False
+    suggested: dict[str, str] = {}
 
 
 Outputs = Literal["auto", "provided", "generated"]
@@ -93,7 +99,25 @@ def make_plan(
         asked=asked == "provided",
         normalized=found_format == NORMALIZED.name and source.is_canonical(),
         without_null=source.kind == "csv",
+        suggested=_suggested(source, names, found_format, values),
     )
+
+
+def _suggested(source: Source, names: list[str], format: str, values: bool) -> dict[str, str]:
+    """What unknown columns look like, by their names and the first rows."""
+    whole = format == UNKNOWN.name
+    if source.remote is not None or not (whole or (format == "databricks" and names and has_names_of_others(names))):
+        return {}
+    rows = list(islice(_first_rows(source), SAMPLED_ROWS))
+    found = suggested_columns(names, rows, whole=whole)
+    return found if values else {path: name for path, name in found.items() if path.removesuffix("[]") in names}
+
+
+def _first_rows(source: Source) -> Iterator[dict[str, Any]]:
+    """The first rows, the same for batches of any size."""
+    head = source.head()
+    for batch in [head] if head is not None and head.num_rows >= SAMPLED_ROWS else source.batches():
+        yield from native_rows(batch.slice(0, SAMPLED_ROWS))
 
 
 def _has_output(format: str, batch: pa.RecordBatch) -> bool:

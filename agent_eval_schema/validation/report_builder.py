@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.cells.hashing import FirstSeen, hash_texts
 from agent_eval_schema.formats.inference_tables import payload_table
+from agent_eval_schema.formats.suggestions import hint_for_column
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Issue
 from agent_eval_schema.metrics.catalog import BIT
@@ -67,14 +68,22 @@ class ReportBuilder:
         keep: int | None = None,
         values: bool = True,
         origins: Mapping[str, str] | None = None,
+<<<<<<< HEAD
         given: Collection[str] = (),
+=======
+        suggested: Mapping[str, str] | None = None,
+>>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
     ) -> None:
         self.codes = codes
         self.outputs = outputs
         self.source = source
         self.values = values
+<<<<<<< HEAD
         self.origins = origins or {}
         self._given = given
+=======
+        self.origins, self.suggested = origins or {}, suggested or {}
+>>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()
@@ -301,7 +310,8 @@ class ReportBuilder:
         misspelled = misspelled_columns(tuple(self.columns))
         for name in names:
             if name not in misspelled:
-                self._log(Finding(columns.UNKNOWN_COLUMN, f"`{name}` is passed through unchanged", name))
+                message, hint = f"`{name}` is passed through unchanged", hint_for_column(name, self.suggested)
+                self._log(Finding(columns.UNKNOWN_COLUMN, message, name, hint=hint))
             elif not self._absorbed(misspelled[name]):
                 hint = f"did you mean `{misspelled[name]}`? Rename the column"
                 message = f"unknown column `{name}` is ignored"

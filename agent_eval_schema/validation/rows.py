@@ -38,6 +38,7 @@ class Rows:
         self.without_null = plan.without_null
         self.beside_traces, self.figures = plan.beside_traces, plan.figures
         self.columns_of_traces = plan.columns and not plan.beside_traces
+        self.suggested = plan.suggested
         self.log = IssueLog(self.size)
         self.values: dict[str, Column] = {}
         self._no_cells = NoCells(self.size)

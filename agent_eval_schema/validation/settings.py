@@ -35,7 +35,7 @@ Codes = tuple[str, ...]
 
 
 class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
-    """Settings of agent-eval-schema: the defaults of the options of `validate`."""
+    """Settings of agent-eval-schema: the defaults of the options of its commands."""
 
     files: Annotated[
         tuple[str, ...], Meta(description="datasets that `validate` reads if no FILE is given: globs, relative to here")
@@ -54,10 +54,11 @@ class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown
         dict[str, Codes], Meta(description="rules to disable in the files that a glob matches, by path or by name")
     ] = {}
     fail_on: Annotated[
-        Literal["error", "warning", "never"], Meta(description="lowest severity that causes exit code 1")
+        Literal["error", "warning", "never"], Meta(description="lowest severity that causes exit code 1 of `validate`")
     ] = "error"
     output: Annotated[
-        Literal["text", "concise", "json", "github", "junit", "sarif"], Meta(description="form of the report on stdout")
+        Literal["text", "concise", "json", "github", "junit", "sarif"],
+        Meta(description="form of the report on stdout; a command that does not have it prints text"),
     ] = "text"
 
 
@@ -110,18 +111,24 @@ def find_settings(config: str | None, start: Path | None = None) -> Found:
     return Found()
 
 
-def _read(path: Path) -> Found | None:
-    """The settings in a file; None for a pyproject.toml that has none."""
+def read_toml(name: str | Path) -> dict[str, Any]:
+    """The table in a TOML file. Raises EvalSetError if it cannot be read."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
+    path = Path(name)
     try:
-        table: Any = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise EvalSetError(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise EvalSetError(f"{path}: malformed TOML: {error}") from error
+
+
+def _read(path: Path) -> Found | None:
+    """The settings in a file; None for a pyproject.toml that has none."""
+    table = read_toml(path)
     if path.name == "pyproject.toml":
         tool = table.get("tool", {})
         if not isinstance(tool, dict) or TABLE not in tool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, simplified
 from agent_eval_schema.cells.batch import is_json_column
@@ -21,8 +22,10 @@ from agent_eval_schema.decoding.requests import decode_requests
 from agent_eval_schema.decoding.texts import TEXT_COLUMNS, decode_response, decode_text
 from agent_eval_schema.decoding.values import Column, ListColumn
 from agent_eval_schema.formats.mlflow_form import WRITTEN_ANEW
+from agent_eval_schema.formats.registry import hint_for_unknown
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import reading
+from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.rules.expectations import BESIDE_INPUTS
 from agent_eval_schema.schema import COLUMNS, Contexts, JsonValue, RetrievedContext, columns_of
 from agent_eval_schema.validation.cross_field import (
@@ -63,6 +66,8 @@ def inspect_other_rows(rows: Rows) -> None:
     for row, name, findings in inspect(rows.batch, rows.unread):
         names[row] = name
         for finding in findings:
+            if finding.rule is UNKNOWN_FORMAT and rows.suggested:
+                finding = replace(finding, hint=hint_for_unknown(rows.batch, rows.suggested))
             rows.log.add_finding(row, finding)
 
 

@@ -1,0 +1,242 @@
+"""What unknown columns look like, by their names and contents: `{"question": "request"}`, as `columns=` takes it.
+
+Nothing is renamed by it: the hint of an issue has the mapping, for the user to judge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from agent_eval_schema.schema import COLUMNS
+from agent_eval_schema.text.jsontext import structured
+
+Row = Mapping[str, Any]
+
+SAMPLED_ROWS = 16
+"""The rows whose cells are looked at."""
+
+_NAMES = {
+    "request": "question query prompt input userinput usermessage userquery userquestion utterance problem "
+    "instruction q",
+    "response": "output reply completion generation prediction predicted modeloutput modelresponse botresponse "
+    "generatedanswer generatedresponse actualoutput agentresponse assistantresponse modelanswer llmoutput",
+    "expected_response": "expected reference groundtruth groundtruthanswer target gold goldanswer ideal expectedoutput "
+    "expectedanswer referenceanswer correctanswer truth solution answer",
+    "expected_facts": "facts claims keypoints keyfacts expectedclaims",
+    "retrieved_context": "context contexts ctx ctxs documents docs chunks passages sources searchresults retrieved "
+    "retrieveddocuments retrievedcontexts retrieveddocs retrievedchunks",
+    "expected_retrieved_context": "goldcontext goldcontexts goldpassages referencecontexts relevantdocs "
+    "expecteddocuments expectedcontexts supportingdocs",
+    "predicted_trajectory": "toolcalls calls actions trajectory actualtoolcalls toolscalled",
+    "reference_trajectory": "expectedtoolcalls expectedtools expectedcalls expectedtrajectory referencetoolcalls",
+    "request_id": "id qid uid uuid rowid exampleid questionid",
+    "session_id": "conversationid threadid chatid dialogid",
+    "latency_seconds": "latency latencys durationseconds",
+}
+"""By our column, the names that others give to it, in lower case and without other characters than letters."""
+
+_OURS = {name: ours for ours, names in _NAMES.items() for name in names.split()}
+
+_TEXT = ("content", "text", "page_content", "pagecontent", "passage", "body", "chunk", "snippet", "document")
+_URI = ("doc_uri", "uri", "url", "source", "doc_id", "document_id", "docid", "id")
+_TOOL = ("tool_name", "name", "tool", "function")
+_INPUT = ("tool_input", "arguments", "args", "input", "parameters", "params")
+
+
+class _Place(Struct, frozen=True):
+    """A column, or a key of the objects in one, with its path and the values of the first rows."""
+
+    name: str
+    path: str
+    values: list[Any]
+
+    def are(self, kind: type | tuple[type, ...]) -> bool:
+        """Whether all values are of a type, at least one."""
+        return bool(self.values) and all(isinstance(v, kind) and not isinstance(v, bool) for v in self.values)
+
+    def elements(self) -> list[Any]:
+        """The elements of values that are lists; none if one is not."""
+        return [e for v in self.values for e in v] if self.are(list) else []
+
+
+def has_names_of_others(names: Sequence[str]) -> bool:
+    """Whether a table has a column that others call so, and lacks ours."""
+    return any(name not in COLUMNS and _OURS.get(_plain(name), names[0]) not in names for name in names)
+
+
+def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool) -> dict[str, str]:
+    """The mapping that a user may want, for a table with these columns and these first rows. Of a table of no format it
+    is that of the `whole` table: also of keys in its objects, and by the contents of columns."""
+    places = [*_columns(names, rows)]
+    free = [name for name in COLUMNS if name not in names]
+    found: dict[str, dict[str, str]] = {}
+    inner = [key for place in places for key in _keys(place)] if whole else []
+    for place in [*places, *inner]:
+        ours = _ours(place.name, free, places)
+        if ours is not None and ours not in found and (paths := _fit(place, ours)):
+            found[ours] = paths
+    for ours, looks in _BY_CONTENT.items() if whole else ():
+        if ours in free and ours not in found:
+            taken = {path for paths in found.values() for path in paths}
+            mine = next((p for p in places if p.path not in taken and _is_free(p, taken) and looks(p)), None)
+            if mine is not None and (paths := _fit(mine, ours)):
+                found[ours] = paths
+    return {path: target for ours in COLUMNS for path, target in found.get(ours, {}).items()}
+
+
+def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
+    """The hint for an unknown column that looks like one of ours; "" for another one."""
+    moves = {path: ours for path, ours in suggested.items() if path.removeprefix(name)[:1] in ("", ".", "[")}
+    moves = {path: ours for path, ours in moves.items() if path.startswith(name)}
+    if not moves:
+        return ""
+    like = " and ".join(f"`{ours}`" for ours in moves.values())
+    return f"looks like {like}: name the column ({naming_columns(moves)})"
+
+
+def naming_columns(moves: Mapping[str, str]) -> str:
+    """The options by which a mapping is given."""
+    words = " ".join(shlex.join(["--columns", f"{path}={ours}"]) for path, ours in moves.items())
+    return f"{words}, columns={json.dumps(moves, ensure_ascii=False)}"
+
+
+def _columns(names: Sequence[str], rows: Sequence[Row]) -> Iterator[_Place]:
+    for name in names:
+        if name not in COLUMNS:
+            yield _Place(name, name, [structured(row[name]) for row in rows if row.get(name) is not None])
+
+
+def _keys(place: _Place) -> Iterator[_Place]:
+    """The keys of the objects in a column."""
+    if place.are(dict):
+        for key in dict.fromkeys(key for value in place.values for key in value):
+            values = [value[key] for value in place.values if value.get(key) is not None]
+            if _STEP.fullmatch(key):
+                yield _Place(key, f"{place.path}.{key}", values)
+
+
+_STEP = re.compile(r"[^.\[\]=]+")
+
+
+def _is_free(place: _Place, taken: set[str]) -> bool:
+    return not any(path.startswith((f"{place.path}.", f"{place.path}[")) for path in taken)
+
+
+def _ours(name: str, free: Sequence[str], places: Sequence[_Place]) -> str | None:
+    """Our column that others call so. An `answer` beside another ground truth is that of the agent."""
+    ours = _OURS.get(_plain(name))
+    if _plain(name) == "answer":
+        others = {_OURS.get(_plain(place.name)) for place in places if place.name != name}
+        ours = "response" if "expected_response" in others or "expected_response" not in free else "expected_response"
+    return ours if ours in free else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# the paths by which a place becomes one of our columns
+def _fit(place: _Place, ours: str) -> dict[str, str]:
+    """The mapping of a place, if its values are of a kind that the column can be made of."""
+    return _FITS.get(ours, _as_text)(place, ours)
+
+
+def _as_text(place: _Place, ours: str) -> dict[str, str]:
+    return {place.path: ours} if place.are(str) else {}
+
+
+def _as_request(place: _Place, ours: str) -> dict[str, str]:
+    if place.are(list) and _are_messages(place.elements()):
+        return {place.path: f"{ours}.messages"}
+    return _as_text(place, ours)
+
+
+def _as_facts(place: _Place, ours: str) -> dict[str, str]:
+    elements = place.elements()
+    return {place.path: ours} if elements and all(isinstance(e, str) for e in elements) else {}
+
+
+def _as_documents(place: _Place, ours: str) -> dict[str, str]:
+    if place.are(str):
+        return {place.path: f"{ours}[].content"}
+    elements = place.elements()
+    if elements and all(isinstance(e, str) for e in elements):
+        return {f"{place.path}[]": f"{ours}[].content"}
+    found = _keys_of(elements, {"doc_uri": _URI, "content": _TEXT})
+    return {f"{place.path}[].{key}": f"{ours}[].{field}" for field, key in found.items()}
+
+
+def _as_trajectory(place: _Place, ours: str) -> dict[str, str]:
+    found = _keys_of(place.elements(), {"tool_name": _TOOL, "tool_input": _INPUT})
+    return (
+        {f"{place.path}[].{key}": f"{ours}[].{field}" for field, key in found.items()} if "tool_name" in found else {}
+    )
+
+
+def _as_number(place: _Place, ours: str) -> dict[str, str]:
+    try:  # a number of a CSV file is text
+        return {place.path: ours} if place.are((int, float, str)) and [float(v) for v in place.values] else {}
+    except ValueError:
+        return {}
+
+
+def _as_id(place: _Place, ours: str) -> dict[str, str]:
+    return {place.path: ours} if place.are(str) and len(set(place.values)) == len(place.values) else {}
+
+
+_FITS: dict[str, Callable[[_Place, str], dict[str, str]]] = {
+    "request": _as_request,
+    "expected_facts": _as_facts,
+    "retrieved_context": _as_documents,
+    "expected_retrieved_context": _as_documents,
+    "predicted_trajectory": _as_trajectory,
+    "reference_trajectory": _as_trajectory,
+    "latency_seconds": _as_number,
+    "request_id": _as_id,
+}
+"""The columns that are not made of a text."""
+
+
+def _keys_of(elements: Sequence[Any], wanted: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The first key of each list that all elements have, which are objects."""
+    if not elements or not all(isinstance(e, dict) for e in elements):
+        return {}
+    common = set(elements[0]).intersection(*elements[1:])
+    found = {field: next((key for key in keys if key in common), None) for field, keys in wanted.items()}
+    return {field: key for field, key in found.items() if key is not None}
+
+
+def _are_messages(elements: Sequence[Any]) -> bool:
+    return bool(elements) and all(isinstance(e, dict) and {"role", "content"} <= e.keys() for e in elements)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# places whose names tell nothing
+def _holds_questions(place: _Place) -> bool:
+    if place.are(list):
+        return _are_messages(place.elements())
+    return place.are(str) and 2 * sum(v.rstrip().endswith("?") for v in place.values) > len(place.values)
+
+
+def _holds_documents(place: _Place) -> bool:
+    found = _keys_of(place.elements(), {"doc_uri": _URI, "content": _TEXT})
+    return len(found) == 2 and not _are_messages(place.elements())
+
+
+def _holds_calls(place: _Place) -> bool:
+    return len(_keys_of(place.elements(), {"tool_name": _TOOL, "tool_input": _INPUT})) == 2
+
+
+_BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
+    "request": _holds_questions,
+    "retrieved_context": _holds_documents,
+    "predicted_trajectory": _holds_calls,
+}
+"""How the values of a column look that has any name."""
