@@ -190,7 +190,7 @@ UNKNOWN_FORMAT = Rule(
         "The message names the three closest formats and the columns that each one requires. If a format is "
         "given, its rules apply. With `--ignore AE113` the rows are read as Databricks rows."
     ),
-    hint='Give the format (`--format ragas`, `format="ragas"`), or rename the columns.',
+    hint='Give the format (`--format ragas`, `format="ragas"`), or name the columns (`--columns question=request`).',
     url=EVALUATION_SCHEMA,
     bad=({"title": "Hi", "label": "greeting"},),
     good=({"request": "Hi", "response": "Hello"},),

@@ -68,22 +68,15 @@ class ReportBuilder:
         keep: int | None = None,
         values: bool = True,
         origins: Mapping[str, str] | None = None,
-<<<<<<< HEAD
         given: Collection[str] = (),
-=======
         suggested: Mapping[str, str] | None = None,
->>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
     ) -> None:
         self.codes = codes
         self.outputs = outputs
         self.source = source
         self.values = values
-<<<<<<< HEAD
-        self.origins = origins or {}
-        self._given = given
-=======
         self.origins, self.suggested = origins or {}, suggested or {}
->>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
+        self._given = given
         self.keep = keep if keep is not None else (ISSUES_KEPT if source.name or source.remote else 1 << 62)
         self.row_count = 0
         self.counts: Counter[str] = Counter()

@@ -62,9 +62,7 @@ def invalid_batches(source: Source, plan: Plan, valid: np.ndarray[Any, Any]) -> 
 
 def _keeps_all(source: Source, plan: Plan) -> ReportBuilder:
     """A builder that keeps every issue."""
-<<<<<<< HEAD
     given = find_format(plan.format).given
-    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, plan.origins, given)
-=======
-    return ReportBuilder(plan.codes, plan.outputs, source, 1 << 62, plan.values, plan.origins, plan.suggested)
->>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
+    return ReportBuilder(
+        plan.codes, plan.outputs, source, 1 << 62, plan.values, plan.origins, given=given, suggested=plan.suggested
+    )

@@ -40,13 +40,15 @@ def check_source(
         plan = make_plan(source, format, outputs, select, ignore, values, complete)
         form = find_format(plan.format)
         source = _with_remarks(form.prepare(source).quoting(values), plan)
-<<<<<<< HEAD
-        given = find_format(plan.format).given
-        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, origins=plan.origins, given=given)
-=======
-        places = {"origins": plan.origins, "suggested": plan.suggested}
-        builder = ReportBuilder(plan.codes, plan.outputs, source, values=values, **places)
->>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
+        builder = ReportBuilder(
+            plan.codes,
+            plan.outputs,
+            source,
+            values=values,
+            origins=plan.origins,
+            given=find_format(plan.format).given,
+            suggested=plan.suggested,
+        )
         for checked in _checked(source, plan, jobs):
             builder.add(checked)
             so_far.add(checked.num_rows)

@@ -81,13 +81,9 @@ def test_a_table_that_nobody_claims_is_unknown_and_the_three_nearest_are_named()
         "nearest: braintrust (needs metadata), deepeval (needs actual_output), inspect (needs target)"
     )
     assert issue.hint == (
-<<<<<<< HEAD
-        'name the format (--format braintrust, format="braintrust"), or rename the columns '
-        '(columns={"input": "request"})'
-=======
-        'name the format (--format deepeval, format="deepeval"), or the columns as they look (--columns input=request '
-        '--columns expected=expected_response, columns={"input": "request", "expected": "expected_response"})'
->>>>>>> 9cc8111 (Name columns in lists and in every command; suggest names for unknown columns; settings for every command)
+        'name the format (--format braintrust, format="braintrust"), or the columns as they look '
+        "(--columns input=request --columns expected=expected_response, "
+        'columns={"input": "request", "expected": "expected_response"})'
     )
 
 

@@ -26,15 +26,17 @@ def pages(_: Path) -> Pages:
     parts = [
         "# Configuration\n",
         "A repository keeps its options in `[tool.agent-eval-schema]` of `pyproject.toml`, or without that table in "
-        "`agent-eval-schema.toml`. `validate` reads the file in the working directory or in the nearest folder above "
-        "it; an option of the command line takes precedence, and `--config PATH` names another file.\n",
+        "`agent-eval-schema.toml`. The commands that read rows (`validate`, `metrics`, `profile`, `diff`, `score`, "
+        "`convert`) read the file in the working directory or in the nearest folder above it; an option of the command "
+        "line takes precedence, and `--config PATH` names another file. A command takes the settings that it has as "
+        "options; `fail-on` is that of `validate`.\n",
         fence(EXAMPLE, "toml"),
         "With `files`, `agent-eval-schema validate` needs no argument.\n",
         "## Settings\n",
         table(("Setting", "Meaning", "Values", "Default"), rows),
         "A glob of `per-file-ignores` without a folder matches the name of a file in any folder.\n",
-        "`agent-eval-schema validate --show-settings` prints the settings of a run. For completion in an editor, "
-        "`agent-eval-schema schema settings` prints their JSON Schema.\n",
+        "`--show-settings`, as in `agent-eval-schema validate --show-settings`, prints the settings of a run. For "
+        "completion in an editor, `agent-eval-schema schema settings` prints their JSON Schema.\n",
     ]
     return {"reference/configuration.md": "\n".join(parts)}
 
