@@ -31,7 +31,7 @@ KINDS = {
 _URL = re.compile(r"[A-Za-z][\w+.:-]+://")
 """How a URL begins; one letter is a drive. Without `://` a name is that of a file, a folder or a version of a table."""
 
-_GLOB = re.compile(r"[*?[]")
+_GLOB = re.compile(r"[*?]|\[[^\]]+\]")
 _WEB = ("http://", "https://")
 
 
