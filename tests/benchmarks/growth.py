@@ -2,8 +2,8 @@
 
 Each shape is made with one measure (its rows, the spans of a trace, the issues of a row …) of some size, which is
 doubled three times. The exponent is the slope of time over size on logarithmic axes: 1 is linear, 2 is quadratic.
-Hostile shapes are what an attacker or an unlucky exporter writes. Times are CPU seconds of one process, the fastest of a
-few rounds.
+Hostile shapes are what an attacker or an unlucky exporter writes. Times are CPU seconds of one process, the fastest of
+a few rounds.
 """
 
 from __future__ import annotations
