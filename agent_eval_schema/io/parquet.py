@@ -11,10 +11,9 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from agent_eval_schema.cells.arrow import is_text
 from agent_eval_schema.cells.batch import without_marks
@@ -26,9 +25,14 @@ from agent_eval_schema.io.source import BATCH_BYTES, CUT_BYTES, Share, rows_per_
 from agent_eval_schema.io.streams import CHUNK, Position
 from agent_eval_schema.issues import EvalSetError
 
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
 
 @contextmanager
 def _parquet(path: str) -> Iterator[pq.ParquetFile]:
+    import pyarrow.parquet as pq  # whoever reads JSON does not wait for it
+
     # A buffered stream reads page by page; without it a whole row group's columns would be in memory.
     with (
         _told(path),
@@ -163,6 +167,8 @@ def parquet_places(path: str, share: Share) -> Iterator[tuple[int, int, pa.Recor
 
 
 def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
+    import pyarrow.parquet as pq
+
     schema = pa.schema([f.remove_metadata() for f in schema], metadata=schema.metadata)
     _require_parquet_types(schema)
     count = 0
@@ -180,6 +186,8 @@ def write_parquet(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schem
 
 def write_tables(path: str, tables: Iterable[pa.Table | pa.RecordBatch], schema: pa.Schema) -> None:
     """Write what a warehouse returns, with the types that it has."""
+    import pyarrow.parquet as pq
+
     with pq.ParquetWriter(path, schema, **_PARQUET) as writer:
         for table in tables:
             writer.write(table)
@@ -211,6 +219,8 @@ so a dictionary of them is useless."""
 
 def _require_parquet_types(schema: pa.Schema) -> None:
     """Name the column whose type Parquet does not have."""
+    import pyarrow.parquet as pq
+
     for field in schema:
         try:
             pq.write_metadata(pa.schema([field]), io.BytesIO())
@@ -219,6 +229,8 @@ def _require_parquet_types(schema: pa.Schema) -> None:
 
 
 def _culprit(table: pa.Table) -> str:
+    import pyarrow.parquet as pq
+
     for name in table.schema.names:
         try:
             pq.write_table(table.select([name]), io.BytesIO())
