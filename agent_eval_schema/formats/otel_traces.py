@@ -9,7 +9,7 @@ to come: first the last row of each trace, then the spans. A row that has all of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.batch import JSON_CELLS, make_batch
+from agent_eval_schema.cells.arrow import simplified
+from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column, make_batch
 from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
 from agent_eval_schema.formats.detection import Signs
@@ -130,16 +131,29 @@ class _Row:
 
 
 def _rows_of(batch: pa.RecordBatch) -> Iterator[_Row]:
-    cells = read_cells(batch, COLUMN)
-    texts: Sequence[str | None] = [None] * batch.num_rows if cells is None else cells.texts
     others: list[dict[str, Any]] | None = None
-    for place, text in enumerate(texts):
-        if text is not None and cells is not None:
-            yield _Row(json_cell(text, cells.json, nested=True).encode(), None)
+    for place, text in enumerate(_lists(batch).to_pylist()):
+        if text is not None:
+            yield _Row(text, None)
             continue
         if others is None:
             others = [_structured(row) for row in native_rows(batch)]
         yield _Row(None, others[place])
+
+
+def _lists(batch: pa.RecordBatch) -> pa.Array:
+    """The texts of the lists of spans, as bytes; null where a row has none."""
+    at = batch.schema.get_field_index(COLUMN)
+    if at < 0:
+        return pa.nulls(batch.num_rows, pa.binary())
+    if is_json_column(batch.schema.field(at)):
+        texts = simplified(batch.column(at)).cast(pa.binary())
+        if not pc.any(pc.starts_with(texts, b'"')).as_py():
+            return texts
+    cells = read_cells(batch, COLUMN)
+    assert cells is not None
+    lists = [None if t is None else json_cell(t, cells.json, nested=True).encode() for t in cells.texts]
+    return pa.array(lists, pa.binary())
 
 
 class _Index:
@@ -224,10 +238,7 @@ _LOOKED_AT = 64
 
 def read_otel_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: its list of spans as a document of OTLP."""
-    cells = read_cells(batch, COLUMN)
-    texts = [None] * batch.num_rows if cells is None else cells.texts
-    lists = [t if t is None or cells is None else json_cell(t, cells.json, nested=True) for t in texts]
-    joined_texts = pc.binary_join_element_wise('{"resourceSpans":', pa.array(lists, pa.string()), "}", "")
+    joined_texts = pc.binary_join_element_wise('{"resourceSpans":', _lists(batch).cast(pa.string()), "}", "")
     hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
     arrays = [joined_texts, *(batch.column(i) for i in hidden)]
     fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]

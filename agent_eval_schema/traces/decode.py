@@ -54,8 +54,14 @@ _span = msgspec.json.Decoder(Span).decode
 _info = msgspec.json.Decoder(Info).decode
 
 
+_OF_OTEL = ('{"resourceSpans"', b'{"resourceSpans"')
+"""How the usual document of OpenTelemetry begins."""
+
+
 def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
     """The trace in JSON text, or the notes with the reason why there is none (never an exception)."""
+    if text[:16] in _OF_OTEL and (found := decode_otel(text)) is not None:
+        return found
     try:
         trace = trace_in(_document(text))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

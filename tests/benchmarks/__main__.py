@@ -2,6 +2,8 @@
 
     traces   100,000 rows with MLflow traces of 20 KB: the time of the whole ``validate_eval_set(path)`` against a bare
              ``orjson.loads`` of the same texts, and against mlflow's own extraction of the same fields
+    otel     10,000 traces of 20 KB, a trace per line, in seconds of the core: the speed of those of OpenTelemetry
+             against the same as traces of MLflow
     plain    1,000,000 rows without traces: rows a second on one core, and the time against just reading the file
     memory   peak resident memory of the command line, which must not grow with the file, whatever its layout
     evaluate ``evaluate_eval_set`` against mlflow's own evaluate, called with the prepared frame and those scorers,
@@ -53,12 +55,15 @@ QUICK_ROWS = 20_000
 START_ROUNDS = 7
 IMPORT_ROUNDS = 20
 TRACE_ROWS = 100_000
+LINE_ROWS = 10_000
 PLAIN_ROWS = 1_000_000
 GOLDEN_ROWS = 100_000
 EVALUATIONS = 5_000
 MEASURED_FILES = {
     "traces.parquet": TRACE_ROWS,
     "traces.jsonl": TRACE_ROWS,
+    "mlflow-lines.jsonl": LINE_ROWS,
+    "otel-lines.jsonl": LINE_ROWS,
     "traces-one-group.parquet": TRACE_ROWS,
     "plain.parquet": PLAIN_ROWS,
     "golden.csv": GOLDEN_ROWS,
@@ -155,6 +160,18 @@ def traces(bench: Bench) -> list[Line]:
         at_most("the same on one core", one_core / parser, 2, " ×"),
         at_least("mlflow's extraction / validate_eval_set", mlflow / whole, 15, " ×"),
         Line("mlflow's extraction / bare reading and decoding", f"{mlflow / least:.3g} ×"),
+    ]
+
+
+def otel(bench: Bench) -> list[Line]:
+    files = [bench.file(f"{kind}-lines.jsonl") for kind in ("mlflow", "otel")]
+    turns = [[fastest(path, "validate_lines", rounds=1)["validate_lines"] for path in files] for _ in range(ROUNDS)]
+    mlflow, otlp = (min(results, key=per_row) for results in zip(*turns, strict=True))
+    return [
+        checked(otlp),
+        Line("traces of MLflow", f"{per_row(mlflow) * 1e6:.0f} µs a trace"),
+        Line("traces of OpenTelemetry", f"{per_row(otlp) * 1e6:.0f} µs a trace"),
+        at_least("speed of OpenTelemetry / MLflow", per_row(mlflow) / per_row(otlp), 0.5, " ×"),
     ]
 
 
@@ -327,6 +344,7 @@ def growth(bench: Bench) -> list[Line]:  # noqa: ARG001 (one signature)
 
 SECTIONS: dict[str, Callable[[Bench], list[Line]]] = {
     "traces": traces,
+    "otel": otel,
     "plain": plain,
     "memory": memory,
     "evaluate": evaluate,

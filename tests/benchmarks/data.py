@@ -41,6 +41,7 @@ GROUP_BATCHES = 20
 
 DOCUMENTS = pa.list_(pa.struct([("doc_uri", pa.string()), ("content", pa.string())]))
 TRACE_SCHEMA = pa.schema([("request_id", pa.string()), ("trace", pa.string())])
+LINE_SCHEMA = pa.schema([("text", pa.string())])
 PLAIN_SCHEMA = pa.schema(
     [
         ("request", pa.string()),
@@ -309,6 +310,75 @@ def agent_trace(rng: random.Random, number: int) -> str:
     return recording.to_json(total_usage(plan, answer))
 
 
+def trace_line(rng: random.Random, number: int) -> Row:
+    return {"text": agent_trace(rng, number)}
+
+
+def otel_line(rng: random.Random, number: int) -> Row:
+    return {"text": json.dumps(otel_request(rng, number))}
+
+
+def otel_request(rng: random.Random, number: int) -> Row:
+    """The same trace as the request of an exporter, with the attributes of the GenAI conventions."""
+    trace = json.loads(agent_trace(rng, number))
+    spans = [otel_span(span, trace["info"]) for span in trace["data"]["spans"]]
+    scope = {"scope": {"name": "opentelemetry.util.genai"}, "spans": spans}
+    resource = {"attributes": otel_attributes({"service.name": "agent", "telemetry.sdk.language": "python"})}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+
+
+OPERATIONS = {"AGENT": "invoke_agent", "CHAT_MODEL": "chat", "TOOL": "execute_tool", "RETRIEVER": "retrieval"}
+
+
+def otel_span(span: Row, info: Row) -> Row:
+    attributes = {key: json.loads(text) for key, text in span["attributes"].items()}
+    kind, given, made = (attributes[f"mlflow.span{part}"] for part in ("Type", "Inputs", "Outputs"))
+    named: Row = {"gen_ai.operation.name": OPERATIONS[kind], "gen_ai.provider.name": "openai"}
+    if kind == "RETRIEVER":
+        named |= {"gen_ai.retrieval.query.text": given["query"]}
+        documents = [{"id": d["metadata"]["doc_uri"], "content": d["page_content"], "score": 0.5} for d in made]
+        named |= {"gen_ai.retrieval.documents": json.dumps(documents)}
+    elif kind == "TOOL":
+        named |= {"gen_ai.tool.name": span["name"], "gen_ai.tool.call.id": f"call_{span['span_id']}"}
+        named |= {"gen_ai.tool.call.arguments": json.dumps(given), "gen_ai.tool.call.result": json.dumps(made)}
+    else:
+        session = info["trace_metadata"]["mlflow.trace.session"]
+        named |= {"gen_ai.conversation.id": session, "gen_ai.request.model": "gpt-4o-mini"}
+        answer = made["choices"][0]["message"]
+        named |= {"gen_ai.input.messages": json.dumps([otel_message(m) for m in given["messages"]])}
+        named |= {"gen_ai.output.messages": json.dumps([otel_message(answer)])}
+        if kind == "CHAT_MODEL":
+            usage = attributes["mlflow.chat.tokenUsage"]
+            named |= {f"gen_ai.usage.{side}_tokens": usage[f"{side}_tokens"] for side in ("input", "output")}
+            named |= {"gen_ai.tool.definitions": json.dumps(TOOLS)}
+    parent = span["parent_span_id"]
+    return {
+        "traceId": info["trace_id"].removeprefix("tr-"),
+        "spanId": base64.b64decode(span["span_id"]).hex(),
+        **({"parentSpanId": base64.b64decode(parent).hex()} if parent else {}),
+        "name": f"{OPERATIONS[kind]} {span['name']}",
+        "kind": 1,
+        "startTimeUnixNano": str(span["start_time_unix_nano"]),
+        "endTimeUnixNano": str(span["end_time_unix_nano"]),
+        "attributes": otel_attributes(named),
+        "status": {},
+        "flags": 256,
+    }
+
+
+def otel_attributes(values: Row) -> list[Row]:
+    kinds = {int: "intValue", str: "stringValue"}
+    return [{"key": key, "value": {kinds[type(value)]: str(value)}} for key, value in values.items()]
+
+
+def otel_message(message: Row) -> Row:
+    parts: list[Row] = [] if message["content"] is None else [{"type": "text", "content": message["content"]}]
+    for call in message.get("tool_calls", ()):
+        named = {"name": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}
+        parts.append({"type": "tool_call", "id": call["id"], **named})
+    return {"role": message["role"], "parts": parts}
+
+
 def user(content: str) -> Row:
     return {"role": "user", "content": content}
 
@@ -472,6 +542,12 @@ def write_jsonl(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
             lines.writelines(f"{json.dumps(row)}\n" for row in batch.to_pylist())
 
 
+def write_lines(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:  # noqa: ARG001 (one signature)
+    with path.open("w", encoding="utf-8") as lines:
+        for batch in batches:
+            lines.writelines(f"{text}\n" for text in batch.column(0).to_pylist())
+
+
 def write_parquet_in_one_group(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """All rows in one row group, as a small frame's ``to_parquet`` writes it.
 
@@ -497,6 +573,8 @@ TRAJECTORY_BATCHES = batches_of(TRAJECTORY_SCHEMA, trajectory_row)
 FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Writer]] = {
     "traces.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet),
     "traces.jsonl": (TRACE_SCHEMA, TRACE_BATCHES, write_jsonl),
+    "mlflow-lines.jsonl": (LINE_SCHEMA, batches_of(LINE_SCHEMA, trace_line), write_lines),
+    "otel-lines.jsonl": (LINE_SCHEMA, batches_of(LINE_SCHEMA, otel_line), write_lines),
     "traces-one-group.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet_in_one_group),
     "trajectories.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),
     "trajectories-tenth.parquet": (TRAJECTORY_SCHEMA, TRAJECTORY_BATCHES, write_parquet_in_larger_groups),

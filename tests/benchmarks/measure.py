@@ -60,6 +60,20 @@ def validate_on_one_core(path: Path) -> Result:
     return validate(path)
 
 
+def validate_lines(path: Path) -> Result:
+    """``validate_eval_set(path)`` of a file with a trace per line, in seconds of the core."""
+    from agent_eval_schema import validate_eval_set
+
+    pin()
+    with path.open(encoding="utf-8") as lines:
+        validate_eval_set([json.loads(line) for line in islice(lines, WARM_UP_ROWS)])
+    start = time.process_time()
+    report = validate_eval_set(path)
+    rows, invalid = report.row_count, report.invalid_count
+    seconds = time.process_time() - start
+    return {"seconds": seconds, "rows": rows, "invalid": invalid, "issues": sum(report.counts.values())}
+
+
 def orjson_loads(path: Path) -> Result:
     """A bare ``orjson.loads`` of each trace; the texts are in memory, a chunk at a time."""
     import orjson
@@ -542,7 +556,16 @@ def pin() -> None:
 MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
     one.__name__: one
     for one in (
-        *(validate, validate_on_one_core, orjson_loads, mlflow_extraction, read_and_decode, arrow_read, pandas_read),
+        *(
+            validate,
+            validate_on_one_core,
+            validate_lines,
+            orjson_loads,
+            mlflow_extraction,
+            read_and_decode,
+            arrow_read,
+            pandas_read,
+        ),
         *(score_on_one_core, adk_evaluator, adk_from_cells),
         *(read_golden_csv, validate_golden_csv, validate_evaluations, read_evaluations),
         *(msgspec_decode, json_format_parse),

@@ -74,9 +74,12 @@ def _documents_by_id(value: Any) -> Any:
 def _document_by_id(item: Any) -> Any:
     if not isinstance(item, dict) or not isinstance(item.get("id"), str):
         return item
-    content = next((item[k] for k in ("content", "text", "page_content") if isinstance(item.get(k), str)), None)
+    content = item.get("content") or item.get("text") or item.get("page_content")
     metadata = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
-    return {**({"page_content": content} if content else {}), "metadata": {"doc_uri": item["id"], **metadata}}
+    made: dict[str, Any] = {"metadata": {"doc_uri": item["id"], **metadata}}
+    if isinstance(content, str):
+        made["page_content"] = content
+    return made
 
 
 def _flattened_documents(value: Any) -> Any:

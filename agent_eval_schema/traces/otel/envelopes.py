@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -113,13 +114,13 @@ def _id(value: Any) -> str:
     return normal_id(value, 16) if isinstance(value, str) else ""
 
 
-_HEX = frozenset("0123456789abcdefABCDEF")
+_HEX = re.compile("(?:[0-9a-fA-F]{2})+").fullmatch
 
 
 def normal_id(text: str, size: int) -> str:
     """An id in small hexadecimal digits. Protobuf's own JSON writes bytes in base64; any other text is kept."""
-    if len(text) == size * 2 and _HEX.issuperset(text):
-        return text.lower()
+    if len(text) == size * 2 and _HEX(text):
+        return text if text.islower() else text.lower()
     if len(text) == 4 * -(-size // 3) and text[-1:] == "=":
         try:
             return base64.b64decode(text, validate=True).hex()

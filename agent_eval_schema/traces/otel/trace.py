@@ -19,13 +19,11 @@ from agent_eval_schema.rules.reading import TOO_DEEP
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.conventions import MARKS
 from agent_eval_schema.traces.otel.envelopes import parts_of
-from agent_eval_schema.traces.otel.spans import Event, OtelSpan, mended_span, usual_spans
+from agent_eval_schema.traces.otel.spans import AnySpan, Event, PlainSpan, mended_span, usual_spans
 from agent_eval_schema.traces.otel.translate import (
     Told,
     attributes_of,
-    first_of_field,
     pairs_of_mlflow,
-    text_of_field,
     told_by,
 )
 from agent_eval_schema.traces.otel.values import decoded
@@ -53,7 +51,7 @@ def decode_otel(text: str | bytes | memoryview) -> Trace | list[Finding] | None:
     """
     notes: list[Finding] = []
     try:
-        spans = usual_spans(text)
+        spans = list(usual_spans(text))
     except (ValueError, RecursionError):
         spans = []
     if not spans:
@@ -71,8 +69,10 @@ def decode_otel(text: str | bytes | memoryview) -> Trace | list[Finding] | None:
         return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
 
 
-def _of_one_trace(spans: list[OtelSpan], notes: list[Finding]) -> list[OtelSpan]:
-    traces: dict[str, list[OtelSpan]] = {}
+def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
+    if isinstance(spans[0], PlainSpan) and len({getattr(span, "traceId", None) for span in spans}) == 1:
+        return spans
+    traces: dict[str, list[AnySpan]] = {}
     for span in spans:
         traces.setdefault(span.trace, []).append(span)
     if len(traces) == 1:
@@ -83,7 +83,7 @@ def _of_one_trace(spans: list[OtelSpan], notes: list[Finding]) -> list[OtelSpan]
     return traces[chosen]
 
 
-def _trace_of(spans: list[OtelSpan], notes: list[Finding]) -> Trace:
+def _trace_of(spans: list[AnySpan], notes: list[Finding]) -> Trace:
     found = [told_by(span, f"spans[{i}]", notes) for i, span in enumerate(spans)]
     told = _once([t for t in found if t is not None])
     info = Info(trace_id=spans[0].trace or None)
@@ -317,7 +317,7 @@ def complete(trace: Trace, text: str | bytes | memoryview) -> None:
 def _completed(span: Span, given: _Attributed, path: str, trace: Trace) -> Told:
     own = _attributes(span)
     if own.type not in _NO_TYPES or not isinstance(given.attributes, dict):
-        return Told(span, own.type not in _NO_TYPES)
+        return Told(span, {"kind": []} if own.type not in _NO_TYPES else {})
     events = _events(given.events)
     made, found = attributes_of(pairs_of_mlflow(given.attributes), span.name or "", events, path, trace.notes)
     if made is None:
@@ -330,7 +330,7 @@ def _completed(span: Span, given: _Attributed, path: str, trace: Trace) -> Told:
         made.token_usage if own.token_usage is NOTHING else own.token_usage,
         made.tool_name if own.tool_name is NOTHING else own.tool_name,
     )
-    return Told(span, bool(found), text_of_field(found, "session"), first_of_field(found, "system"))
+    return Told(span, found)
 
 
 def _events(raw: Raw) -> list[Event]:

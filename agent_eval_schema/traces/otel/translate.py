@@ -16,32 +16,44 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.otel.conventions import ENTRIES, MERGED_TOOLS, NAMES, PREFIXES, Entry
 from agent_eval_schema.traces.otel.events import details_in, exceptions_in, messages_in
-from agent_eval_schema.traces.otel.spans import Event, OtelSpan, SpanStatus, pairs_of
+from agent_eval_schema.traces.otel.spans import AnySpan, Event, OtelSpan, Pair, PlainSpan, SpanStatus, Value
 from agent_eval_schema.traces.otel.values import content_of, count_in, decoded, flattened, text_in, unflattened
-from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Status
+from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Status, text_of
 
 UNKNOWN = "UNKNOWN"
 _OF_TOOL = "execute_tool "
 """How the conventions call the span of a tool: this and its name."""
 
 
-class Told(Struct, gc=False):
-    """A span in our form, and what has no place in it: the session, and instructions beside the input."""
-
-    span: Span
-    is_known: bool = False
-    session: str | None = None
-    system: Raw = NOTHING
-
-
 Leaves = list[tuple[str, Raw]]
 Found = dict[str, list[tuple[Entry, Raw | Leaves]]]
 
 
-def told_by(span: OtelSpan, path: str, notes: list[Finding]) -> Told | None:
+class Told(Struct, gc=False):
+    """A span in our form, and what has no place in it: the session, and instructions beside the input."""
+
+    span: Span
+    found: Found = {}
+
+    @property
+    def is_known(self) -> bool:
+        return bool(self.found)
+
+    @property
+    def session(self) -> str | None:
+        return text_of_field(self.found, "session") if "session" in self.found else None
+
+    @property
+    def system(self) -> Raw:
+        return first_of_field(self.found, "system")
+
+
+def told_by(span: AnySpan, path: str, notes: list[Finding]) -> Told | None:
     """The span in our form; None for one that only repeats others."""
-    events = span.events or span.span_events or span.logs or ()
-    attributes, found = attributes_of(_pairs(span, events), span.title or "", events, path, notes)
+    events, pairs = span.happened, span.pairs()
+    if events:
+        pairs += details_in(events)
+    attributes, found = attributes_of(pairs, span.title or "", events, path, notes)
     if attributes is None:
         return None
     code, message = _status_of(span, found)
@@ -55,18 +67,11 @@ def told_by(span: OtelSpan, path: str, notes: list[Finding]) -> Told | None:
         attributes=attributes,
         events=exceptions_in(events) if events else NOTHING,
     )
-    return Told(told, bool(found), text_of_field(found, "session"), first_of_field(found, "system"))
-
-
-def _pairs(span: OtelSpan, events: Sequence[Event]) -> Iterable[tuple[str, Raw]]:
-    pairs = list(pairs_of(span.attributes if span.attributes is not None else span.tags))
-    if span.span_kind and not span.span_kind.startswith("SPAN_KIND"):  # Phoenix takes it out of the attributes
-        pairs.append(("openinference.span.kind", Raw(jsontext.encode(span.span_kind.upper()))))
-    return [*pairs, *details_in(events)] if events else pairs
+    return Told(told, found)
 
 
 def attributes_of(
-    pairs: Iterable[tuple[str, Raw]], name: str, events: Sequence[Event], path: str, notes: list[Finding]
+    pairs: Iterable[Pair], name: str, events: Sequence[Event], path: str, notes: list[Finding]
 ) -> tuple[Attributes | None, Found]:
     """The attributes from which something is derived, and all that the conventions know of; none for a span that only
     repeats others."""
@@ -114,21 +119,32 @@ def _look_up(name: str) -> tuple[tuple[Entry, ...], str | None] | None:
     return hit
 
 
-def _found(pairs: Iterable[tuple[str, Raw]]) -> Found:
+def _found(pairs: Iterable[Pair]) -> Found:
     found: Found = {}
     lists: dict[str, Leaves] = {}
-    for name, raw in pairs:
+    for name, value in pairs:
         hit = _known.get(name, _UNSEEN)
         if hit is _UNSEEN:
             hit = _look_up(name)
         if hit is None:
-            if name in _TOPS and bytes(raw)[:1] == b"{":
-                _add_nested(found, name, raw)
+            if name in _TOPS and isinstance(value, Raw) and bytes(memoryview(value)[:1]) == b"{":
+                _add_nested(found, name, value)
+            continue
+        if isinstance(value, Value):
+            text = value.stringValue  # mostly
+            raw = text if text is not NOTHING else value.raw()
+        else:
+            raw = NOTHING if value is None else value
+        if raw is NOTHING:
             continue
         entries, place = hit
         if place is None:
             for entry in entries:
-                found.setdefault(entry.field, []).append((entry, raw))
+                field = entry.field
+                if field in found:
+                    found[field].append((entry, raw))
+                else:
+                    found[field] = [(entry, raw)]
         elif place == "":
             found.setdefault(entries[0].field, []).append((entries[0], raw))
         else:
@@ -150,7 +166,10 @@ def _add_nested(found: Found, name: str, raw: Raw) -> None:
 
 
 def _kind(found: Found, name: str) -> str:
-    ranked = [(e.rank, e.kinds[text]) for e, raw in found.get("kind", ()) if e.kinds and (text := _of_kind(e, raw))]
+    given = found.get("kind", ())
+    if len(given) == 1 and (kind := _type_of(*given[0])) is not None:
+        return kind
+    ranked = [(entry.rank, kind) for entry, raw in given if (kind := _type_of(entry, raw)) is not None]
     if ranked:
         return min(ranked)[1]
     if found and (known := next((kind for start, kind in NAMES if name.startswith(start)), None)):
@@ -159,12 +178,16 @@ def _kind(found: Found, name: str) -> str:
     return "LLM" if flat else UNKNOWN
 
 
-def _of_kind(entry: Entry, raw: Raw | Leaves) -> str | None:
-    text = None if isinstance(raw, list) else text_in(content_of(raw))
-    return text if text is not None and entry.kinds is not None and text in entry.kinds else None
+def _type_of(entry: Entry, raw: Raw | Leaves) -> str | None:
+    """The type of the kind that an attribute holds, if the convention has it."""
+    if isinstance(raw, list) or entry.kinds is None:
+        return None
+    kind = entry.kinds.get(bytes(raw)[1:-1].decode("utf-8", "replace"))
+    return kind if kind is not None else entry.kinds.get(text_in(content_of(raw)) or "")
 
 
 _EMPTY = frozenset([b'""', b"null", b"", b"{}", b'"null"'])
+_SHORT = 7
 
 
 def first_of_field(found: Found, field: str) -> Raw:
@@ -177,7 +200,7 @@ def first_of_field(found: Found, field: str) -> Raw:
             value = entry.read(unflattened((key, _leaf(leaf)) for key, leaf in raw)) if entry.read else None
         else:
             content = content_of(raw)
-            if bytes(content) in _EMPTY:
+            if len(content) < _SHORT and bytes(content) in _EMPTY:
                 continue
             if entry.read is None:
                 return content
@@ -209,6 +232,8 @@ def text_of_field(found: Found, field: str) -> str | None:
 # ---------------------------------------------------------------------------------------------------------------------
 # tokens and status
 def _usage(found: Found, path: str, notes: list[Finding]) -> Raw:
+    if _COUNTS.isdisjoint(found):
+        return NOTHING
     counts = [_count(found, field, path, notes) for field in ("input_tokens", "output_tokens", "total_tokens")]
     if "usage" in found and counts == [None, None, None]:
         usage = decoded(first_of_field(found, "usage"))
@@ -221,13 +246,18 @@ def _usage(found: Found, path: str, notes: list[Finding]) -> Raw:
     return Raw(f'"{{{inner}}}"'.encode())
 
 
+_COUNTS = frozenset(["input_tokens", "output_tokens", "total_tokens", "usage"])
+
+
 def _count_of(value: Any) -> int | None:
     return None if value is None else count_in(Raw(jsontext.encode(value)))
 
 
 def _count(found: Found, field: str, path: str, notes: list[Finding]) -> int | None:
     given = found.get(field)
-    for entry, raw in () if given is None else sorted(given, key=_rank):
+    if given is None:
+        return None
+    for entry, raw in given if len(given) == 1 else sorted(given, key=_rank):
         count = None if isinstance(raw, list) else count_in(content_of(raw))
         if count is not None:
             return count
@@ -241,15 +271,17 @@ def _name_of(entry: Entry) -> str:
     return next(name for name, entries in ENTRIES.items() if entry in entries)
 
 
-def _status_of(span: OtelSpan, found: Found) -> tuple[str | int | None, str | None]:
+def _status_of(span: AnySpan, found: Found) -> tuple[str | int | None, str | None]:
     """The status of a span: Jaeger has it in tags, Langfuse in a level."""
     status = span.status
     if isinstance(status, SpanStatus):
         code, message = status.code if status.code is not None else status.status_code, status.message
         message = message or status.description
     else:
-        code, message = status or span.status_code, span.status_message
-    if code not in FAILED_CODES and span.tags is not None:
+        code, message = (
+            (status, None) if isinstance(span, PlainSpan) else (status or span.status_code, span.status_message)
+        )
+    if code not in FAILED_CODES and isinstance(span, OtelSpan) and span.tags is not None:
         code, message = _status_in_tags(span, code, message)
     if code not in FAILED_CODES and "level" in found and text_of_field(found, "level") == "ERROR":
         code = "ERROR"
@@ -264,6 +296,11 @@ def _status_in_tags(span: OtelSpan, code: str | int | None, message: str | None)
     return ("ERROR", text_in(tags.get("otel.status_description", NOTHING))) if is_error else (code, message)
 
 
-def pairs_of_mlflow(attributes: dict[str, Raw]) -> Iterator[tuple[str, Raw]]:
-    """The attributes of a span of MLflow that are not MLflow's own."""
-    return ((name, raw) for name, raw in attributes.items() if not name.startswith("mlflow."))
+def pairs_of_mlflow(attributes: dict[str, Raw]) -> Iterator[Pair]:
+    """The attributes of a span of MLflow that are not MLflow's own. The value of each is JSON text, also that of a
+    text."""
+    for name, raw in attributes.items():
+        if not name.startswith("mlflow."):
+            text = text_of(raw)
+            inner = jsontext.parse_leniently(text) if text is not None and text[:1] == '"' else None
+            yield name, Raw(jsontext.encode(inner)) if isinstance(inner, str) else raw

@@ -40,7 +40,7 @@ _any_value = msgspec.json.Decoder(_AnyValue).decode
 
 def content_of(raw: Raw) -> Raw:
     """The JSON of the value that an attribute holds, which may be an AnyValue or the value itself."""
-    if bytes(raw[:1] if isinstance(raw, bytes) else bytes(raw)[:1]) != b"{":
+    if bytes(memoryview(raw)[:1]) != b"{":
         return raw
     try:
         found = _any_value(raw)
@@ -128,6 +128,9 @@ LARGEST_COUNT = 1 << 53
 
 def count_in(raw: Raw) -> int | None:
     """The count of an attribute: a whole number that is not negative, or text that is one."""
+    digits = bytes(raw).strip(b'"')
+    if digits.isdigit() and len(digits) < 16:
+        return int(digits)
     value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
     if isinstance(value, str):
         value = _whole(value.strip('"'))

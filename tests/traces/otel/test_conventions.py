@@ -1,0 +1,161 @@
+"""Parts of conventions that the samples do not have, and spans of MLflow's traces with such attributes only."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agent_eval_schema import eval_set_from_traces, validate_eval_set
+from agent_eval_schema.traces.decode import decode_trace
+from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.otel.conventions import CONVENTIONS, ENTRIES, FIELDS
+from agent_eval_schema.traces.otel.values import flattened, plain_value, unflattened
+from agent_eval_schema.traces.spans import Trace
+from tests.conftest import DATA, SAMPLES
+
+TRACE = "5b8efff798038103d269b633813fc60c"
+
+
+def span(number: int, name: str, attributes: dict[str, Any], parent: int | None = None, **more: Any) -> dict[str, Any]:
+    """A flat span, as Strands and ADOT write them."""
+    ids = {"trace_id": TRACE, "span_id": f"{number:016x}"}
+    above = {} if parent is None else {"parent_span_id": f"{parent:016x}"}
+    times = {"start_time": number * 10**9, "end_time": (number + 1) * 10**9}
+    return {**ids, **above, **times, "name": name, "attributes": attributes, **more}
+
+
+def derived(*spans: dict[str, Any]) -> Derived:
+    trace = decode_trace(json.dumps(list(spans)))
+    assert isinstance(trace, Trace)
+    return derive(trace)
+
+
+def test_every_convention_has_its_marks() -> None:
+    assert [c.name for c in CONVENTIONS] == [
+        "openinference",
+        "genai",
+        "openllmetry",
+        "google-adk",
+        "vercel-ai",
+        "langfuse",
+    ]
+    fields = {entry.field for entries in ENTRIES.values() for entry in entries}
+    assert fields == {"kind", *FIELDS}
+
+
+def test_attributes_that_phoenix_nests() -> None:
+    message = {"message": {"role": "user", "content": "Hi"}}
+    answer = {"message": {"role": "assistant", "content": "Hello"}}
+    nested = {
+        "llm": {
+            "input_messages": [message],
+            "output_messages": [answer],
+            "token_count": {"prompt": 3, "completion": 2},
+        },
+        "openinference": {"span": {"kind": "LLM"}},
+        "session": {"id": "s-1"},
+    }
+    found = derived(span(1, "chat", nested))
+    assert (found.request, found.response) == ([{"role": "user", "content": "Hi"}], "Hello")
+    assert (found.token_counts, found.session_id) == ((3, 2, 5), "s-1")
+
+
+def test_messages_in_the_log_records_of_adot() -> None:
+    body = {
+        "input": {"messages": [{"role": "user", "content": {"content": '[{"text": "Hi"}]'}}]},
+        "output": {"messages": [{"role": "assistant", "content": {"message": '[{"text": "Hello"}]'}}]},
+    }
+    operation = {"gen_ai.operation.name": "invoke_agent"}
+    found = derived(span(1, "invoke_agent a", operation, span_events=[{"event_name": "strands", "body": body}]))
+    assert (found.request, found.response) == ([{"role": "user", "content": "Hi"}], "Hello")
+
+
+def test_details_in_an_event_belong_to_the_span() -> None:
+    texts = {
+        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": "Hi"}]}],
+        "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": "Hello"}]}],
+        "gen_ai.system_instructions": [{"type": "text", "content": "Be kind."}],
+    }
+    event = {"name": "gen_ai.client.inference.operation.details", "attributes": texts}
+    found = derived(span(1, "chat m", {"gen_ai.operation.name": "chat"}, events=[event]))
+    assert found.response == "Hello"
+    assert found.request == [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
+
+
+def test_calls_are_those_of_the_models_where_no_tool_has_a_span() -> None:
+    calls = [{"type": "tool_call", "id": "c", "name": "find", "arguments": {"q": 1}}]
+    output = [{"role": "assistant", "parts": calls}]
+    found = derived(span(1, "chat m", {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(output)}))
+    assert [(c.tool_name, c.tool_input) for c in found.predicted_trajectory or []] == [("find", {"q": 1})]
+
+
+def test_the_tokens_of_an_agent_count_where_no_model_has_any() -> None:
+    usage = {"gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 2}
+    agent = {"gen_ai.operation.name": "invoke_agent", **usage}
+    model = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 1}
+    assert derived(span(1, "a", agent), span(2, "inner", agent, 1)).token_counts == (10, 2, 12)
+    assert derived(span(1, "a", agent), span(2, "b", agent)).token_counts == (20, 4, 24)
+    assert derived(span(1, "a", agent), span(2, "chat", model, 1)).token_counts == (7, 1, 8)
+
+
+def test_spans_of_mlflow_that_only_have_attributes_of_a_convention() -> None:
+    trace = json.loads((DATA / "traces" / "mlflow_v3_18_0.json").read_text(encoding="utf-8"))
+    message = [{"role": "user", "parts": [{"type": "text", "content": "Where is my order?"}]}]
+    answer = [{"role": "assistant", "parts": [{"type": "text", "content": "It has shipped."}]}]
+    given: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.input.messages": json.dumps(message),
+        "gen_ai.output.messages": json.dumps(answer),
+        "gen_ai.usage.input_tokens": 30,
+        "gen_ai.usage.output_tokens": 4,
+        "gen_ai.conversation.id": "s-7",
+    }
+    root = trace["data"]["spans"][0]
+    root["attributes"] = {key: json.dumps(value) for key, value in given.items()}
+    trace["data"]["spans"] = [root]
+    trace["info"]["trace_metadata"] = {}
+    trace["info"].pop("assessments", None)
+    row = eval_set_from_traces([trace]).iloc[0]
+    assert row["request"]["messages"] == [{"role": "user", "content": "Where is my order?"}]
+    assert (row["response"], int(row["total_token_count"]), row["session_id"]) == ("It has shipped.", 34, "s-7")
+
+
+def test_a_trace_without_content_is_reported_on_its_row_in_a_column() -> None:
+    text = (DATA / "otel" / "google_adk_without_content.json").read_text(encoding="utf-8")
+    report = validate_eval_set([{"request": "Hi", "response": "Hello", "trace": text}])
+    assert [(i.code, i.row, i.path) for i in report.iter_issues()] == [("AE612", 0, "trace.resourceSpans")]
+
+
+def test_a_cell_with_several_traces_is_reported() -> None:
+    other = {**span(9, "chat m", {"gen_ai.operation.name": "chat"}), "trace_id": "f" * 32}
+    text = json.dumps([other, *(span(i, "chat m", {"gen_ai.operation.name": "chat"}) for i in range(1, 3))])
+    trace = decode_trace(text)
+    assert isinstance(trace, Trace)
+    assert (trace.info.trace_id, len(trace.spans)) == (TRACE, 3)  # two, and a root above them
+    assert "got those of 2" in trace.notes[0].message
+
+
+def test_rows_of_the_sample() -> None:
+    rows = eval_set_from_traces(SAMPLES / "otel_traces.jsonl")
+    assert list(rows["session_id"]) == ["chat-81", "chat-82", "chat-83"]
+    assert list(rows["failure"]) == [False, False, True]
+    assert rows["error"][2] == "the leave service did not answer"
+    assert list(rows["latency_seconds"]) == [0.93, 1.4, 0.7]
+
+
+def test_flattened_lists() -> None:
+    leaves = [("1.a", 2), ("0.a", 1), ("0.b.0.c", 3), ("0.a.x", 4), ("9999999999999.a", 5)]
+    assert unflattened(leaves[:3]) == [{"a": 1, "b": [{"c": 3}]}, {"a": 2}]
+    assert unflattened([("0.a", 1), ("0.a.x", 4)]) == [{"a": 1}]
+    assert unflattened(leaves) == {"0": {"a": 1, "b": [{"c": 3}]}, "1": {"a": 2}, "9999999999999": {"a": 5}}
+    assert dict(flattened({"a": {"b": {"c": 1}}, "d": 2}, frozenset({"a.b"}))) == {"a.b": {"c": 1}, "d": 2}
+
+
+def test_values_of_otlp() -> None:
+    pair = {"key": "k", "value": {"intValue": "7"}}
+    assert plain_value({"kvlistValue": {"values": [pair, 17, {"key": 3}]}}) == {"k": 7}
+    assert plain_value({"arrayValue": {"values": [{"stringValue": "a"}, {"values": [pair]}]}}) == ["a", {"k": 7}]
+    assert plain_value({"arrayValue": {}}) == []
+    assert plain_value({"bytesValue": "SGk="}) == "Hi"
+    assert plain_value({"bytesValue": "no base64"}) == "no base64"
+    assert plain_value({"other": 1}) == {"other": 1}
