@@ -134,7 +134,9 @@ def _columns(form: Format) -> str:
             "row, see the example below.\n"
         )
     if form.name in ("traces", "otel", "search_traces"):
-        return "The canonical columns are [derived from the trace](../schema/traces.md) of each row.\n"
+        exports = " [Exports of other shapes](../../how-to/mlflow/traces-from-opentelemetry.md) get this one."
+        derived = "The canonical columns are [derived from the trace](../schema/traces.md) of each row."
+        return f"{derived}{exports if form.name == 'otel' else ''}\n"
     origins = form.origins(())
     known = form.reads | (set(form.writer.columns) if form.writer else set()) | form.signs.known
     rows = []

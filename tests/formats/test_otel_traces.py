@@ -1,0 +1,105 @@
+"""Exports of OpenTelemetry are recognized by their columns, and their spans collected by trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from agent_eval_schema import eval_set_from_traces, validate_eval_set
+from agent_eval_schema.formats.opening import open_source
+from tests.conftest import DATA, SAMPLES
+
+CHAT = {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}
+
+
+def span(trace: int, number: int) -> dict[str, Any]:
+    text = json.dumps([{"role": "user", "content": f"Question {trace}"}])
+    asked = {"key": "gen_ai.input.messages", "value": {"stringValue": text}}
+    answered = {"key": "gen_ai.output.messages", "value": {"stringValue": '[{"role": "assistant", "content": "Yes"}]'}}
+    ids = {"traceId": f"{trace:032x}", "spanId": f"{number:016x}", "name": f"chat {number}"}
+    return {**ids, "startTimeUnixNano": str(10**18 + number), "attributes": [CHAT, asked, answered]}
+
+
+def document(*spans: Any) -> dict[str, Any]:
+    return {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "s"}, "spans": list(spans)}]}]}
+
+
+def spans_per_row(data: Any) -> list[int]:
+    lists = [json.loads(cell) for batch in open_source(data).batches() for cell in batch.column(0).to_pylist()]
+    return [sum(len(scope["spans"]) for group in one for scope in group["scopeSpans"]) for one in lists]
+
+
+def test_traces_are_in_the_order_in_which_they_end() -> None:
+    documents = [document(span(1, 1), span(2, 2)), document(span(3, 3)), document(span(2, 4)), document(span(1, 5))]
+    rows = eval_set_from_traces(documents)
+    assert list(rows["request_id"]) == [f"{trace:032x}" for trace in (3, 2, 1)]
+    assert spans_per_row(documents) == [1, 2, 2]
+
+
+def test_a_line_with_one_whole_trace_passes_through_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    texts = [json.dumps(document(span(trace, trace)), indent=None, separators=(" ,", ": ")) for trace in (1, 2)]
+    path.write_text("\n".join(texts), encoding="utf-8")
+    traces = next(batch.column(0).to_pylist() for batch in open_source(path).batches())
+    assert [f'{{"resourceSpans": {trace}}}' for trace in traces] == texts
+
+
+def test_lines_that_are_no_rows_stay_in_their_place(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    lines = [json.dumps(document(span(1, 1))), '{"resourceSpans": [', json.dumps(document(span(2, 2)))]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    report = validate_eval_set(path)
+    assert [(i.code, i.row) for i in report.iter_issues()] == [("AE007", 1)]
+    assert (report.row_count, report.valid_count) == (3, 2)
+    assert "line 2" in next(report.iter_issues()).message
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "json text"])
+def test_documents_in_other_containers(kind: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame([{"resourceSpans": json.dumps(document(span(t, t))["resourceSpans"])} for t in (1, 2)])
+    data: Any = frame
+    if kind in ("csv", "parquet"):
+        data = tmp_path / f"traces.{kind}"
+        getattr(frame, f"to_{kind}")(data, index=False)
+    elif kind == "json text":
+        data = [json.dumps(document(span(t, t))) for t in (1, 2)]
+    assert list(eval_set_from_traces(data)["response"]) == ["Yes", "Yes"]
+
+
+def test_spans_of_a_trace_may_be_in_several_files(tmp_path: Path) -> None:
+    for number in (1, 2):
+        text = json.dumps(document(span(7, number), span(number, number)))
+        (tmp_path / f"{number}.jsonl").write_text(text, encoding="utf-8")
+    assert sorted(spans_per_row(tmp_path)) == [1, 1, 2]
+
+
+def test_invalid_traces_can_be_written_and_read_again(tmp_path: Path) -> None:
+    report = validate_eval_set(DATA / "otel" / "google_adk_without_content.json")
+    path = tmp_path / "invalid.jsonl"
+    report.invalid.to_json(path, orient="records", lines=True)
+    again = validate_eval_set(path)
+    assert (again.format, again.counts) == (report.format, report.counts)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"request": "Hi", "response": "Hello", "trace_id": "a", "span_id": "b", "attributes": {}},
+        {"inputs": {"q": "Hi"}, "context": {"trace_id": "a", "span_id": "b"}, "attributes": {}},
+        {"data": [{"input": "Hi"}], "meta": {}},
+        {"trace_id": "a", "request": "Hi", "response": "Hello"},
+        {"batches": [1, 2]},
+    ],
+)
+def test_other_rows_are_no_traces(row: dict[str, Any]) -> None:
+    assert validate_eval_set([row]).format != "otel"
+
+
+def test_the_format_is_named_with_its_reason() -> None:
+    report = validate_eval_set(SAMPLES / "otel_traces.jsonl")
+    assert report.format == "otel"
+    assert "resourceSpans" in report.format_reason
