@@ -17,9 +17,6 @@ MOST_STEPS = 7
 LEAST_TRUTHS = 4
 """From this many rows with ground truth on, it means something that most have the same."""
 
-GROW = "agent-eval-schema from-inference-table TABLE OUT --extend"
-"""The command that adds logged calls to a dataset."""
-
 POINTS = 0.05
 """The difference that a metric should be able to detect."""
 
@@ -29,18 +26,25 @@ def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextSte
     if not summary.rows:
         return ()
     file = shlex.quote(summary.source or "FILE")
+    grow = _grow(summary, file)
     steps = [
         *_invalid(summary, file),
         *_duplicates(summary, file),
         *_leaks(summary, file),
-        *_power(summary, file),
+        *_power(summary, grow),
         *_unlocked(summary, support, file),
-        *_tools(summary, file),
+        *_tools(summary, grow),
         *_truths(summary, file),
         *_documents(summary, file),
-        *_thin(summary, file),
+        *_thin(summary, grow),
     ]
     return tuple(sorted(steps, key=lambda step: -step.gain)[:MOST_STEPS])
+
+
+def _grow(summary: ProfileSummary, file: str) -> str:
+    """The command that adds logged calls: to this dataset, if it has the columns of one that is built of them."""
+    extends = summary.format == "databricks" and summary.outputs == "provided" and not summary.invalid
+    return "agent-eval-schema from-inference-table TABLE OUT" + (f" --extend {file}" if extends else "")
 
 
 def _invalid(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
@@ -73,18 +77,18 @@ def _leaks(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
         yield NextStep(leak.rows / summary.valid, text, f"agent-eval-schema profile {file}{against} --output json")
 
 
-def _power(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
     known = [p for p in summary.power if p.unit == "points" and p.half_width is not None and p.rows_needed is not None]
     weak = [p for p in known if p.paired is not None and p.paired > POINTS]
     if not weak:
         return
     worst = max(weak, key=lambda p: (p.half_width or 0.0, p.metric))
     width, rows = round(100 * (worst.half_width or 0.0)), worst.rows_needed or (0,)
-    text = (
-        f"{short(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points; "
-        f"a difference of 5 points needs {rows[0]:,} rows."
-    )
-    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, f"{GROW} {file}")
+    alike = {p.half_width for p in known if p.rows} == {worst.half_width}
+    which = f"{plural(worst.rows, 'row')}: ± {width} points{' for each metric' if alike and known[1:] else ''}"
+    has = f"The dataset has {which}" if alike else f"{short(worst.metric)} has {which}"
+    text = f"{has}; a difference of 5 points needs {rows[0]:,} rows."
+    yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, grow)
 
 
 def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Iterator[NextStep]:
@@ -97,13 +101,13 @@ def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Ite
         yield NextStep(0.2 * best.unlock_rows / summary.rows, text, command)
 
 
-def _tools(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
+def _tools(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
     unused = [t.tool for t in summary.coverage.tools if not t.expected and not t.called]
     if unused:
         names = ", ".join(f"`{name}`" for name in unused[:3]) + (f" and {len(unused) - 3} more" if unused[3:] else "")
         text = f"No row exercises {names}: {len(unused)} of {plural(len(summary.coverage.tools), 'tool')}."
         gain = 0.5 * len(unused) / len(summary.coverage.tools)
-        yield NextStep(gain, text, f"{GROW} {file}")
+        yield NextStep(gain, text, grow)
 
 
 def _truths(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
@@ -128,13 +132,15 @@ def _documents(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
         yield NextStep(gain, text, f"agent-eval-schema validate {file} --select AE903")
 
 
-def _thin(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
-    thin = [(b.name, c.value) for b in summary.coverage.breakdowns for c in b.thin]
-    if thin:
+def _thin(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
+    # In a small dataset each value has few rows, and values that are as many as the rows are no groups.
+    groups = [b for b in summary.coverage.breakdowns if 2 * b.values <= summary.valid]
+    thin = [(b.name, c.value) for b in groups for c in b.thin]
+    if thin and summary.valid >= 2 * summary.coverage.min_rows:
         name, value = thin[0]
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
         text = f"Fewer than {summary.coverage.min_rows} rows have {name} `{value}`{more}: too few for their own score."
-        yield NextStep(0.1, text, f"{GROW} {file} --sample N --balance-by COLUMN")
+        yield NextStep(0.1, text, f"{grow} --sample N --balance-by COLUMN")
 
 
 def _share(part: int, whole: int) -> str:

@@ -501,3 +501,32 @@ def test_on_spark(spark: Any) -> None:
     profile = profile_eval_set(spark.createDataFrame(rows, ["request_id", "request", "response"]))
     assert profile.counts["near_duplicates"] == 1
     assert profile.summary.duplicates.groups[0].examples[0].question == LEAVE
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what to do next, as a colleague would say it
+def test_a_dataset_that_is_small_for_each_metric_is_named_once() -> None:
+    steps = profile_eval_set([row(q) for q in QUESTIONS]).next_steps
+    assert steps[0].startswith(
+        "The dataset has 4 rows: ± 49 points for each metric; a difference of 5 points needs 785 "
+    )
+
+
+def test_only_a_dataset_with_the_columns_of_a_build_is_extended() -> None:
+    (own, *_) = profile_eval_set("sample_data/good.jsonl").next_steps
+    assert own.endswith("from-inference-table TABLE OUT --extend sample_data/good.jsonl")
+    (others, *_) = profile_eval_set("sample_data/openai.jsonl").next_steps
+    assert others.endswith("from-inference-table TABLE OUT")
+
+
+def test_values_of_a_small_dataset_are_not_thin() -> None:
+    def steps(rows: int, values: int) -> list[str]:
+        made = [row(f"What is {n} times {n + 1}, please?", tags={"team": str(n % values)}) for n in range(rows)]
+        made[0]["tags"] = {"team": "rare"}
+        return [s for s in profile_eval_set(made, min_rows=4).next_steps if "Fewer than 4 rows" in s]
+
+    assert steps(7, 2) == []  # no value of 7 rows can have enough beside another one
+    (thin,) = steps(12, 2)
+    assert "have tag team `rare`: too few for their own score. →" in thin
+    assert thin.endswith("--sample N --balance-by COLUMN")
+    assert steps(12, 12) == []  # as many values as rows are no groups
