@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue
@@ -196,7 +195,7 @@ def _print_metrics(console: Console, summary: DiffSummary, system: str) -> None:
         differing = [line for line in of_system if line.gained or line.lost or line.old != line.new]
         if differing:
             _print_title(console, f"Metric coverage ({name}): {len(differing)} of {len(of_system)} metrics differ")
-            console.print(Padding(_metrics_table(differing), (0, 0, 0, 2)))
+            _print_changes(console, differing)
     others = Counter(
         line.system for line in summary.metrics if (line.gained or line.lost) and system not in (line.system, "all")
     )
@@ -205,15 +204,15 @@ def _print_metrics(console: Console, summary: DiffSummary, system: str) -> None:
         console.print(Padding(Text(f"Gained or lost as well: {counts} (--system all)", style="dim"), (0, 0, 0, 2)))
 
 
-def _metrics_table(lines: list[MetricChange]) -> Table:
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold", ratio=1)
-    for line in lines:
-        numbers = f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}"
-        table.add_row(line.metric, numbers, metric_reasons(line))
-    return table
+def _print_changes(console: Console, lines: list[MetricChange]) -> None:
+    """A line per metric; what neighbors have as the reason is on one line below them."""
+    numbers = [f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}" for line in lines]
+    longest, widest = max(len(line.metric) for line in lines), max(map(len, numbers))
+    reasons = [metric_reasons(line) for line in lines]
+    for i, (line, told) in enumerate(zip(lines, numbers, strict=True)):
+        console.print(f"  {line.metric:<{longest}}  {told:>{widest}}")
+        if i + 1 == len(lines) or reasons[i + 1] != reasons[i]:
+            console.print(Padding(Text("↳ ", style="dim").append(reasons[i]), (0, 0, 0, 4)))
 
 
 def metric_reasons(line: MetricChange) -> Text:
