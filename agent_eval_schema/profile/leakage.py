@@ -14,6 +14,7 @@ from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.streams import STDIN_NAME
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts, gather
@@ -60,6 +61,7 @@ def _open(one: Any, place: int) -> Other:
             raise EvalSetError(f"{name}: {error.strerror}") from None
         return Other(name, normalized([text])[0].as_py(), shingled(text.splitlines()))
     source = open_source(one, "against")
+    name = STDIN_NAME if source.name == STDIN_NAME else name
     plan = make_plan(source, "auto", "generated")
     facts = gather(find_format(plan.format).prepare(source), plan)
     shingles, ends = facts.shingles

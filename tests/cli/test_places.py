@@ -92,7 +92,7 @@ def _filled(words: Sequence[str], given: str, beside: str, out: str) -> list[str
 
 def _plain(text: str, given: str, folder: Path) -> object:
     """What is printed, without the name of the place."""
-    names = {shlex.quote(given): "IN", given: "IN", str(folder): "FOLDER"} if given != "-" else {" in -": " in IN"}
+    names = {shlex.quote(given): "IN", given: "IN", str(folder): "FOLDER"} if given != "-" else {}
     for name, plain in {**names, "'<stdin>'": "IN", "<stdin>": "IN"}.items():
         text = text.replace(name, plain)
     try:
