@@ -98,7 +98,7 @@ AGENTCORE_TURNS = Conversations(
 
 def _named(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The scenarios, each with an ID of its own."""
-    taken = {s.get("scenario_id") for s in sessions}
+    taken = {i for s in sessions if isinstance(i := s.get("scenario_id"), str)}
     for i, session in enumerate(sessions):
         name = f"scenario {i + 1}"
         while name in taken:

@@ -119,8 +119,12 @@ def _expected_calls(truth: Any) -> Any:
     names, arguments = given, {}
     if len(given) == 2 and isinstance(given[0], list):
         names, arguments = given[0], given[1] if isinstance(given[1], dict) else {}
-    made = [{"tool_name": name} for name in names]
-    return [{**c, "tool_input": arguments[n]} if (n := c["tool_name"]) in arguments else c for c in made]
+    return [_expected_call(name, arguments) for name in names]
+
+
+def _expected_call(name: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    given = {"tool_input": arguments[name]} if isinstance(name, str) and name in arguments else {}
+    return {"tool_name": name, **given}
 
 
 def _write_expected(calls: Calls) -> Any:

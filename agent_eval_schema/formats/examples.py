@@ -162,7 +162,9 @@ def _read_labels(theirs: Row, made: dict[str, Any]) -> None:
     _read_braintrust(theirs, made)
     labels = structured(theirs.get(_LABELS))
     if labels is not None:
-        made["tags"] = {**(made.get("tags") or {}), _LABELS: as_text(labels)} if isinstance(labels, list) else labels
+        tags = made.get("tags")
+        of_list = {**(tags if isinstance(tags, dict) else {}), _LABELS: as_text(labels)}
+        made["tags"] = of_list if isinstance(labels, list) else labels
     if made.get("tags") == {}:
         del made["tags"]
 

@@ -242,11 +242,11 @@ def rows_of_agent_data(row: Row) -> Iterator[Turn]:
     given = _snake(row)
     turns = _turns_of(given)
     if not turns:
-        yield dict(given), ()
+        yield {"intermediate_events": None, **given}, ()
         return
     data = _snake(structured(given.pop("agent_data")))
     session = given.get("eval_case_id") or f"session {data.get('session_id') or ''!s}".strip()
-    told = [e for e in (_snake(a).get("instruction") for a in (data.get("agents") or {}).values()) if e]
+    told = [e for e in (_snake(a).get("instruction") for a in _snake(data.get("agents")).values()) if e]
     before: list[dict[str, Any]] = []
     for turn in turns:
         events = [_snake(e) for e in all_of(_snake(turn).get("events"))]
@@ -257,7 +257,7 @@ def rows_of_agent_data(row: Row) -> Iterator[Turn]:
         made |= {"session_id": session} if len(turns) > 1 else {}
         made |= {"history": list(before)} if before else {}
         made |= {"instruction": told[0]} if len(told) == 1 else {}
-        made |= {"intermediate_events": done} if _calls_in(done) else {}
+        made["intermediate_events"] = done if _calls_in(done) else None  # by which the rows are known
         made |= {"agents": data["agents"]} if data.get("agents") else {}
         yield made, ()
         before += [e["content"] for e in asked if isinstance(e.get("content"), dict)]
@@ -284,4 +284,4 @@ def row_of_gemini(row: Row) -> Iterator[Turn]:
         made["prompt"] = row.get("request")
     told = request.get("system_instruction")
     made |= {"instruction": told} if told is not None else {}
-    yield {**made, "response": row.get("response")}, ()
+    yield {**made, "response": row.get("response"), "intermediate_events": None}, ()

@@ -135,7 +135,7 @@ def _reads_alike(one: Row, other: Row) -> bool:
 
 def _new_item(row: Row) -> dict[str, Any]:
     custom = dict(row.get("custom_expected") or {})
-    item = {"input": question_or_messages(row["request"])}
+    item = {} if row.get("request") is None else {"input": question_or_messages(row["request"])}
     if row.get("expected_response") is not None:
         ideals = custom.get("ideal")
         several = isinstance(ideals, list) and len(ideals) > 1 and ideals[0] == row["expected_response"]

@@ -429,6 +429,28 @@ def test_the_default_of_a_configuration_is_part_of_each_test(tmp_path: Path) -> 
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# damaged rows
+@pytest.mark.parametrize(
+    ("data", "target"),
+    [
+        ([{"response": MESSAGES, "ground_truth": [{"name": "a"}]}], "azure"),
+        ([{"_xact_id": "1", "input": "q", "expected": "a", "metadata": "text", "tags": ["x"]}], "braintrust"),
+        ({"scenarios": [{"scenario_id": [[]], "input": "q"}]}, "agentcore"),
+        ([{"agent_data": {"agents": "[1", "turns": [{"events": [{"author": "user", "content": 3}]}]}}], "vertex-genai"),
+        ([{"messages": {"parts": "x"}}], "openai"),
+        ([{"vars": 7, "assert": [7, {"type": "equals"}, {"type": "trajectory:tool-used", "value": {}}]}], "promptfoo"),
+        ([{"conversationTurns": [7, {"prompt": 3, "output": {"retrievedPassages": [1]}}]}], "bedrock-rag"),
+        ({"cases": [7, {"input": {"a": 1}, "expected_trajectory": {"toolNames": 3}}]}, "strands"),
+    ],
+)
+def test_damaged_rows_are_reported_and_never_raise(data: Any, target: str) -> None:
+    report = validate_eval_set(data)
+    assert (report.format, report.row_count > 0) == (target, True)
+    made = convert_eval_set(data, target)
+    assert made.converted + (made.losses["code"] == "AE814").sum() == made.given
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # rows of no format of their own
 def test_a_row_of_weave_is_read_by_a_mapping_only() -> None:
     """Weave has no column of its own: the names are those of the user's function."""
