@@ -18,6 +18,7 @@ from agent_eval_schema.cli import (
     completion,
     convert,
     diff,
+    formats,
     from_inference_table,
     from_traces,
     metrics,
@@ -43,7 +44,7 @@ from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exi
 from agent_eval_schema.runtime.version import __version__
 
 _COMMANDS = (
-    *(validate, metrics, profile, diff, score, from_traces, from_inference_table, convert, schema, ces, rules),
+    *(validate, metrics, profile, diff, score, from_traces, from_inference_table, convert, formats, schema, ces, rules),
     completion,
 )
 """In the order in which `--help` lists them."""

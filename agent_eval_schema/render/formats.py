@@ -1,0 +1,55 @@
+"""Formats as `formats` prints them: what is read and written, the signs, an example."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from rich.text import Text
+
+from agent_eval_schema.render.console import drawn_lines
+from agent_eval_schema.render.document import json_text
+
+SHOWN = 3
+"""Groups of columns that a list shows of each format."""
+
+
+def formats_text(formats: Sequence[dict[str, Any]], *, color: bool = False) -> str:
+    """Two lines per format: its content, and the columns by which it is known."""
+    width = max(len(entry["name"]) for entry in formats)
+    lines: list[Text] = []
+    for entry in formats:
+        use = "read, written" if entry["written"] else "read"
+        lines.append(Text.assemble((f"{entry['name']:{width}}", "bold"), f"  {use:13}  {entry['summary']}"))
+        lines.append(
+            Text(f"{'':{width}}  known by       {_signs(entry['signs'][:SHOWN], len(entry['signs']) > SHOWN)}")
+        )
+    return drawn_lines(lines, color)
+
+
+def format_text(entry: dict[str, Any], *, color: bool = False) -> str:
+    """One format, with all signs and an example."""
+    use = "read and written" if entry["written"] else "read"
+    lines = [Text.assemble((entry["name"], "bold"), f" ({use})"), Text(), Text(f"{entry['summary']}."), Text()]
+    lines += [Text("Known by all columns of a group:", style="bold")]
+    lines += [Text(f"  {', '.join(group)}") for group in entry["signs"]]
+    lines += [Text(), Text(f"Metrics: --system {entry['system']}")]
+    if entry["example"] is not None:
+        lines += [Text(), Text("Example:", style="bold")]
+        lines += [Text(f"  {line}") for line in _example(entry["example"])]
+    return drawn_lines(lines, color)
+
+
+def formats_json(formats: Sequence[dict[str, Any]]) -> str:
+    """The formats as JSON."""
+    return json_text({"schema_version": 1, "formats": list(formats)})
+
+
+def _signs(groups: Sequence[Sequence[str]], more: bool) -> str:
+    return " | ".join(", ".join(group) for group in groups) + (" | …" if more else "")
+
+
+def _example(example: Any) -> list[str]:
+    text = example if isinstance(example, str) else json.dumps(example, indent=2, ensure_ascii=False)
+    return text.splitlines()
