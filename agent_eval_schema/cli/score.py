@@ -67,6 +67,12 @@ def add(commands: Commands) -> None:
         default="nan",
         help="score of an empty trajectory: NaN (default) or the mathematical definition",
     )
+    scores.add_argument(
+        "--match",
+        choices=["call", "tool_name"],
+        default="call",
+        help="when two calls are the same: equal names and inputs (default), or equal names",
+    )
     add_output(command, "summary")
     add_settings(command, "format", "columns", "output")
     command.set_defaults(output=None)
@@ -131,6 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.empty,
         arguments.format,
         progress_screen(arguments),
+        arguments.match,
     )
     too_low = result.failing(lowest)
     if arguments.output == "json":

@@ -132,7 +132,8 @@ class _Work:
         complete = not find_format(target).instead_of_request  # a row without a request cannot be written
         self.report = check_source(data, format=source, ignore=_NOT_ASKED, complete=complete)
         self.losses = Losses(target, self.report.plan)
-        self._reads = {*COLUMNS, *self._writer.columns, *find_format(target).reads}
+        written = set(self._writer.columns).difference(self._writer.marks)
+        self._reads = {*COLUMNS, *written, *find_format(target).reads}
         self._renamed: set[str] = set()
         self._kinds: Counter[str] = Counter()
         has_traces = "trace" in self._writer.columns

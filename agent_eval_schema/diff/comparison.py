@@ -17,7 +17,7 @@ from agent_eval_schema.diff.fingerprints import ORIGINAL_LINE
 from agent_eval_schema.diff.matching import match, moved_rows
 from agent_eval_schema.diff.snapshot import CODE_BITS, CODES, Snapshot
 from agent_eval_schema.issues import Severity
-from agent_eval_schema.metrics.catalog import Metric
+from agent_eval_schema.metrics.catalog import COMMON, Metric
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.render.diff.summary import IssueChange, MetricChange, RowCounts
 from agent_eval_schema.rules import RULES
@@ -69,7 +69,7 @@ class Comparison:
         matched = len(self.pairs.old)
         changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
         gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
-        for metric in metrics_of("all"):
+        for metric in (m for system in COMMON for m in metrics_of(system)):
             before, after = self.supported(metric)
             gained |= after & ~before
             lost |= before & ~after

@@ -28,6 +28,7 @@ from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table
+from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.coverage import headline
 from agent_eval_schema.render.result.summary import ResultSummary, Scored, ScorePlot
 from agent_eval_schema.render.shown import Saved
@@ -53,7 +54,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
     row_count : int
         The number of rows.
     options : dict of str to str
-        How trajectories were compared: `duplicates` and `empty`.
+        How trajectories were compared: `duplicates`, `empty` and, if it is not "call", `match`.
     reasons : dict of (str, str) to int
         By metric and reason: the number of rows without a score.
     name : str or None
@@ -555,6 +556,10 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
 
     # pictures and files
 
+    @property
+    def _match(self) -> Match:
+        return "tool_name" if self.options.get("match") == "tool_name" else "call"
+
     def summary(self, *, worst: int = 0) -> ResultSummary:
         """Return the numbers of the result as plain values.
 
@@ -598,7 +603,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         from agent_eval_schema.evaluation.worst import worst_rows
 
         overview = Overview(stats, self.row_count)
-        rows = worst_rows(overview.watching(self.iter_parts()), stats, worst) if self.row_count else []
+        rows = worst_rows(overview.watching(self.iter_parts()), stats, worst, self._match) if self.row_count else []
         return replace(
             summary,
             findings=[(i.row, i.path, i.message) for i in self.issues.head(20).itertuples()],

@@ -45,7 +45,7 @@ from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.batch.numbers import Numbers
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook, progress
 
 
@@ -56,6 +56,7 @@ def score_trajectories(
     tool_name: str | None = None,
     duplicates: Duplicates = "membership",
     empty: Empty = "nan",
+    match: Match = "call",
     format: InputFormat = "auto",
     columns: Mapping[str, str] | None = None,
 ) -> EvalResult:
@@ -79,6 +80,9 @@ def score_trajectories(
     empty : {"nan", "define"}, default "nan"
         The score of an empty trajectory. `"nan"`: none, as the Vertex AI service rejects such rows. `"define"`: the
         mathematical definition.
+    match : {"call", "tool_name"}, default "call"
+        When two calls are the same. `"call"`: if their names and inputs are equal. `"tool_name"`: if their names are
+        equal, for references that contain only names (AgentCore, Azure AI Foundry, promptfoo).
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
     columns : mapping of str to str or None, default None
@@ -116,7 +120,7 @@ def score_trajectories(
     1                           0.0                      0.5
     """
     source = open_source(data, columns=columns)
-    return score_dataset(source, metrics, tool_name, duplicates, empty, format, notebook())
+    return score_dataset(source, metrics, tool_name, duplicates, empty, format, notebook(), match)
 
 
 def score_dataset(
@@ -127,6 +131,7 @@ def score_dataset(
     empty: Empty,
     format: str,
     screen: ProgressDisplay | None,
+    match: Match = "call",
 ) -> EvalResult:
     """`score_trajectories` with its progress on a screen."""
     metrics = (metrics,) if isinstance(metrics, str) else metrics
@@ -138,7 +143,7 @@ def score_dataset(
     chosen = [m for m in metrics if m != SINGLE_TOOL_USE or tool_name is None]
     if tool_name is not None:
         chosen.append(TrajectorySingleToolUse(tool_name))
-    options = TrajectoryOptions(tuple(chosen), duplicates, empty)
+    options = TrajectoryOptions(tuple(chosen), duplicates, empty, match)
     return score_rows(open_source(data), options.metrics, options, format, screen)
 
 

@@ -35,7 +35,7 @@ from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.issues import EvalSetError, Issue
 from agent_eval_schema.metrics.batch.columns import PREDICTED
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.metrics.trajectory import Duplicates, Empty
+from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
 from agent_eval_schema.runtime.progress import notebook, progress
 
 
@@ -54,6 +54,8 @@ class EvalTask:
         How precision and recall count repeated calls, as in `score_trajectories`.
     empty : {"nan", "define"}, default "nan"
         The score of an empty trajectory, as in `score_trajectories`.
+    match : {"call", "tool_name"}, default "call"
+        When two tool calls are the same, as in `score_trajectories`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
 
@@ -87,10 +89,11 @@ class EvalTask:
         *,
         duplicates: Duplicates = "membership",
         empty: Empty = "nan",
+        match: Match = "call",
         format: InputFormat = "auto",
     ) -> None:
         self.metrics = require_metrics(metrics)
-        self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty)
+        self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty, match)
         self._source = open_source(dataset, "dataset")
         self._format = format
 

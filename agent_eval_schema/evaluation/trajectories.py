@@ -30,7 +30,7 @@ from agent_eval_schema.metrics import trajectory
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE, Pair, read_pair, score_pair
 from agent_eval_schema.metrics.batch.numbers import ABSENT, GIVEN, UNREADABLE_CALLS, Numbers
 from agent_eval_schema.metrics.definitions import SINGLE_TOOL_USE
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, Duplicates, Empty, Match
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.text.choices import no_choice, require_kind, shown
@@ -76,14 +76,15 @@ TrajectoryMetric = str | TrajectorySingleToolUse
 
 
 class TrajectoryOptions(Struct, frozen=True):
-    """What is scored, and how: `duplicates` and `empty` as in metrics/trajectory.py."""
+    """What is scored, and how: `duplicates`, `empty` and `match` as in metrics/trajectory.py."""
 
     metrics: tuple[TrajectoryMetric, ...]
     duplicates: Duplicates = "membership"
     empty: Empty = "nan"
+    match: Match = "call"
 
     def __post_init__(self) -> None:
-        trajectory.require_options(self.duplicates, self.empty)
+        trajectory.require_options(self.duplicates, self.empty, self.match)
         for metric in self.metrics:
             if isinstance(metric, str) and metric not in TRAJECTORY_METRICS:
                 if metric == SINGLE_TOOL_USE:
@@ -102,8 +103,9 @@ class TrajectoryOptions(Struct, frozen=True):
 
     @property
     def reported(self) -> dict[str, str]:
-        """How trajectories were compared, as a result reports it."""
-        return {"duplicates": self.duplicates, "empty": self.empty}
+        """How trajectories were compared, as a result reports it; the usual `match` is not reported."""
+        found: dict[str, str] = {"duplicates": self.duplicates, "empty": self.empty}
+        return found if self.match == "call" else {**found, "match": self.match}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,7 +154,7 @@ def score_calls(
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed."""
     with gc_paused():
-        pair = read_pair(calls, unread, names=options.names_tools)
+        pair = read_pair(calls, unread, names=options.names_tools, by_name=options.match == "tool_name")
     _mark_unreadable(pair, log)
     scores = _score_numbers(pair, options)
     return scores, _reasons(pair, options, scores, failed)

@@ -19,6 +19,7 @@ from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.alignment import aligned
 from agent_eval_schema.metrics.batch.columns import PREDICTED, REFERENCE
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
+from agent_eval_schema.metrics.trajectory import Match
 from agent_eval_schema.render.result.summary import Worst
 from agent_eval_schema.schema import ToolCall
 
@@ -29,13 +30,15 @@ SHOWN_BESIDE = (
 """The cells of a row that are shown with it, those that it has; after them what metrics explain."""
 
 
-def worst_rows(parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], most: int) -> list[Worst]:
+def worst_rows(
+    parts: Iterable[pd.DataFrame], stats: Mapping[str, ScoreStats], most: int, match: Match = "call"
+) -> list[Worst]:
     """At most `most` rows of a table: those that failed, then those with the lowest mean of the scores from 0 to 1,
     those without a score, and last those with the full score."""
     metrics = [name for name in stats if name != FAILURE]
     unit = [name for name in metrics if name != LATENCY and stats[name].is_share]
     ranked = heapq.nsmallest(most, _ranked(parts, unit, FAILURE in stats, most), key=lambda found: found[:2])
-    return [_worst(metrics, row, cells) for _, row, cells in ranked]
+    return [_worst(metrics, row, cells, match) for _, row, cells in ranked]
 
 
 def _ranked(
@@ -56,12 +59,12 @@ def _ranked(
         start += len(part)
 
 
-def _worst(metrics: list[str], row: int, cells: dict[str, Any]) -> Worst:
+def _worst(metrics: list[str], row: int, cells: dict[str, Any], match: Match) -> Worst:
     scores = [(n, _number(cells[score_column(n)])) for n in metrics]
     explained = [n for n in cells if n.rpartition("/")[0] in metrics and n != score_column(n.rpartition("/")[0])]
     shown = [(n, _text(cells[n])) for n in (*SHOWN_BESIDE, *explained) if n in cells and not is_absent(cells[n])]
     calls = [_calls(cells.get(name)) for name in (PREDICTED, REFERENCE)]
-    lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1])
+    lines = None if calls[0] is None or calls[1] is None else aligned(calls[0], calls[1], match)
     return Worst(row, cells.get(FAILURE) == 1, scores, _asked(cells), shown, lines)
 
 

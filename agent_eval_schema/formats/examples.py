@@ -60,8 +60,8 @@ def _rest(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], No
     return read, write
 
 
-def _table(inputs: str, outputs: str, *written: str, **more: Any) -> Table:
-    """The table of a platform whose examples have these columns; `written` are others that are written, too."""
+def _table(inputs: str, outputs: str, **more: Any) -> Table:
+    """The table of a platform whose examples have these columns."""
     read, write = _rest(inputs, outputs)
     entries = (
         Entry("id", "request_id", as_text),
@@ -69,7 +69,8 @@ def _table(inputs: str, outputs: str, *written: str, **more: Any) -> Table:
         *(Entry(outputs, column, _nothing, _nothing) for column in (*_EXPECTED, "custom_expected")),
         Entry("metadata", "tags", as_tags),
     )
-    return Table(entries=entries, more=(outputs, *written), **{"read_rest": read, "write_rest": write, **more})
+    rests = {"more": (outputs,), "read_rest": read, "write_rest": write}
+    return Table(entries=entries, **{**rests, **more})
 
 
 def _nothing(_: Any) -> None:
@@ -100,7 +101,6 @@ def _say_archived(theirs: Row) -> Iterator[Finding]:
 LANGFUSE = _table(
     "input",
     "expectedOutput",
-    "status",
     name="langfuse",
     summary="items of a Langfuse dataset: input, expectedOutput, metadata",
     page="https://langfuse.com/docs/evaluation/experiments/datasets",
@@ -112,6 +112,7 @@ LANGFUSE = _table(
     never=_NEVER,
     inspect=_say_archived,
     inspected=("status",),
+    marks=("status",),
     write_rest=_write_item,
     own=frozenset(
         [

@@ -168,7 +168,7 @@ def _of_table(table: Table) -> Format:
         outputs=table.outputs,
         given=table.given,
         writer=_DOCUMENTS.get(table.name)
-        or Writer(layout.write, layout.written, cells=table.cells, kind=table.kind, replaces=kept),
+        or Writer(layout.write, (*layout.written, *table.marks), cells=table.cells, replaces=kept, marks=table.marks),
     )
 
 

@@ -52,9 +52,9 @@ class Table(Struct, frozen=True):
     metrics of its platform; `own` are further columns, which are passed through.
 
     `read_rest(theirs, ours)` and `write_rest(ours, theirs)` complete what the entries made; `more` are the columns that
-    they read, and `unkept` those of which no original is kept. `inspect` may look at the `inspected` columns, too.
-    `needs`, `instead_of_request`, `instead_of_response`, `outputs` and `given` are those of a `Format`; `cells` and
-    `kind` those of a `Writer`.
+    they read, and `unkept` those of which no original is kept. `inspect` may look at the `inspected` columns, too;
+    `marks` are further columns that are written, by which the rows are known. `needs`, `instead_of_request`,
+    `instead_of_response`, `outputs` and `given` are those of a `Format`; `cells` are those of a `Writer`.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Table(Struct, frozen=True):
     needs: Columns = ()
     more: Columns = ()
     unkept: Columns = ()
+    marks: Columns = ()
     read_rest: Callable[[Row, dict[str, Any]], None] = nothing_more
     write_rest: Callable[[Row, dict[str, Any]], None] = nothing_more
     inspect: Callable[[Row], Any] = nothing_to_say
@@ -78,7 +79,6 @@ class Table(Struct, frozen=True):
     outputs: Columns = ("response", "trace")
     given: Columns = ()
     cells: RowWriter | None = None
-    kind: Callable[[Mapping[str, Any]], str] | None = None
 
     @property
     def columns(self) -> Columns:

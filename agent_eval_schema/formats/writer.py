@@ -38,8 +38,9 @@ class Writer(Struct, frozen=True):
     """The writer of a format: `row` makes one row, with the `columns` that it may have; or `document` one thing of all
     rows, which `save` puts into a file. `cells` converts a row into the cells of a CSV file, if lists are not JSON
     there. `texts` are columns whose text is not parsed: in a file whose cells are text, any other value comes back as
-    its JSON text. `replaces` are passed-through columns whose values are in other columns now. `kind` is that of a row
-    as it is written, if the platform loads rows of one kind only."""
+    its JSON text. `replaces` are passed-through columns whose values are in other columns now; `marks` are columns of
+    the format's own that are added where a row has none. `kind` is that of a row as it is written, if the platform
+    loads rows of one kind only."""
 
     row: RowWriter | None = None
     columns: tuple[str, ...] = ()
@@ -48,6 +49,7 @@ class Writer(Struct, frozen=True):
     cells: RowWriter | None = None
     texts: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
     kind: Callable[[Mapping[str, Any]], str] | None = None
 
 

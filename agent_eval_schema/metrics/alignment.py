@@ -19,7 +19,7 @@ from itertools import zip_longest
 
 from msgspec import Struct
 
-from agent_eval_schema.metrics.trajectory import call_ids
+from agent_eval_schema.metrics.trajectory import Match, call_ids
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text import jsontext
 
@@ -41,9 +41,9 @@ class CallPair(Struct, frozen=True):
     reference: ShownCall | None
 
 
-def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall]) -> list[CallPair]:
+def aligned(predicted: Sequence[ToolCall], reference: Sequence[ToolCall], match: Match = "call") -> list[CallPair]:
     """The lines, in the order of both."""
-    ids = call_ids([predicted, reference])
+    ids = call_ids([predicted, reference], match)
     blocks = SequenceMatcher(None, ids[0], ids[1], autojunk=False).get_opcodes()
     # Calls on both sides that remain once the calls in order have met were made in another place.
     left = [Counter[int](), Counter[int]()]

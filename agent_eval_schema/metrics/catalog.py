@@ -177,4 +177,7 @@ METRICS: tuple[Metric, ...] = (*_FIRST, *_platforms(_FIRST))
 
 SYSTEMS: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in METRICS))
 
+COMMON: tuple[str, ...] = tuple(dict.fromkeys(m.system for m in _FIRST))
+"""The systems that every report shows; one of another platform is shown for its own formats, and where it is named."""
+
 LATENCY, FAILURE = "latency_in_seconds", "failure"

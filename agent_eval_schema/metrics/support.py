@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric
+from agent_eval_schema.metrics.catalog import BIT, COMMON, FIELD_WORDS, MADE_BY_THE_APP, METRICS, SYSTEMS, Metric
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.text.choices import meant, require_choice, shown
 
@@ -44,6 +44,11 @@ def metrics_of(system: str) -> tuple[Metric, ...]:
     """The catalog of a system, or of all. Raises EvalSetError for a system that there is not."""
     require_choice("system", system, (*SYSTEMS, "all"))
     return tuple(m for m in METRICS if system in ("all", m.system))
+
+
+def shown_systems(own: str) -> tuple[str, ...]:
+    """The systems that a report shows on rows whose format belongs to this one."""
+    return COMMON if own in COMMON else (own, *COMMON)
 
 
 def find_metric(name: str) -> Metric:

@@ -28,15 +28,23 @@ once for each time that it occurs there. (in_order and any_order always match on
 Empty = Literal["nan", "define"]
 """The score of an empty trajectory: none (NaN), as the service rejects such a row, or the mathematical definition."""
 
+Match = Literal["call", "tool_name"]
+"""When two calls are the same: if names and inputs are equal, or if names are, for a reference that has only names."""
+
 Ids = Sequence[int]
 
 NAN = math.nan
 
 
-def call_ids(trajectories: Iterable[Sequence[ToolCall]]) -> list[list[int]]:
-    """The calls as numbers: two calls anywhere in `trajectories` have the same number if and only if they are equal."""
-    numbers: dict[bytes, int] = {}
-    return [[numbers.setdefault(call_key(call), len(numbers)) for call in calls] for calls in trajectories]
+def call_ids(trajectories: Iterable[Sequence[ToolCall]], match: Match = "call") -> list[list[int]]:
+    """The calls as numbers: two calls anywhere in `trajectories` have the same number if and only if they match."""
+    numbers: dict[bytes | str, int] = {}
+    key = call_key if match == "call" else _name
+    return [[numbers.setdefault(key(call), len(numbers)) for call in calls] for calls in trajectories]
+
+
+def _name(call: ToolCall) -> str:
+    return call.tool_name
 
 
 def call_key(call: ToolCall) -> bytes:
@@ -108,9 +116,11 @@ def score_trajectory(
     *,
     duplicates: Duplicates = "membership",
     empty: Empty = "nan",
+    match: Match = "call",
 ) -> float:
     """A metric of TRAJECTORY_METRICS on one pair of trajectories: 0 to 1, or NaN where there is none."""
-    ids = call_ids([predicted, reference])
+    require_choice("match", match, get_args(Match))
+    ids = call_ids([predicted, reference], match)
     return score_ids(metric, *ids, duplicates=duplicates, empty=empty)
 
 
@@ -122,7 +132,8 @@ def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Emp
     return float(any(call.tool_name == tool_name for call in predicted))
 
 
-def require_options(duplicates: str, empty: str) -> None:
+def require_options(duplicates: str, empty: str, match: str = "call") -> None:
     """Raise EvalSetError for an option that there is not."""
+    require_choice("match", match, get_args(Match))
     require_choice("duplicates", duplicates, get_args(Duplicates))
     require_choice("empty", empty, get_args(Empty))

@@ -24,6 +24,7 @@ from agent_eval_schema.metrics.support import (
     Support,
     find_metric,
     metrics_of,
+    shown_systems,
     summarize,
     support_of,
     supports,
@@ -1051,7 +1052,8 @@ class Report(Saved):  # numpydoc ignore=PR01
 
     def _support_shares(self) -> dict[str, list[float]]:
         masks, valid = self._builder.masks, self._builder.valid
-        return {m.name: steps(supports(m, masks, valid, self.outputs)) for m in metrics_of("all")} if len(valid) else {}
+        metrics = [m for system in shown_systems(self.system) for m in metrics_of(system)]
+        return {m.name: steps(supports(m, masks, valid, self.outputs)) for m in metrics} if len(valid) else {}
 
     def to_text(
         self, *, color: bool = False, width: int | None = None, system: str | None = None, metrics: bool = True

@@ -18,7 +18,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS
-from agent_eval_schema.metrics.support import supports
+from agent_eval_schema.metrics.support import shown_systems, supports
 from agent_eval_schema.render.numbers import seconds
 from agent_eval_schema.render.report.summary import ShownRow, ShownSpan
 from agent_eval_schema.text import jsontext
@@ -52,7 +52,8 @@ def shown_rows(source: Source, plan: Plan, builder: ReportBuilder) -> list[Shown
             if row in codes:
                 codes[row].append(code)
     at = np.array(chosen, np.int64)
-    support = [supports(m, masks[at], valid[at], plan.outputs) for m in METRICS]
+    systems = shown_systems(find_format(plan.format).system)
+    support = {i: supports(m, masks[at], valid[at], plan.outputs) for i, m in enumerate(METRICS) if m.system in systems}
     lines = lines_of_rows(source, chosen)
     try:
         contents = _contents(source, find_format(plan.format).read, chosen) if plan.values else {}
@@ -63,7 +64,7 @@ def shown_rows(source: Source, plan: Plan, builder: ReportBuilder) -> list[Shown
         request_id, cells, spans = contents.get(row, (None, [], []))
         left -= sum(len(name) + len(text) for name, text in cells) + sum(len(s.inputs) + len(s.outputs) for s in spans)
         shown = (cells, spans) if left >= 0 else ([], [])
-        metrics = [m for m, supported in enumerate(support) if supported[i]]
+        metrics = [m for m, supported in support.items() if supported[i]]
         rows.append(ShownRow(row, lines.get(row), request_id, bool(valid[row]), codes[row], metrics, *shown))
     return rows
 

@@ -52,6 +52,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "convert --format": ["convert rows.jsonl out.jsonl --format SIGN", "convert rows.jsonl out.jsonl --to SIGN"],
     "schema": ["schema databricks", "schema canonical", "schema SIGN"],
     "explain": ["explain AE206", "explain SIGN"],
+    "formats": ["formats", "formats ragas", "formats SIGN"],
     "rules": ["rules"],
     "completion": ["completion SIGN"],
     "ces template": ["ces template"],
@@ -152,6 +153,7 @@ COLORED = {
     "from-inference-table": f"from-inference-table {SAMPLES / 'inference_table.jsonl'} out.jsonl",
     "ces update": f"ces update {SAMPLES / 'evaluation_edited.json'} --against {SAMPLES / 'evaluation.json'} --dry-run",
     "explain": "explain AE206",
+    "formats": "formats",
     "rules": "rules",
 }
 """A run of each command that prints text of ours (not JSON, a script, or a file)."""
@@ -236,6 +238,7 @@ def test_an_error_that_nobody_expected_is_one_line(
         "schema": 1,
         "rules": 0,
         "completion": 1,
+        "formats": 1,
     }.get(name, 2)
     command = [name, *["a b.jsonl"] * files]
     assert main(command) == 2

@@ -512,7 +512,7 @@ def test_what_cannot_be_read_is_an_error() -> None:
     with pytest.raises(EvalSetError, match="format: expected one of"):
         diff_eval_sets([row()], [row()], format="excel")
     with pytest.raises(EvalSetError, match="system: expected one of"):
-        diff_eval_sets([row()], [row()]).to_text(system="azure")
+        diff_eval_sets([row()], [row()]).to_text(system="excel")
 
 
 def test_columns_that_arrow_holds_in_other_ways() -> None:
@@ -738,7 +738,7 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         ([OLD, "no-such-file.jsonl"], "no such file"),
-        ([OLD, NEW, "--system", "azure"], "system: expected one of"),
+        ([OLD, NEW, "--system", "excel"], "system: expected one of"),
         ([OLD, NEW, "--format", "excel"], "format: expected one of"),
     ],
 )

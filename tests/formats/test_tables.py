@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, EvalTask, convert_eval_set, score_trajectories, validate_eval_set
 from agent_eval_schema.formats.registry import TABLES
 from agent_eval_schema.formats.table import Entry, Table, put, value_at
 from tests.conftest import DATA, SAMPLES
@@ -285,6 +285,20 @@ def test_a_case_of_strands_is_not_one_of_deepeval_and_its_trajectory_a_reference
     assert (report.format, report.counts) == ("strands", {})
     assert found["reference_trajectory"] == [{"tool_name": "f", "tool_input": {}}]
     assert (found["request_id"], found["expected_response"]) == ("a", "t")
+
+
+def test_names_of_tools_are_compared_by_name_and_the_result_is_marked() -> None:
+    row = {"input": "q", "expected_trajectory": ["get_weather"]}
+    data = [{**one(row), "predicted_trajectory": [CALL], "trace": None}]
+    plain, named = (score_trajectories(data, match=match, tool_name="get_weather") for match in ("call", "tool_name"))
+    assert [r.summary_metrics["trajectory_exact_match/mean"] for r in (plain, named)] == [0.0, 1.0]
+    assert named.summary_metrics["trajectory_single_tool_use/mean"] == 1.0
+    assert (plain.options.get("match"), named.options["match"]) == (None, "tool_name")
+    assert "compared by tool name" in named.to_text()
+    assert "compared by tool name" not in plain.to_text()
+    assert EvalTask(data, ["trajectory_recall"], match="tool_name").evaluate().options["match"] == "tool_name"
+    with pytest.raises(EvalSetError, match="match: expected one of call, tool_name"):
+        score_trajectories(data, match="name")
 
 
 def test_arguments_that_a_list_of_names_cannot_hold_are_a_loss() -> None:

@@ -24,6 +24,19 @@ def scores(predicted: list[ToolCall], reference: list[ToolCall], **options: Any)
     return tuple(score_trajectory(m, predicted, reference, **options) for m in TRAJECTORY_METRICS)
 
 
+@given(st.lists(st.sampled_from("abc"), max_size=4), st.lists(st.sampled_from("abc"), max_size=4), st.data())
+def test_by_name_the_inputs_of_calls_make_no_difference(one: list[str], other: list[str], data: st.DataObject) -> None:
+    """As if no call had an input."""
+
+    def with_inputs(names: list[str]) -> list[ToolCall]:
+        return [ToolCall(name, data.draw(st.sampled_from([None, {}, {"x": 1}]))) for name in names]
+
+    plain = [[ToolCall(name) for name in names] for names in (one, other)]
+    for metric in TRAJECTORY_METRICS:
+        found = score_trajectory(metric, with_inputs(one), with_inputs(other), match="tool_name", empty="define")
+        assert found == score_trajectory(metric, *plain, empty="define")
+
+
 def test_the_first_example_of_seed_002() -> None:
     predicted = [ToolCall("set_device_info", {"device_id": "device_3", "updates": {"status": "OFF"}})]
     reference = [ToolCall("set_device_info", {"device_id": "device_2", "updates": {"status": "OFF"}})]

@@ -25,7 +25,7 @@ from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
 from agent_eval_schema.metrics.definitions import DEFINITIONS, Definition
 from agent_eval_schema.metrics.platforms import Need
 from agent_eval_schema.metrics.tool_calls import ExtraCalls
-from agent_eval_schema.metrics.trajectory import Duplicates, Empty
+from agent_eval_schema.metrics.trajectory import Duplicates, Empty, Match
 from agent_eval_schema.runtime.extras import missing
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import require_choice
@@ -237,6 +237,8 @@ class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
         The name of the scorer.
     empty : {"nan", "define"}, default "nan"
         The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    match : {"call", "tool_name"}, default "call"
+        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -253,6 +255,7 @@ class TrajectoryExactMatch(_Defined):  # numpydoc ignore=PR01
 
     name: str = "trajectory_exact_match"
     empty: Empty = "nan"
+    match: Match = "call"
 
 
 class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
@@ -266,6 +269,8 @@ class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
         The name of the scorer.
     empty : {"nan", "define"}, default "nan"
         The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    match : {"call", "tool_name"}, default "call"
+        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -282,6 +287,7 @@ class TrajectoryInOrderMatch(_Defined):  # numpydoc ignore=PR01
 
     name: str = "trajectory_in_order_match"
     empty: Empty = "nan"
+    match: Match = "call"
 
 
 class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
@@ -295,6 +301,8 @@ class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
         The name of the scorer.
     empty : {"nan", "define"}, default "nan"
         The score of an empty trajectory. `"nan"`: none. `"define"`: the mathematical definition.
+    match : {"call", "tool_name"}, default "call"
+        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -312,6 +320,7 @@ class TrajectoryAnyOrderMatch(_Defined):  # numpydoc ignore=PR01
 
     name: str = "trajectory_any_order_match"
     empty: Empty = "nan"
+    match: Match = "call"
 
 
 class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
@@ -326,6 +335,8 @@ class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
     duplicates : {"membership", "one_to_one"}, default "membership"
         How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
         each call at most as often as it occurs there.
+    match : {"call", "tool_name"}, default "call"
+        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -343,6 +354,7 @@ class TrajectoryPrecision(_Defined):  # numpydoc ignore=PR01
     name: str = "trajectory_precision"
     empty: Empty = "nan"
     duplicates: Duplicates = "membership"
+    match: Match = "call"
 
 
 class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
@@ -357,6 +369,8 @@ class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     duplicates : {"membership", "one_to_one"}, default "membership"
         How repeated calls are counted. `"membership"`: each call that occurs in the other trajectory. `"one_to_one"`:
         each call at most as often as it occurs there.
+    match : {"call", "tool_name"}, default "call"
+        When two calls are the same: if names and inputs are equal, or if names are.
 
     See Also
     --------
@@ -374,6 +388,7 @@ class TrajectoryRecall(_Defined):  # numpydoc ignore=PR01
     name: str = "trajectory_recall"
     empty: Empty = "nan"
     duplicates: Duplicates = "membership"
+    match: Match = "call"
 
 
 class TrajectorySingleToolUse(_Defined):  # numpydoc ignore=PR01

@@ -54,9 +54,10 @@ class Pair(Struct):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # cells → numbers
-def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> Pair:
+def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False, by_name: bool = False) -> Pair:
     """The trajectories of a batch with the canonical columns (either may be missing). Unreadable and empty cells are
-    logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted.
+    logged. The calls of two trajectories that are equal as text have no numbers, unless `names` are wanted. If calls
+    are compared `by_name`, the number of a call is that of its tool.
     """
     tools = Tools()
     columns = {name: trajectory_column(batch, name, tools, log) for name in (PREDICTED, REFERENCE)}
@@ -81,6 +82,9 @@ def read_pair(batch: pa.RecordBatch, log: IssueLog, *, names: bool = False) -> P
     for name, found in ((PREDICTED, predicted), (REFERENCE, reference)):
         for row in np.flatnonzero((found.states == GIVEN) & (found.lengths == 0)).tolist():
             log.add(EMPTY_TRAJECTORY, row, name, "expected at least one call, got an empty list")
+    if by_name:
+        predicted.ids = reference.ids = calls.tools[calls.ids]
+        return Pair(predicted, reference, same, np.append(np.arange(len(tools)), -1), list(tools))
     instead = settled(predicted, reference, np.flatnonzero(~same), calls.texts, calls.tools)
     predicted.ids = reference.ids = instead[calls.ids]
     return Pair(predicted, reference, same, calls.tools, list(tools))

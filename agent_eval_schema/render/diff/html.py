@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.catalog import COMMON
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.diff.stories import row_stories
 from agent_eval_schema.render.diff.summary import (
@@ -126,7 +126,7 @@ def _found(sign: str, issue: Issue) -> dict[str, Any]:
 
 
 def _systems(summary: DiffSummary) -> Iterator[dict[str, Any]]:
-    for name in SYSTEMS:
+    for name in COMMON:
         of_system = [line for line in summary.metrics if line.system == name]
         lines = [_metric(line) for line in of_system if line.gained or line.lost or line.old != line.new]
         if lines:

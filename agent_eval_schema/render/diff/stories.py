@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.metrics.catalog import COMMON
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.diff.summary import DiffPlace, DiffSummary, MetricRow
 from agent_eval_schema.rules import RULES
@@ -73,7 +74,7 @@ def _metrics(summary: DiffSummary, place: DiffPlace) -> Iterator[dict[str, Any]]
     """The metrics of the row, those with the same reason together."""
     for sign, mood in (("−", "error"), ("+", "good")):
         by_why: dict[str, list[str]] = {}
-        for line in summary.metrics:
+        for line in (line for line in summary.metrics if line.system in COMMON):
             rows: tuple[MetricRow, ...] = line.lost_examples if sign == "−" else line.gained_examples
             for found in rows:
                 if (found.row.old_row, found.row.new_row) == (place.old_row, place.new_row):

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue
-from agent_eval_schema.metrics.catalog import SYSTEMS
+from agent_eval_schema.metrics.catalog import COMMON, SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.render.console import (
     EXAMPLES_SHOWN,
@@ -197,7 +197,9 @@ def _print_metrics(console: Console, summary: DiffSummary, system: str) -> None:
             _print_title(console, f"Metric coverage ({name}): {len(differing)} of {len(of_system)} metrics differ")
             _print_changes(console, differing)
     others = Counter(
-        line.system for line in summary.metrics if (line.gained or line.lost) and system not in (line.system, "all")
+        line.system
+        for line in summary.metrics
+        if (line.gained or line.lost) and system not in (line.system, "all") and line.system in COMMON
     )
     if others:
         counts = ", ".join(f"{plural(count, 'metric')} of {name}" for name, count in others.items())

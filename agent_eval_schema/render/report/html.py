@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.metrics.catalog import METRICS, SYSTEMS
+from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES, plural
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
@@ -61,7 +61,7 @@ def report_inline(report: ReportSummary, shown: Shown) -> str:
 
 def page_values(report: ReportSummary, shown: Shown) -> dict[str, Any]:
     """What the template report.html draws on a page."""
-    return _values(report, shown, 20, SYSTEMS, inline=False)
+    return _values(report, shown, 20, report.systems, inline=False)
 
 
 def _title(report: ReportSummary) -> str:

@@ -34,7 +34,7 @@ def report_document(report: ReportSummary, issues: Sequence[Issue]) -> dict[str,
         "derived": report.derived,
         "issues_listed": len(issues),
         "issues": issues,
-        "metrics": report.coverage,
+        "metrics": report.support("all"),
     }
 
 

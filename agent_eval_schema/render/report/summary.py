@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.metrics.support import Support, metrics_of
+from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.console import EXAMPLES_SHOWN
 from agent_eval_schema.render.figures import Distribution, Presence
 from agent_eval_schema.render.occurrences import Occurrences
@@ -145,6 +145,12 @@ class ReportSummary(Struct, frozen=True, kw_only=True, eq=False):
         return all(issue.row is None for issue in self.examples[code])
 
     def support(self, system: str) -> list[Support]:
-        """The metrics of a system, or of "all". Raises EvalSetError if there is no such system."""
+        """The metrics of a system, or of "all" that are shown. Raises EvalSetError if there is no such system."""
         metrics_of(system)
-        return [line for line in self.coverage if system in ("all", line.system)]
+        wanted = self.systems if system == "all" else (system,)
+        return [line for line in self.coverage if line.system in wanted]
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """The systems that are shown."""
+        return shown_systems(self.system)

@@ -21,7 +21,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity, file_of
-from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import EXAMPLES_SHOWN, STYLES, TITLES, drawn, plural
 from agent_eval_schema.render.numbers import share
@@ -47,7 +46,7 @@ def report_text(
 
 def metrics_text(report: ReportSummary, *, color: bool, width: int | None = None, system: str | None = None) -> str:
     """Only the part of the report that says what can be measured, a block a system."""
-    systems = SYSTEMS if system == "all" else (system or report.system,)
+    systems = report.systems if system == "all" else (system or report.system,)
 
     def draw(console: Console) -> None:
         for name in systems:

@@ -25,6 +25,8 @@ def result_text(result: ResultSummary, width: int | None = None, *, color: bool 
             (line.metric, mean, std, f"{line.scored:,} of {line.rows:,}", share(line.scored, line.rows))
             for line, mean, std in zip(result.lines, means, stds, strict=True)
         ]
+        if result.options.get("match") == "tool_name":
+            console.print("Trajectories are compared by tool name; inputs are not compared.")
         print_columns(console, ("metric", "mean", "std", "rows scored", "coverage"), rows)
         for reason, count, metrics in result.reason_groups:
             of = "" if len(metrics) == len(result.metrics) else f" ({', '.join(map(visible, metrics))})"

@@ -98,6 +98,21 @@ rows = st.lists(st.tuples(trajectories, trajectories) | trajectories.map(lambda 
 
 
 @pytest.mark.parametrize("writing", WRITINGS)
+@given(rows=rows)
+def test_a_batch_has_the_scores_of_its_rows_by_the_names_of_tools(
+    writing: str, rows: list[tuple[Trajectory, Trajectory]]
+) -> None:
+    batch = batch_of(rows, writing)
+    pair = read_pair(batch, IssueLog(batch.num_rows), by_name=True)
+    found = score_pair(pair, one_to_one=False, define_empty=False)
+    for metric in TRAJECTORY_METRICS:
+        expected = [
+            math.nan if p is None or r is None else score_trajectory(metric, p, r, match="tool_name") for p, r in rows
+        ]
+        assert found[metric] == pytest.approx(expected, nan_ok=True, abs=0)
+
+
+@pytest.mark.parametrize("writing", WRITINGS)
 @given(rows=rows, one_to_one=st.booleans(), define_empty=st.booleans())
 def test_a_batch_has_the_scores_of_its_rows(
     writing: str, rows: list[tuple[Trajectory, Trajectory]], one_to_one: bool, define_empty: bool
