@@ -26,6 +26,7 @@ ROW: dict[str, Any] = {
 
 _READ_ONLY: dict[str, Any] = {
     "traces": {"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": []}},
+    "otel": {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "…", "spanId": "…", "attributes": []}]}]}]},
     "search_traces": {"trace_id": "tr-1", "trace": "{…}", "request": "{…}", "response": "…", "state": "OK"},
 }
 """Examples of formats that are not written, shortened."""
