@@ -130,6 +130,13 @@ def _has_changed(place: str, read: FileState | None) -> bool:
     return read is not None and read.place == place and FileState.of(place) != read
 
 
+def require_uncut(name: str, read: FileState | None) -> None:
+    """Raise EvalSetError if a file has become shorter since it was opened: what was read of it may not be all."""
+    now = None if read is None else FileState.of(read.place)
+    if read is not None and now is not None and now.inode == read.inode and now.size < read.size:
+        raise EvalSetError(f"{name}: was cut while it was read: try again")
+
+
 def _kept_beside(path: str, temporary: str) -> str:
     """Keep the new content under the first unused name next to `path`: `set.new.jsonl`, `set.new2.jsonl` …"""
     stem, extension = os.path.splitext(path)

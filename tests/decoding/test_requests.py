@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pydantic
 import pytest
 
@@ -350,3 +351,17 @@ def test_requests_of_one_meaning_have_one_key() -> None:
         [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
     ]
     assert len({request_key(value) for value in others} | {"Hi"}) == 5
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ('{"messages": [{"role": "user", "content": "Hi"}], "query": "Ho"}', "AE203"),
+        ('{"messages": [{"role": "user", "content": "Hi"}], "temperature": 1}', "AE228"),
+        ('{"messages": []}', "AE202"),
+    ],
+)
+def test_chats_in_text_cells_that_look_plain_are_examined(cell: str, code: str) -> None:
+    plain = '{"messages": [{"role": "user", "content": "Hi"}]}'
+    report = validate_eval_set(pa.table({"request": [plain, cell], "response": ["a", "b"]}), select=["AE2"])
+    assert [(i.row, i.code) for i in report.iter_issues()] == [(1, code)]

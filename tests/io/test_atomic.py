@@ -144,3 +144,15 @@ def test_a_link_and_another_target_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(EvalSetError, match="changed since it was read"):
         write_eval_set(source, link)
     assert write_eval_set(source, other) == 3
+
+
+def test_rows_of_a_file_that_was_cut_are_not_taken_for_all(tmp_path: Path) -> None:
+    path, out = Path(as_jsonl(ROWS * 50, tmp_path)), tmp_path / "out.jsonl"
+    report = validate_eval_set(path)
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(EvalSetError, match=r"rows.jsonl: was cut while it was read: try again$"):
+        report.write(out)
+    assert not out.exists()
+    assert validate_eval_set(path).row_count == 50
+    append(path)  # what is added is no loss
+    assert validate_eval_set(path).row_count == 51

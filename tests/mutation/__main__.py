@@ -66,7 +66,7 @@ def main() -> int:
     same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
     killed, survived, skipped = 0, list[str](), 0
     for module, tree, number, mutant in _sample(chosen, arguments.count, arguments.seed):
-        name = f"{module}:{mutant.text}"
+        name = f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
         if name in same:
             skipped += 1
         elif time.monotonic() > end:
@@ -76,7 +76,7 @@ def main() -> int:
             killed += 1
         else:
             survived.append(name)
-            print(f"survived  {module}:{mutant.line}  {mutant.text}", flush=True)
+            print(f"survived  line {mutant.line}  {name}", flush=True)
         if arguments.verbose:
             print(number, name, flush=True)
     total = killed + len(survived)

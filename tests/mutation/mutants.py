@@ -18,7 +18,7 @@ _COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 _COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
-    ast.Mod: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift,
+    ast.Mod: ast.Mult, ast.BitAnd: ast.BitOr, ast.LShift: ast.RShift,
 }  # fmt: skip
 _KEY = re.compile(r"[A-Za-z_][\w.]{2,40}")
 

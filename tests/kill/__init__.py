@@ -1,0 +1,1 @@
+"""Runs that are killed: `python -m tests.kill --help`."""

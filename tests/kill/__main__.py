@@ -1,0 +1,136 @@
+"""Kill every command that writes at random moments: `python -m tests.kill --times 200`.
+
+After each kill the output is the old file or the new one, whole; what else there is does not break the next run, which
+ends as a run that nobody disturbed. Every third kill is a SIGTERM or SIGINT, which also leaves no temporary file.
+Prints the seed and the counts; exit code 1 with the first run that was not so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.kill.commands import COMMANDS, Command
+
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL, signal.SIGINT)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.kill", description="kill every command that writes")
+    parser.add_argument("--times", type=int, default=200, help="how many runs are killed, of all commands together")
+    parser.add_argument("--rows", type=int, default=20_000, help="the rows of an input: with more, runs take longer")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600, help="stop after so many minutes")
+    parser.add_argument("--only", nargs="+", choices=list(COMMANDS), metavar="COMMAND", help=", ".join(COMMANDS))
+    arguments = parser.parse_args()
+    chance, counts, slowest = random.Random(arguments.seed), Counter[str](), 0.0
+    end = time.monotonic() + arguments.minutes * 60
+    print(f"seed {arguments.seed}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [Runs(name, Path(folder) / str(i), arguments.rows) for i, name in enumerate(arguments.only or COMMANDS)]
+        for n in range(arguments.times):
+            if time.monotonic() > end:
+                break
+            number, run = SIGNALS[n % len(SIGNALS)], runs[n % len(runs)]
+            outcome, seconds = run.killed(number, chance.random())
+            counts[f"{number.name}: {outcome}"] += 1
+            slowest = max(slowest, seconds if number != signal.SIGKILL else 0)
+            if outcome not in FINE:
+                print(f"run {n}: {run.name} after {number.name}: {outcome}")
+                return 1
+    print(", ".join(f"{count} × {what}" for what, count in sorted(counts.items())))
+    print(f"{counts.total()} runs; the slowest end after SIGTERM or SIGINT took {slowest:.2f} s")
+    return 0
+
+
+FINE = ("the old file", "the new file", "no file")
+
+
+class Runs:
+    """The runs of one command in a folder: an undisturbed one shows its result and how long it takes."""
+
+    def __init__(self, name: str, folder: Path, rows: int) -> None:
+        self.name, self._folder = name, folder
+        self._command: Command = COMMANDS[name]
+        folder.mkdir()
+        self._command.prepare(folder, rows)
+        start = time.monotonic()
+        self._run(lambda _: None)
+        self._seconds = time.monotonic() - start
+        self._new = self._content()
+        if not self._new:
+            sys.exit(f"{name}: {self._said.decode()}")
+
+    def killed(self, number: signal.Signals, share: float) -> tuple[str, float]:
+        """What is there after a run was killed when a share of its time was over, or what is wrong; and how long the
+        end took."""
+        chosen = random.Random(share).choice(("nothing", "old"))
+        self._clear()
+        if chosen == "old" and self._command.may_be_there:
+            (self._folder / self._command.out).write_bytes(b"old")
+        seconds = self._run(lambda process: self._kill(process, number, share * self._seconds))
+        found = self._content()
+        outcome = {b"": "no file", b"old": "the old file", self._new: "the new file"}.get(found, "half a file")
+        if number != signal.SIGKILL and (left := self._litter()):
+            return f"temporary files stay: {left}", seconds
+        if outcome == "no file" and chosen == "old" and self._command.may_be_there:
+            return "the old file is gone", seconds
+        if self._command.resume and self._litter():
+            self._run(lambda _: None, *self._command.resume)
+        else:
+            if not self._command.may_be_there:
+                self._clear(keep_litter=True)
+            self._run(lambda _: None)
+        if self._content() != self._new:
+            return f"the next run fails: {self._said.decode()[-300:]}", seconds
+        return outcome, seconds
+
+    def _kill(self, process: subprocess.Popen[bytes], number: signal.Signals, after: float) -> None:
+        try:
+            process.wait(after)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+
+    def _run(self, disturb: Callable[[subprocess.Popen[bytes]], None], *more: str) -> float:
+        """Run the command; returns how long it ran after it was disturbed."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "agent_eval_schema", *self._command.arguments, *more],
+            cwd=self._folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        disturb(process)
+        start = time.monotonic()
+        self._said = process.communicate(timeout=600)[1]
+        return time.monotonic() - start
+
+    def _content(self) -> bytes:
+        """The bytes of the output, of a folder those of its files."""
+        out = self._folder / self._command.out
+        if out.is_dir():
+            return b"".join(sorted(p.read_bytes() for p in out.rglob("*.parquet")))
+        return out.read_bytes() if out.exists() else b""
+
+    def _litter(self) -> list[str]:
+        kept = {*self._command.inputs, self._command.out, *self._command.beside}
+        return sorted(p.name for p in self._folder.iterdir() if p.name not in kept)
+
+    def _clear(self, *, keep_litter: bool = False) -> None:
+        names = [] if keep_litter else self._litter()
+        for name in [*names, self._command.out, *self._command.beside]:
+            subprocess.run(["rm", "-rf", str(self._folder / name)], check=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
