@@ -14,7 +14,7 @@ from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
 from tests.conftest import DATA, ROOT
 from tests.fuzz.checks import CHECKS
-from tests.fuzz.inputs import Case, case, in_python, is_of_python
+from tests.fuzz.inputs import MARK, Case, case, in_python, is_of_python
 from tests.fuzz.run import Part, raised, run_part
 
 FOUND = sorted((DATA / "fuzz").glob("*.json"))
@@ -31,21 +31,23 @@ def test_what_was_found(path: Path, tmp_path: Path) -> None:
 
 def test_a_case_is_the_same_each_time() -> None:
     assert case(7, 11, 5) == case(7, 11, 5) != case(8, 11, 5)
-    assert any(in_python(given.rows) != given.rows for given in (case(7, n, 5) for n in range(30)) if given.is_python)
+    marked = [given for given in (case(7, n, 5) for n in range(200)) if MARK in json.dumps(given.rows)]
+    assert marked
+    assert all(given.is_python for given in marked)
+    assert in_python([{"a": {MARK: "tuple"}}]) == [{"a": (1, "a")}]
 
 
 def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that cannot take what most samples have."""
+    """A step that fails."""
 
-    def step(rows: Rows) -> None:
-        if "request" in rows.batch.schema.names:
-            raise ZeroDivisionError
+    def step(_: Rows) -> None:
+        raise ZeroDivisionError
 
     monkeypatch.setattr(kernel, "STEPS", (Step(step),))
     found = run_part(Part(1, 0, 3, ("validate",))).findings
     assert "AE001" in found[0].text
     assert "ZeroDivisionError" in found[0].text
-    assert [list(row) for row in found[0].rows] == [["request"]]
+    assert len(found[0].rows) == 1
 
 
 @pytest.mark.slow
