@@ -62,7 +62,10 @@ def validate(case: Case, folder: Path) -> None:
         require(report.row_count == len(rows), f"{report.row_count} rows of {len(rows)}")
 
 
-NESTED_KEYS = {"eval_cases", "evaluations", "evaluationResults", "data", "initial_session", "prompt"}
+NESTED_KEYS = {
+    *("eval_cases", "evaluations", "evaluationResults", "data", "initial_session", "prompt"),
+    *("resourceSpans", "resource_spans", "batches", "observations", "traceId", "trace_id", "traceID", "span_kind"),
+}
 """The keys of documents, which have rows of their own."""
 
 
