@@ -30,6 +30,7 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.envelopes import (
     OTHER_SIGNALS,
     Part,
+    are_empty_groups,
     is_document,
     joined,
     parts_of,
@@ -121,7 +122,7 @@ class _Row:
     def is_other_signal(self) -> bool:
         """Whether the row is one of metrics or logs, or has no spans at all, which is no defect."""
         if self.text is not None:
-            return self.text.lstrip()[:1] == b"[" and not raw_parts(self.text)
+            return are_empty_groups(jsontext.parse_leniently(self.text.decode("utf-8", "replace")))
         keys = set(self.value or ())
         return not keys or bool(keys & OTHER_SIGNALS)
 

@@ -85,6 +85,12 @@ def test_invalid_traces_can_be_written_and_read_again(tmp_path: Path) -> None:
     assert (again.format, again.counts) == (report.format, report.counts)
 
 
+@pytest.mark.parametrize(("groups", "count"), [([], 0), ([{"scopeSpans": []}], 0), ([{"spans": 3}], 1), ([17], 1)])
+def test_empty_requests_are_no_rows_and_others_are_reported(groups: Any, count: int) -> None:
+    report = validate_eval_set([document(span(1, 1)), {"resourceSpans": groups}])
+    assert (report.row_count, report.counts.get("AE602", 0)) == (1 + count, count)
+
+
 @pytest.mark.parametrize(
     "row",
     [

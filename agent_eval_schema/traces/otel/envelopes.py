@@ -234,6 +234,14 @@ OTHER_SIGNALS = frozenset({"resourceMetrics", "resourceLogs", "resource_metrics"
 """The keys of documents of OTLP that hold no spans."""
 
 
+def are_empty_groups(value: Any) -> bool:
+    """Whether a value is a list of resources without spans, as an exporter may send it."""
+    return isinstance(value, list) and all(isinstance(group, dict) and _OF_GROUP.issuperset(group) for group in value)
+
+
+_OF_GROUP = frozenset({"resource", "schemaUrl", "schema_url", *_SCOPES})
+
+
 def is_document(value: Any) -> bool:
     """Whether a value is a document of spans, or a span, of any of these tools."""
     if isinstance(value, list):
