@@ -91,7 +91,7 @@ class Runs:
                 self._clear(keep_litter=True)
             self._run(lambda _: None)
         if self._content() != self._new:
-            return f"the next run fails: {self._said.decode()[-300:]}", seconds
+            return f"the next run fails, with {len(self._content())} bytes: {self._said.decode()[-300:]}", seconds
         return outcome, seconds
 
     def _kill(self, process: subprocess.Popen[bytes], number: signal.Signals, after: float) -> None:
