@@ -26,6 +26,7 @@ from agent_eval_schema.api import UnreadableTraceWarning
 from agent_eval_schema.cli import main
 from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.evaluation.task_metrics import NAMES
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.render.report.github import github_text
 from agent_eval_schema.render.report.junit import junit_xml
@@ -58,15 +59,8 @@ def validate(case: Case, folder: Path) -> None:
     rows = in_python(case.rows)
     report = aes.validate_eval_set(KINDS[case.chance.choice(("list", "pandas"))](rows, folder))
     require_counted(report)
-    if not NESTED_KEYS & {name for row in case.rows for name in row}:
+    if not open_source(rows).in_order:  # a document has rows of its own
         require(report.row_count == len(rows), f"{report.row_count} rows of {len(rows)}")
-
-
-NESTED_KEYS = {
-    *("eval_cases", "evaluations", "evaluationResults", "data", "initial_session", "prompt"),
-    *("resourceSpans", "resource_spans", "batches", "observations", "traceId", "trace_id", "traceID", "span_kind"),
-}
-"""The keys of documents, which have rows of their own."""
 
 
 def reports(case: Case, folder: Path) -> None:
@@ -369,7 +363,7 @@ def build(case: Case, _: Path) -> None:
 def traces(case: Case, _: Path) -> None:
     """Traces become rows, one by one."""
     values = [value for row in in_python(case.rows) for value in (row, row.get("trace")) if value is not None]
-    if NESTED_KEYS & {name for row in case.rows for name in row}:
+    if any(open_source([row]).in_order for row in case.rows):
         return  # a document has as many rows as it has turns
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnreadableTraceWarning)
