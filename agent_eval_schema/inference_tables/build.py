@@ -26,7 +26,7 @@ from agent_eval_schema.formats.opening import EvalSetLike, SparkFrame, open_sour
 from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
 from agent_eval_schema.inference_tables.existing import add_existing
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED, redacted, rows_excluded
-from agent_eval_schema.inference_tables.finish.finish import ROWS, UPDATES, finish_plan
+from agent_eval_schema.inference_tables.finish.finish import UPDATES, finish_plan
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
 from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
@@ -85,8 +85,8 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         builder: ReportBuilder,
         hook: Hook | None,
         rows: Source,
-        schema: pa.Schema = ROWS,
-        updates: Iterable[pa.RecordBatch] = (),
+        schema: pa.Schema,
+        updates: Iterable[pa.RecordBatch],
     ) -> None:
         self.summary = summary
         self._schema, self._updates = schema, updates

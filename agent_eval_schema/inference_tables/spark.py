@@ -84,7 +84,7 @@ class SparkBuild(Summarized):  # numpydoc ignore=PR01
         decided: SparkDecisions,
         built: DataFrame,
         hook: Hook | None,
-        schema: pa.Schema = ROWS,
+        schema: pa.Schema,
     ) -> None:
         self._plan, self._reason, self._decided, self._hook = plan, reason, decided, hook
         self._schema = schema
