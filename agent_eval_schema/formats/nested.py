@@ -132,7 +132,10 @@ def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterat
 
 def _first_objects(source: Source) -> Rows:
     head = source.head()
-    return [] if head is None else _objects(head.slice(0, LOOKED_AT))
+    try:
+        return [] if head is None else _objects(head.slice(0, LOOKED_AT))
+    except pa.ArrowInvalid:  # reported where the cells are read
+        return []
 
 
 LOOKED_AT = 20
@@ -140,6 +143,8 @@ LOOKED_AT = 20
 
 
 def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
+    """The rows as objects. Raises ArrowInvalid for an array whose offsets are not those of its data."""
+    batch.validate(full=True)
     columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
     columns = {n: list(map(structured, v)) if n in parts else v for n, v in columns.items()}
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]

@@ -176,7 +176,6 @@ PROMPTFOO = Table(
     ),
     sure=(
         ("vars", "assert"),
-        ("vars", "description"),
         ("vars", "metadata"),
         ("vars", "options"),
         ("vars", "threshold"),
