@@ -9,7 +9,7 @@
     {"cases": [{"name", "session_id", "input", "expected_output", "expected_trajectory", "metadata"}]}     Strands
 
 A trajectory has only names: compare it by them. Sources: bedrock-agentcore 1.25.0 (`FileDatasetProvider`), the API of
-AgentCore Evaluations (`referenceInputs`), strands-agents-evals 1.0 (`Case`, `Experiment`).
+AgentCore Evaluations (`referenceInputs`), strands-agents-evals (`Case`, `Experiment`).
 """
 
 from __future__ import annotations
