@@ -302,7 +302,8 @@ def test_the_report_is_that_of_the_check() -> None:
     data = [{"trace": path.read_text(encoding="utf-8")} for path in TRACES] + [{"request": " ", "response": "x"}]
     expected = validate_eval_set(data)
     shown = {name: vars(d) for name, d in expected.distributions.items()}
-    assert set(shown) == {"latency_seconds", "total_token_count", "tool_calls"}
+    traced = {"latency_seconds", "total_token_count", "tool_calls"}
+    assert set(shown) == {*traced, "request_length", "response_length"}
     with pytest.raises(InvalidEvalSetError) as raised:
         prepare_for_evaluate(data, on_invalid="raise")
     for report in (prepare(data).report, raised.value.report):
