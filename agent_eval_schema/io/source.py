@@ -16,7 +16,7 @@ from msgspec.structs import force_setattr, replace
 from agent_eval_schema.cells.arrow import filtered
 from agent_eval_schema.cells.notes import column_names, is_hidden
 from agent_eval_schema.cells.sizes import batch_bytes, cut
-from agent_eval_schema.io.atomic import FileState
+from agent_eval_schema.io.atomic import FileState, require_uncut
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.schema import CANONICAL, are_canonical
 from agent_eval_schema.text.privacy import may_quote, without_quoting
@@ -200,8 +200,12 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
         if self.vary is None:
             force_setattr(self, "vary", self.kind in ("list", "jsonl", "json"))
         if not isinstance(read := self.batches, Batches):
-            batches = Batches(lambda: cut(read(), BATCH_BYTES, CUT_BYTES), bool(self.vary), self.columns or ())
-            force_setattr(self, "batches", batches)
+
+            def all_of() -> Iterator[pa.RecordBatch]:
+                yield from cut(read(), BATCH_BYTES, CUT_BYTES)
+                require_uncut(self.name or "", self.state)
+
+            force_setattr(self, "batches", Batches(all_of, bool(self.vary), self.columns or ()))
 
     def head(self) -> pa.RecordBatch | None:
         """Return the first batch of rows.

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.atomic import require_uncut
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules.reading import INTERNAL
 from agent_eval_schema.runtime.gc_pause import gc_paused
@@ -39,13 +38,7 @@ def checked_batches(source: Source, plan: Plan) -> Iterator[pa.RecordBatch]:
     """Check all batches of a source, in order, where its rows are."""
     if source.remote is not None:
         return source.remote.map(partial(check_batch, plan=plan))
-    return to_the_end(source, check_stream(source.batches(), plan))
-
-
-def to_the_end(source: Source, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches. Raises EvalSetError at their end if the file was cut meanwhile: there may have been more."""
-    yield from batches
-    require_uncut(source.name or "", source.state)
+    return check_stream(source.batches(), plan)
 
 
 def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source, size_of, worth_workers
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.text.privacy import quoting
-from agent_eval_schema.validation.kernel import checked_batches, to_the_end
+from agent_eval_schema.validation.kernel import checked_batches
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
@@ -71,5 +71,5 @@ def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
     if workers == 1:
         return checked_batches(source, plan)
     if source.path is None or source.fixed or source.in_order:
-        return to_the_end(source, check_sent(source.batches(), plan, workers))
-    return to_the_end(source, check_with_workers(source, source.path, plan, workers))
+        return check_sent(source.batches(), plan, workers)
+    return check_with_workers(source, source.path, plan, workers)
