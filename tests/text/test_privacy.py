@@ -322,11 +322,14 @@ def test_the_examples_are_of_every_rule_and_would_leak() -> None:
         "AE104",
         "AE105",
         "AE114",
+        "AE116",  # by a word that moves away; so AE612, and AE165 by the length of a conversation: no cell is in them
         "AE120",
+        "AE165",
         "AE225",
         "AE226",
         "AE227",
         "AE228",
+        "AE612",
     }
     losses = {code for code in RULES if code.startswith("AE8")}  # told by a conversion, which no report shows
     by_spelling = {"AE102"}  # the one rule that a column in another alphabet does not break
