@@ -173,8 +173,13 @@ def test_many_rows(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         require_everywhere(seed, KINDS if seed % 5 == 0 else QUICK, tmp_path, monkeypatch)
 
 
+def is_export(seed: int) -> bool:
+    """Whether a sample has spans of OpenTelemetry, which are not collected over the rows of a table on a cluster."""
+    return "otel" in mutated(seed)[0]
+
+
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize("seed", range(2_000, 2_000 + len(samples()), 7))
+@pytest.mark.parametrize("seed", [n for n in range(2_000, 2_000 + len(samples()), 7) if not is_export(n)])
 def test_spark(spark: Any, seed: int, tmp_path: Path) -> None:
     """Spark makes batches of its own, by its own limit."""
     name, rows = mutated(seed)
