@@ -200,10 +200,11 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
         if self.vary is None:
             force_setattr(self, "vary", self.kind in ("list", "jsonl", "json"))
         if not isinstance(read := self.batches, Batches):
+            name, state = self.name or "", self.state  # not `self`: a cycle would keep what the source has open
 
             def all_of() -> Iterator[pa.RecordBatch]:
                 yield from cut(read(), BATCH_BYTES, CUT_BYTES)
-                require_uncut(self.name or "", self.state)
+                require_uncut(name, state)
 
             force_setattr(self, "batches", Batches(all_of, bool(self.vary), self.columns or ()))
 
