@@ -482,6 +482,8 @@ def test_the_forms(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options(options: Row, message: str) -> None:
+    if "tokenizer" in options:
+        pytest.importorskip("tiktoken")
     with pytest.raises(EvalSetError, match=message):
         profile_eval_set([row(LEAVE)], **options)
 
