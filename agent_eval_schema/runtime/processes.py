@@ -55,7 +55,7 @@ folder of this package comes first for as long as the package itself is imported
 among the installed packages, and anything beside it. An interrupt reaches the workers too, and we stop them."""
 
 _OPTIONS = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
-"""The signals that a worker ignores because this process handles them."""
+"""The flags of this interpreter that a worker is started with, too, and their options."""
 
 
 class WorkerMessage(NamedTuple):

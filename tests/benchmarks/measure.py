@@ -404,12 +404,12 @@ def validate_in_memory(path: Path) -> Result:
 
 
 def validate_frame_by_one_process(path: Path) -> Result:
-    """A frame without sharing the work; its ``processes`` are 1."""
+    """A frame, checked by this process alone."""
     return of_a_source(path, 1)
 
 
 def validate_frame_by_all_cores(path: Path) -> Result:
-    """A frame with one process per core, and how much more memory than the frame they need together with it."""
+    """A frame, checked by one process per core."""
     return of_a_source(path, 0)
 
 
