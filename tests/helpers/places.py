@@ -223,6 +223,7 @@ def connector_stand_in(patch: pytest.MonkeyPatch, tables: dict[str, pa.Table]) -
     package.sql = module  # type: ignore[attr-defined]
     patch.setitem(sys.modules, "databricks", package)
     patch.setitem(sys.modules, "databricks.sql", module)
+    patch.setitem(sys.modules, "pyspark.sql", None)  # another test may have left a session, which would be asked first
     for name, value in {"HOST": "https://w.example", "HTTP_PATH": "/sql/1.0/warehouses/a", "TOKEN": "t"}.items():
         patch.setenv(f"DATABRICKS_{name}", value)
     return seen
