@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import xxhash
 
 Array = np.ndarray[Any, Any]
@@ -20,10 +21,18 @@ def hash_texts(texts: Sequence[str | bytes | None]) -> tuple[Array, Array | None
     absent = np.array([t is None for t in texts], bool) if None in texts else None
     given: list[bytes]
     try:
-        given = [t.encode() if isinstance(t, str) else t or b"" for t in texts]
+        given = [t if t.__class__ is bytes else t.encode() if t else b"" for t in texts]  # type: ignore[union-attr]
     except UnicodeEncodeError:  # a lone surrogate
         given = [t.encode("utf-8", "surrogatepass") if isinstance(t, str) else t or b"" for t in texts]
     return np.fromiter(map(xxhash.xxh3_64_intdigest, given), np.uint64, len(texts)), absent
+
+
+def hash_array(texts: pa.Array) -> pa.Array:
+    """The same of an array of texts, without a Python string for each: uint64, null where the text is."""
+    if texts.null_count == len(texts):
+        return pa.nulls(len(texts), pa.uint64())
+    found, absent = hash_texts(texts.cast(pa.large_binary()).to_pylist())
+    return pa.array(found, mask=absent)
 
 
 def seeded_hashes(texts: Sequence[str | bytes | None], seed: int) -> Array:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import bounds, list_array, text_bytes
+from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.decoding.values import Mask
 from agent_eval_schema.schema import DOCUMENT, OTHER_KEYS, Document
 
@@ -74,17 +75,17 @@ class DocumentColumn:
 
     def rows_holding(self, wanted: pa.Array, candidates: list[int]) -> list[int]:
         texts, starts = text_bytes(self._contents)
-        needles, places = text_bytes(wanted)
-        find, bounds, found = texts.find, self._bounds, []
-        for row in candidates:
-            place, start = places[row], bounds[row]
-            # The first letters alone are looked for faster than the whole, and are hardly ever there.
-            if find(needles[place : place + 24], starts[start], starts[bounds[row + 1]]) < 0:
-                continue
-            needle = needles[place : places[row + 1]]
-            documents = range(start, bounds[row + 1])
+        edges, rows = np.asarray(starts)[self._bounds], np.asarray(candidates, np.int64)
+        needles = wanted.cast(pa.large_binary()).take(pa.array(rows))
+        # The first letters alone are looked for faster than the whole, and are hardly ever there.
+        openings = pc.binary_slice(needles, 0, 24).to_pylist()
+        places = map(texts.find, openings, edges[rows].tolist(), edges[rows + 1].tolist())
+        found = []
+        for at in [at for at, place in enumerate(places) if place >= 0]:
+            row, needle = candidates[at], needles[at].as_py()
+            documents = range(self._bounds[row], self._bounds[row + 1])
             # Arrow may have bytes behind a null, which are not content.
-            if any(find(needle, starts[i], starts[i + 1]) >= 0 and self._contents[i].is_valid for i in documents):
+            if any(needle in texts[starts[i] : starts[i + 1]] and self._contents[i].is_valid for i in documents):
                 found.append(row)
         return found
 
@@ -127,6 +128,11 @@ class TextColumn:
 
     def __init__(self, array: pa.Array) -> None:
         self.array = array
+
+    @staticmethod
+    def of(cells: Cells) -> "TextColumn | None":
+        """The column, or None if some cell has to be examined."""
+        return TextColumn(cells.array) if cells.array is not None and not cells.nul and not cells.suspects() else None
 
     def __len__(self) -> int:
         return len(self.array)

@@ -12,16 +12,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import text_views
+from agent_eval_schema.cells.arrow import text_array, text_views
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
 from agent_eval_schema.decoding.malformed import explain_malformed
 from agent_eval_schema.decoding.turns import look_at_chat, look_at_order, odd_turns
-from agent_eval_schema.decoding.values import FAILED, Values
+from agent_eval_schema.decoding.values import FAILED, Column, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role
@@ -40,9 +42,11 @@ _RULES: dict[tuple[str, str], Rule] = {
 }
 
 
-def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values:
+def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values | TextColumn:
     """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable.
     `plain` has the text cells that `is_plain_chat` accepts."""
+    if questions := TextColumn.of(cells):
+        return questions
     if cells.json:
         values: Values = [
             None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
@@ -164,6 +168,13 @@ def request_key(value: Any) -> str:
     """A text that is the same for the same request in every format: a lone user message is its text."""
     question = value if value.__class__ is str else chat.lone_question(value)
     return jsontext.encode(list(value)).decode() if question is None else str(question)
+
+
+def questions(column: Column) -> pa.Array:
+    """The last question of the user in each request of a column, null where there is none."""
+    if column.array is not None:
+        return column.array
+    return text_array([None if v is None or v is FAILED else last_user_text(v) for v in column])
 
 
 def last_user_text(value: Any) -> str | None:

@@ -26,7 +26,7 @@ TEXT_COLUMNS: dict[str, Rule] = {
 # plain text
 def decode_text(name: str, cells: Cells, log: IssueLog) -> Values | TextColumn:
     """The texts of a column of TEXT_COLUMNS."""
-    if plain := _plain(cells):
+    if plain := TextColumn.of(cells):
         return plain
     if not cells.json:
         values: Values = list(cells.texts)
@@ -53,11 +53,6 @@ def _text(name: str, text: str, row: int, log: IssueLog) -> Any:
     return FAILED
 
 
-def _plain(cells: Cells) -> TextColumn | None:
-    """The column as it is in Arrow, if nothing about it has to be examined."""
-    return TextColumn(cells.array) if cells.array is not None and not cells.nul and not cells.suspects() else None
-
-
 def _drop_blank(values: Values, suspects: Iterable[int], log: IssueLog) -> None:
     """Blank ground truth counts as none."""
     for row in suspects:
@@ -80,7 +75,7 @@ def note_nul(name: str, values: Sequence[Any], log: IssueLog) -> None:
 # response
 def decode_response(cells: Cells, log: IssueLog) -> Values | TextColumn:
     """The answers' texts. A chat object is accepted, as a value or as JSON text."""
-    if plain := _plain(cells):
+    if plain := TextColumn.of(cells):
         return plain
     values: Values = list(cells.texts)
     if cells.json:

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.hashing import hash_texts
+from agent_eval_schema.cells.arrow import text_array
+from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
-from agent_eval_schema.decoding.requests import last_user_text
+from agent_eval_schema.decoding.requests import questions
 from agent_eval_schema.decoding.values import FAILED, Column, Mask, NoCells
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
@@ -50,6 +51,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
     truths = _truths(column("expected_response"), column("expected_facts"))
+    answers = column("response").texts()
     nearness_of, pairs = nearness(column("expected_retrieved_context"), column("retrieved_context"))
     made = {
         "valid": pa.array(valid),
@@ -59,13 +61,15 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "id_of_trace": pa.repeat(False, rows.size)
         if rows.derived is None
         else pa.array(_ids_of_traces(rows, rows.derived), pa.bool_()),
-        "request_hash": _hashes(asked(rows, truths) if any(truths) else truths),
-        "truth_hash": _hashes(truths),
-        "answer_hash": _hashes(column("response").texts().to_pylist()),
-        "copied": _copied(column("expected_response"), column("response")),
+        "request_hash": hash_array(asked(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
+        "truth_hash": hash_array(truths),
+        "answer_hash": hash_array(answers),
+        "copied": pc.equal(column("expected_response").texts(), answers),
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
         "derived": pa.array(rows.filled, pa.uint32()),
+        "request_length": _characters(questions(column("request"))),
+        "response_length": _characters(answers),
         **{name: _numbers(column(of), read) for name, (of, read) in _FIGURES.items()},
         "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
         if plan.beside_traces
@@ -147,41 +151,27 @@ def _length(calls: list[Any]) -> float:
     return float(len(calls))
 
 
-def _characters(text: Any) -> float | None:
-    """Of a request those of the last question."""
-    asked = last_user_text(text)
-    return None if asked is None else float(len(asked))
+def _characters(texts: pa.Array) -> pa.Array:
+    return pc.utf8_length(texts).cast(pa.float64())
 
 
 _FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {
-    "request_length": ("request", _characters),
-    "response_length": ("response", _characters),
     "latency_seconds": ("latency_seconds", _number),
     "total_token_count": ("total_token_count", _number),
     "tool_calls": ("predicted_trajectory", _length),
 }
-"""The numbers of which a report shows the distribution: the column, and the number taken from its cells."""
+"""More numbers of which a report shows the distribution: the column, and the number taken from its cells."""
 
 
-def _hashes(texts: list[str | None]) -> pa.Array:
-    """The hash of each text; null stays null."""
-    if texts.count(None) == len(texts):
-        return pa.nulls(len(texts), pa.uint64())
-    found, absent = hash_texts(texts)
-    return pa.array(found, pa.uint64(), mask=absent)
-
-
-def _truths(responses: Column, facts: Column) -> list[str | None]:
+def _truths(responses: Column, facts: Column) -> pa.Array:
     """The ground truth of each row as one text to compare."""
-    texts: list[str | None] = responses.texts().to_pylist()
-    for row in np.flatnonzero(facts.filled()).tolist():
-        texts[row] = jsontext.encode(facts[row]).decode()
-    return texts
-
-
-def _copied(truths: Column, answers: Column) -> pa.Array:
-    """Whether the ground truth is the response (null: one of the two is absent)."""
-    return pc.equal(truths.texts(), answers.texts())
+    with_facts = np.flatnonzero(facts.filled()).tolist()
+    if not with_facts:
+        return responses.texts()
+    texts = responses.texts().to_pylist()
+    for row in with_facts:
+        texts[row] = jsontext.encode(facts[row])
+    return text_array(texts)
 
 
 _PRESENCE: tuple[tuple[str, str, Callable[[Column], Mask]], ...] = (

@@ -44,7 +44,7 @@ def normalized(name: str, rows: Rows) -> pa.Array:
     if name not in rows.values:
         return pa.nulls(rows.size, kind)
     given = rows.values[name]
-    if given.array is not None:
+    if given.array is not None and name != "request":  # a question becomes a chat
         return given.array.cast(kind)
     if (array := _as_it_came(name, rows, given)) is not None:
         return array.cast(kind)

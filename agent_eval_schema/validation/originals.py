@@ -16,7 +16,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from agent_eval_schema.cells.arrow import text_array
 from agent_eval_schema.cells.cells import json_cell, read_cells
 from agent_eval_schema.decoding.columns import value_of_cell
 from agent_eval_schema.decoding.requests import canonical_request, request_key
@@ -63,18 +65,21 @@ def original(name: str, rows: Rows) -> pa.Array:
     return pa.array(found, pa.string())
 
 
-def asked(rows: Rows, truths: list[str | None]) -> list[str | None]:
-    """A key of the request in each row that has a ground truth (the others cannot conflict): all inputs count, not only
-    those that the request contains."""
-    requests = zip(rows.column("request"), truths, _inputs(rows), strict=True)
-    return [
+def asked(rows: Rows, judged: pa.Array) -> pa.Array:
+    """A key of the request in each row that has a ground truth (`judged`; the others cannot conflict): all inputs
+    count, not only those that the request contains."""
+    column, inputs = rows.column("request"), _inputs(rows)
+    if column.array is not None and inputs.count(None) == len(inputs):  # each question is its own key
+        return pc.if_else(judged, column.array, None)
+    keys = [
         None
-        if truth is None or request is None or request is FAILED
+        if not has_truth or request is None or request is FAILED
         else request_key(request)
         if own is None or _same(own, canonical_request(request))
         else canonical_json(own)
-        for request, truth, own in requests
+        for request, has_truth, own in zip(column, judged.to_pylist(), inputs, strict=True)
     ]
+    return text_array(keys)
 
 
 def _same(text: str, view: bytes | None) -> bool:
