@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import text_array, text_views
+from agent_eval_schema.cells.arrow import text_views
 from agent_eval_schema.cells.cells import Cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding import chat
@@ -45,13 +45,13 @@ _RULES: dict[tuple[str, str], Rule] = {
 def decode_requests(cells: Cells, nests: bool, log: IssueLog, plain: Sequence[bool] = ()) -> Values | TextColumn:
     """The requests of a batch: a str is one user message, a list is the messages; None absent, FAILED unreadable.
     `plain` has the text cells that `is_plain_chat` accepts."""
-    if questions := TextColumn.of(cells):
-        return questions
     if cells.json:
         values: Values = [
             None if text is None else _plain_chat(text) or _value(jsontext.parse(text), row, nests, log)
             for row, text in enumerate(cells.texts)
         ]
+    elif texts := TextColumn.of(cells):
+        return texts
     else:
         values = _in_texts(cells, nests, log, plain)
     if cells.nul:
@@ -174,15 +174,17 @@ def questions(column: Column) -> pa.Array:
     """The last question of the user in each request of a column, null where there is none."""
     if column.array is not None:
         return column.array
-    return text_array([None if v is None or v is FAILED else last_user_text(v) for v in column])
+    found = [v if v.__class__ is str or v is None or v is FAILED else last_user_text(v) for v in column]
+    return pa.array([None if v is FAILED else v for v in found], pa.large_string())
 
 
 def last_user_text(value: Any) -> str | None:
     """The last question of the user."""
     if isinstance(value, str):
         return value
-    asked = [m for m in value if m.get("role") == "user"]
-    text = chat.join_text(asked[-1].get("content")) if asked else None
+    asked = next((m for m in reversed(value) if m.get("role") == "user"), None)
+    text = None if asked is None else asked.get("content")
+    text = text if isinstance(text, str) else chat.join_text(text)
     return text if isinstance(text, str) else None
 
 

@@ -68,8 +68,8 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
         "derived": pa.array(rows.filled, pa.uint32()),
-        "request_length": _characters(questions(column("request"))),
-        "response_length": _characters(answers),
+        "request_length": pc.utf8_length(questions(column("request"))).cast(pa.float64()),
+        "response_length": pc.utf8_length(answers).cast(pa.float64()),
         **{name: _numbers(column(of), read) for name, (of, read) in _FIGURES.items()},
         "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
         if plan.beside_traces
@@ -149,10 +149,6 @@ _HUGE = 1 << 63
 
 def _length(calls: list[Any]) -> float:
     return float(len(calls))
-
-
-def _characters(texts: pa.Array) -> pa.Array:
-    return pc.utf8_length(texts).cast(pa.float64())
 
 
 _FIGURES: dict[str, tuple[str, Callable[[Any], float | None]]] = {

@@ -112,27 +112,24 @@ stored unchanged."""
 
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace. Formats may ask for less."""
-    instead_of_request = () if rows.complete else rows.form.instead_of_request
-    instead_of_response = rows.form.outputs if rows.asked else rows.form.instead_of_response
-    instead_of_response = () if rows.complete else instead_of_response
-    _require(rows, ("request",), requests.MISSING_REQUEST, instead_of_request, "expected a request, got none")
+    form, traced = rows.form, rows.column("trace")
+    instead_of_response = form.outputs if rows.asked else form.instead_of_response
+    needs: list[tuple[tuple[str, ...], tuple[str, ...], Rule, str]]
+    needs = [(("request",), form.instead_of_request, requests.MISSING_REQUEST, "a request, got none")]
     if rows.outputs == "provided":
-        message = "expected a response or a trace, got neither"
-        _require(rows, ("response", "trace"), requests.MISSING_OUTPUT, instead_of_response, message)
-
-
-def _require(rows: Rows, names: tuple[str, ...], rule: Rule, instead: tuple[str, ...], message: str) -> None:
-    """Each row needs one of these columns, or one of those `instead`; a trace that cannot be read is its own issue."""
-    traced = rows.column("trace")
-    missing = reduce(np.logical_and, (rows.column(name).missing() for name in names))
-    replaced = reduce(np.logical_or, (~rows.column(name).missing() for name in instead), np.zeros(rows.size, bool))
-    for row in np.flatnonzero(missing if rows.normalized else missing & ~replaced).tolist():
-        if row in rows.unread or traced[row] is FAILED:
-            continue
-        if replaced[row]:
-            rows.log.add(requests.INCOMPLETE_ROW, row, names[0], message)
-        else:
-            _note_missing(rows, row, names, rule, message)
+        outputs = "a response or a trace, got neither"
+        needs.append((("response", "trace"), instead_of_response, requests.MISSING_OUTPUT, outputs))
+    for names, instead, rule, expected in needs:
+        missing = reduce(np.logical_and, (rows.column(name).missing() for name in names))
+        others = () if rows.complete else instead
+        replaced = reduce(np.logical_or, (~rows.column(name).missing() for name in others), np.zeros(rows.size, bool))
+        for row in np.flatnonzero(missing if rows.normalized else missing & ~replaced).tolist():
+            if row in rows.unread or traced[row] is FAILED:  # a trace that cannot be read is its own issue
+                continue
+            if replaced[row]:
+                rows.log.add(requests.INCOMPLETE_ROW, row, names[0], f"expected {expected}")
+            else:
+                _note_missing(rows, row, names, rule, f"expected {expected}")
 
 
 def _note_missing(rows: Rows, row: int, names: tuple[str, ...], rule: Rule, message: str) -> None:
