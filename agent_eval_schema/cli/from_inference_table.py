@@ -101,8 +101,7 @@ def _add_rows(command: Parser) -> None:
         metavar="REASON",
         action="append",
         default=[],
-        help="do not exclude rows for this reason: outside_window, status, partial, repeated, duplicate_question or "
-        "invalid; repeatable",
+        help="do not exclude rows for this reason: outside_window, status, partial, repeated or invalid; repeatable",
     )
     group.add_argument(
         "--sample", metavar="N", help="sample size: a row count or a fraction such as 0.1 (default: all rows)"

@@ -68,7 +68,10 @@ def add(commands: Commands) -> None:
     )
     group.add_argument("--calls-per-minute", metavar="N", type=float, help="rate of the calls, for the duration")
     group.add_argument(
-        "--tokenizer", metavar="NAME", help="encoding of tiktoken that counts tokens: o200k_base (4 bytes per token)"
+        "--tokenizer",
+        metavar="NAME",
+        help="encoding of tiktoken that counts tokens: o200k_base, fetched once "
+        "(default: o200k_base if tiktoken has it on this machine, else 4 bytes per token)",
     )
     group.add_argument(
         "--instruction-tokens", metavar="N", type=int, default=400, help="of a judge's instructions, per call (400)"

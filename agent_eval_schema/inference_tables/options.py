@@ -37,9 +37,8 @@ THUMBS = "thumbs"
 STRATA = ("day", "served_entity", "failed")
 """Columns of converted rows that `stratify` may name, if the table has no column of that name."""
 
-_BY_OPTIONS = ("filtered", "not_sampled", "feedback", "near_duplicate", "question_in_existing", "near_in_existing")
-KEEPABLE = tuple(r.name for r in REASONS if r.switchable and r.name not in _BY_OPTIONS)
-"""The reasons that `include` may name: their steps can be switched off (the others have options of their own)."""
+KEEPABLE = tuple(r.name for r in REASONS if r.switchable)
+"""The reasons that `include` may name: their steps can be switched off."""
 
 
 class BuildKeywords(TypedDict, total=False):

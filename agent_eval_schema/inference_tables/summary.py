@@ -8,7 +8,7 @@ Numbers only (`FunnelSummary`): render/funnel draws them. `records == rows + sum
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -75,6 +75,8 @@ class BuildSummary(FunnelSummary, Shown, frozen=True, kw_only=True):  # numpydoc
         The dataset that is extended, empty if there is none: its `rows`, those that later feedback `updated`, and the
         labels that it changed: `expected_response`, `expected_retrieved_context`, and copies that are `withdrawn`.
         These rows are not part of `rows`.
+    notes : tuple of str
+        What the numbers do not show, as sentences.
     strata : tuple of Stratum
         The largest strata, at most 100, each with `stratum`, `calls` and `sampled`.
     issues : dict of str to int
@@ -310,8 +312,18 @@ def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
         issues=all_issues(counts.codes, feedback),
         sample=plan.sample,
         seed=plan.seed,
+        notes=tuple(_notes(plan, beside.get("redaction"))),
         **beside,
     )
+
+
+def _notes(plan: BuildPlan, redaction: str | None) -> Iterator[str]:
+    if plan.extends and redaction and plan.by_question:
+        by = "ID only" if plan.near is None else "ID, or as a near duplicate"
+        yield (
+            "Questions are compared as they were logged: a call whose question is redacted in the dataset that is "
+            f"extended is recognized by its {by}."
+        )
 
 
 def existing_counts(rows: int, updates: Iterable[pa.RecordBatch]) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 
 from agent_eval_schema.metrics.support import Support
@@ -23,9 +24,12 @@ POINTS = 0.05
 
 def next_steps(summary: ProfileSummary, support: list[Support]) -> tuple[NextStep, ...]:
     """The steps in order of gain: the share of the rows, or of what a metric lacks, that they improve."""
-    if not summary.rows:
-        return ()
     file = shlex.quote(summary.source or "FILE")
+    if summary.logged_calls:
+        text = "The rows are logged calls: failed, repeated and feedback requests count as questions."
+        return (NextStep(1.0, text, f"agent-eval-schema from-inference-table {file} OUT"),)
+    if not summary.valid:
+        return tuple(_invalid(summary, file))
     grow = _grow(summary, file)
     steps = [
         *_invalid(summary, file),
@@ -84,21 +88,25 @@ def _power(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
         return
     worst = max(weak, key=lambda p: (p.half_width or 0.0, p.metric))
     width, rows = round(100 * (worst.half_width or 0.0)), worst.rows_needed or (0,)
-    alike = {p.half_width for p in known if p.rows} == {worst.half_width}
-    which = f"{plural(worst.rows, 'row')}: ± {width} points{' for each metric' if alike and known[1:] else ''}"
-    has = f"The dataset has {which}" if alike else f"{short(worst.metric)} has {which}"
-    text = f"{has}; a difference of 5 points needs {rows[0]:,} rows."
+    supported = [p.half_width for p in summary.power if p.rows and p.unit == "points"]
+    which = f"{short(worst.metric)} has {plural(worst.rows, 'row')}: ± {width} points"
+    if worst.rows == summary.valid and {p.half_width for p in known} == {worst.half_width}:
+        every = " for each metric" if len(supported) == len(known) > 1 else ""
+        which = f"The dataset has {plural(worst.rows, 'row')}: ± {width} points{every}"
+    text = f"{which}; a difference of 5 points needs {rows[0]:,} rows."
     yield NextStep(0.35 * (1 - min(worst.rows / rows[0], 1)), text, grow)
 
 
 def _unlocked(summary: ProfileSummary, support: list[Support], file: str) -> Iterator[NextStep]:
     open_ = [s for s in support if s.unlock and s.unlock_rows]
     if open_:
-        best = max(open_, key=lambda s: (s.unlock_rows, s.metric))
-        others = sum(s.unlock == best.unlock and s.unlock_rows == best.unlock_rows for s in open_)
-        text = f"{best.unlock} in {plural(best.unlock_rows, 'more row')} would enable {plural(others, 'metric')} there."
+        alike = Counter((s.unlock_rows, s.unlock) for s in open_)
+        rows, unlock = max(alike, key=lambda k: (k[0] * alike[k], k))
+        enabled = [short(s.metric) for s in open_ if (s.unlock_rows, s.unlock) == (rows, unlock)]
+        what = enabled[0] if len(enabled) == 1 else plural(len(enabled), "metric")
+        text = f"{unlock} in {plural(rows, 'more row')} would enable {what} there."
         command = f"agent-eval-schema metrics {file} --system {summary.system}"
-        yield NextStep(0.2 * best.unlock_rows / summary.rows, text, command)
+        yield NextStep(0.2 * rows / summary.rows, text, command)
 
 
 def _tools(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
@@ -133,10 +141,10 @@ def _documents(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
 
 
 def _thin(summary: ProfileSummary, grow: str) -> Iterator[NextStep]:
-    # In a small dataset each value has few rows, and values that are as many as the rows are no groups.
+    # values that are as many as the rows are no groups
     groups = [b for b in summary.coverage.breakdowns if 2 * b.values <= summary.valid]
     thin = [(b.name, c.value) for b in groups for c in b.thin]
-    if thin and summary.valid >= 2 * summary.coverage.min_rows:
+    if thin:
         name, value = thin[0]
         more = f" and {len(thin) - 1} more" if thin[1:] else ""
         text = f"Fewer than {summary.coverage.min_rows} rows have {name} `{value}`{more}: too few for their own score."

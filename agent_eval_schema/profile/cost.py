@@ -11,7 +11,7 @@ from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.profile.tokens import tokens_of
+from agent_eval_schema.profile.tokens import BYTES_PER_TOKEN, USUAL, tokens_of
 from agent_eval_schema.render.profile.summary import Cost, MetricCost
 
 INSTRUCTION_TOKENS, ANSWER_TOKENS = 400, 150
@@ -25,13 +25,17 @@ class Judging(Struct, frozen=True):
     instruction_tokens: int = INSTRUCTION_TOKENS
     answer_tokens: int = ANSWER_TOKENS
 
-    @property
-    def note(self) -> str:
+    def note(self, outputs: str) -> str:
         """How the numbers came about."""
-        by = "4 bytes of UTF-8 per token" if self.tokenizer is None else f"tokens of the rows by {self.tokenizer}"
+        by = f"tokens of the rows by {self.tokenizer}"
+        if self.tokenizer is None:
+            by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
+        missing = "tokens of the agent are"
+        if outputs == "generated":
+            missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
         return (
             f"Estimates: {by}, {self.instruction_tokens:,} tokens of instructions and {self.answer_tokens:,} tokens of "
-            "answer per call of a judge; tokens of the agent are not included."
+            f"answer per call of a judge; {missing} not included."
         )
 
 
@@ -82,7 +86,7 @@ def estimate(
         sum(line.output_tokens for line in lines),
         None if price is None else round(sum(line.money or 0.0 for line in lines), 6),
         None if calls_per_minute is None else (calls + agent) / calls_per_minute,
-        judging.note,
+        judging.note(facts.plan.outputs),
     )
 
 

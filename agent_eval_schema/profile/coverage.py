@@ -11,6 +11,7 @@ import numpy as np
 
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts
+from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.profile.summary import (
     Balance,
     Breakdown,
@@ -81,10 +82,11 @@ def _breakdowns(facts: Facts, min_rows: int) -> Iterator[Breakdown]:
         name, _, value = tag.partition("=")
         tags.setdefault(name, {})[value] = rows
     kinds |= {f"tag {name}": values for name, values in sorted(tags.items()) if 1 < len(values) <= MOST_VALUES}
+    several = np.count_nonzero(facts.valid) >= 2 * min_rows  # in a smaller dataset each value has few rows
     for name, values in kinds.items():
         ordered = [Counted(v, n) for v, n in sorted(values.items(), key=lambda pair: (-pair[1], pair[0]))]
         if ordered:
-            thin = [c for c in ordered if c.rows < min_rows] if len(ordered) > 1 and name != "turns" else []
+            thin = [c for c in ordered if c.rows < min_rows] if several and name != "turns" and len(ordered) > 1 else []
             yield Breakdown(name, len(ordered), tuple(ordered[:LISTED]), tuple(thin[:LISTED]))
 
 
@@ -128,6 +130,9 @@ def _date(day: int) -> str:
 MOST_CLUSTERED = 20_000
 """Distinct questions of which clusters are made; of more, so many are drawn."""
 
+LEAST_CLUSTERED = 20
+"""Distinct questions of fewer than which no clusters are made: they would show chance."""
+
 TERMS = 4
 
 
@@ -144,13 +149,13 @@ def clusters_of(examples: list[RowExample]) -> tuple[tuple[Cluster, ...], str]:
     """Questions with words in common, the largest cluster first; and why there is none."""
     asked = [e for e in examples if e.question]
     count = round(len(asked) ** 0.5 / 2)
-    if count < 2:
-        return (), f"{len(asked)} distinct questions are too few for clusters"
+    if len(asked) < LEAST_CLUSTERED:
+        return (), f"{plural(len(asked), 'distinct question')} {'is' if len(asked) == 1 else 'are'} too few"
     try:
         from sklearn.cluster import KMeans
         from sklearn.feature_extraction.text import TfidfVectorizer
     except ImportError:
-        return (), "clusters of questions need scikit-learn: pip install 'agent-eval-schema[profile]'"
+        return (), "scikit-learn is not installed (pip install 'agent-eval-schema[profile]')"
     vectorizer = TfidfVectorizer(stop_words="english", sublinear_tf=True, max_features=5_000)
     try:
         vectors = vectorizer.fit_transform([e.question for e in asked])

@@ -27,12 +27,14 @@ DAY = 86_400 * 1_000_000
 
 
 class Facts:
-    """What is known of the rows of a source. Arrays have one entry per row; counts are of valid rows."""
+    """What is known of the rows of a source. Arrays have one entry per row; counts are of valid rows. `format` is that
+    of the data, of which the plan reads the rows."""
 
     def __init__(
         self, source: Source, plan: Plan, texts: tuple[str, ...] = (), documents: frozenset[str] | None = None
     ) -> None:
         self.source, self.plan, self.texts = source, plan, texts
+        self.format = plan.format
         self.builder = ReportBuilder(plan.codes, plan.outputs, source, values=plan.values, origins=plan.origins)
         self._columns: dict[str, list[Array]] = {name: [] for name in (*PER_ROW, "truth", "id")}
         self._shingles: list[Array] = []

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
@@ -27,6 +27,7 @@ from agent_eval_schema.profile.cost import ANSWER_TOKENS, INSTRUCTION_TOKENS
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.leakage import open_others
 from agent_eval_schema.profile.summarize import Findings, Options, find, summarize
+from agent_eval_schema.profile.tokens import tokenizer_at_hand
 from agent_eval_schema.render.profile.html import profile_inline, profile_page
 from agent_eval_schema.render.profile.json import profile_json
 from agent_eval_schema.render.profile.summary import ProfileSummary
@@ -83,7 +84,8 @@ def profile_eval_set(
         The rate at which judges and agent are called.
     tokenizer : str or None, default None
         The encoding of tiktoken that counts the tokens of the rows, such as `"o200k_base"`; tiktoken fetches it once if
-        it is not on this machine. None estimates 4 bytes per token.
+        it is not on this machine. None uses `"o200k_base"` if tiktoken has it in its cache and the data are local and
+        smaller than 64 MB, and else estimates 4 bytes per token; nothing is fetched.
     instruction_tokens : int, default 400
         The tokens of a judge's instructions, per call.
     answer_tokens : int, default 150
@@ -187,12 +189,16 @@ def build_profile(
     others = open_others(against)
     source = open_source(data)
     plan = make_plan(source, format, outputs, values=values)
+    given = plan.format
     if plan.format in CES_FORMATS:
         source = turns_of(source, plan.format)
         plan = make_plan(source, "databricks", outputs, values=values)
     source = find_format(plan.format).prepare(source).quoting(values)
+    if options.tokenizer is None:
+        options = replace(options, tokenizer=tokenizer_at_hand(source))
     texts = tuple(other.text for other in others if other.text is not None)
     facts = gather(source, plan, texts, _documents(documents), screen, options.tokenizer)
+    facts.format = given
     return Profile(facts, find(facts, others, past, options), options)
 
 
@@ -285,7 +291,7 @@ class Profile(Saved):  # numpydoc ignore=PR01
         >>> from agent_eval_schema import profile_eval_set
         >>> metrics = profile_eval_set([{"request": "Hi", "response": "Hello!"}] * 3).metrics
         >>> metrics.loc[metrics["metric"].str.contains("safety"), "note"].item()
-        'the rows count as fewer than two: no interval'
+        'no interval: the rows count as fewer than two'
         """
         rows = []
         for power in self.summary.power:

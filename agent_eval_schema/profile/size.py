@@ -138,10 +138,10 @@ def _note(rows: int, effective: float, deviation: float | None) -> str:
     if not rows:
         return "no row supports it"
     if effective < LEAST:
-        return "one row: no interval" if rows == 1 else "the rows count as fewer than two: no interval"
+        return "no interval of one row" if rows == 1 else "no interval: the rows count as fewer than two"
     if deviation is None:
-        return "the spread of its values is unknown: give past results"
-    return "" if deviation else "all past scores are the same: no interval"
+        return "no interval without past results: the spread of the values is unknown"
+    return "" if deviation else "no interval: all past scores are the same"
 
 
 def is_blind(power: MetricPower) -> bool:

@@ -32,6 +32,7 @@ from agent_eval_schema.render.profile.summary import (
     ProfileSummary,
     RowExample,
 )
+from agent_eval_schema.rules.columns import PAYLOAD_TABLE
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import require_choice, shown
 
@@ -114,7 +115,7 @@ def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSumm
     valid = int(np.count_nonzero(facts.valid))
     summary = ProfileSummary(
         facts.source.name,
-        facts.plan.format,
+        facts.format,
         facts.plan.outputs,
         options.system_of(facts.plan.format),
         facts.row_count,
@@ -136,6 +137,7 @@ def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSumm
             options.price,
             options.calls_per_minute,
         ),
+        PAYLOAD_TABLE.code in facts.builder.counts,
     )
     masks, rows = facts.builder.valid_masks, facts.row_count
     support = [support_of(metric, masks, rows, facts.plan.outputs) for metric in metrics]
@@ -162,6 +164,8 @@ def _notes(facts: Facts, valid: int) -> Iterable[str]:
         yield "No row is valid: there is nothing to profile."
     elif valid == 1:
         yield "One row is valid: it shows nothing about an agent."
+    if facts.format != facts.plan.format and facts.row_count:
+        yield "Each row is a turn of an evaluation, or an invalid evaluation."
     if facts.row_count > valid > 0:
         yield f"{plural(facts.row_count - valid, 'invalid row')} excluded."
     if valid and not facts.array("truth")[facts.valid].any():

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 
 class Reason(Struct, frozen=True):
-    """Why a row is excluded. What is not `switchable` cannot be kept."""
+    """Why a row is excluded. `--keep` takes those that are `switchable`: others have an option of their own, or such a
+    row can be none of an evaluation dataset."""
 
     name: str
     sentence: str
@@ -25,11 +26,13 @@ REASONS: tuple[Reason, ...] = (
         "filtered",
         "the row does not match the condition (where)",
         "Change the condition to include the row.",
+        switchable=False,
     ),
     Reason(
         "feedback",
         "feedback request for another row",
         "No action needed: the feedback labels the row with the rated request_id.",
+        switchable=False,
     ),
     Reason(
         "outside_window",
@@ -85,11 +88,13 @@ REASONS: tuple[Reason, ...] = (
         "duplicate_question",
         "another row has the same request",
         "No action needed. Build without dedupe='question' to keep every call.",
+        switchable=False,
     ),
     Reason(
         "near_duplicate",
         "another row has a near-duplicate question",
         "No action needed. Build with another `near`, or without dedupe='near', to keep more calls.",
+        switchable=False,
     ),
     Reason(
         "in_existing",
@@ -101,16 +106,19 @@ REASONS: tuple[Reason, ...] = (
         "question_in_existing",
         "the dataset that is extended has the same question",
         "No action needed. Build without dedupe='question' to add the call.",
+        switchable=False,
     ),
     Reason(
         "near_in_existing",
         "the dataset that is extended has a near-duplicate question",
         "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
+        switchable=False,
     ),
     Reason(
         "not_sampled",
         "not drawn for the sample",
         "Increase the sample or change the seed.",
+        switchable=False,
     ),
     Reason(
         "invalid",

@@ -29,6 +29,7 @@ from agent_eval_schema import (
     validate_eval_set,
 )
 from agent_eval_schema.cells.hashing import seeded_hashes
+from agent_eval_schema.inference_tables.options import KEEPABLE
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.schema import COLUMNS
 from tests.helpers.logged_calls import (
@@ -662,6 +663,7 @@ def test_null_everywhere(kind: str) -> None:
         ({"redact": "strong"}, "redact: expected default, none or MODULE:FUNCTION"),
         ({"redact": 5}, "redact: expected default"),
         ({"include": "malformed"}, "include: expected one of"),
+        ({"include": "duplicate_question"}, "include: .* repeated, invalid; got 'duplicate_question'"),
         ({"family": "other"}, "family: expected one of"),
         ({"column_map": {"requst": "a"}}, "did you mean request"),
         ({"column_map": {"request": "body.input"}}, "column_map: the table has no column for 'body.input'"),
@@ -730,6 +732,26 @@ def test_failed_calls_can_stay() -> None:
     build = BUILD(table(rows), include=("status",))
     assert ids(build) == ["a", "b"]
     assert row(build, "a")["failure"] is True
+
+
+CUT = "data: " + json.dumps({"choices": [{"index": 0, "delta": {"role": "assistant", "content": "80"}}]}) + "\n\n"
+
+EXCLUDED: dict[str, tuple[Row, dict[str, Any]]] = {
+    "outside_window": (chat("a", minute=90), {"until": at(60)}),
+    "status": (chat("a", status_code=500), {}),
+    "partial": (logged("a", {"messages": [{"role": "user", "content": "How many?"}]}, CUT), {}),
+    "repeated": (chat("b", minute=9), {}),
+    "invalid": (chat("a", " ", ""), {}),
+}
+
+
+@pytest.mark.parametrize("reason", KEEPABLE)
+def test_whatever_may_be_kept_is_kept(reason: str) -> None:
+    logged_row, options = EXCLUDED[reason]
+    rows = table([chat("b"), logged_row])
+    assert BUILD(rows, **options).summary.excluded == {reason: 1}
+    kept = {reason, "invalid"} if reason == "repeated" else {reason}  # a repeated ID is an error of its row
+    assert len(BUILD(rows, **options, include=kept).rows) == 2
 
 
 def test_the_forms_of_the_summary() -> None:

@@ -105,6 +105,21 @@ def test_a_question_that_was_asked_of_another_document_is_another_question() -> 
     assert "near_duplicate" not in BUILD(table(calls), dedupe="near").summary.excluded
 
 
+def test_a_redacted_question_is_recognized_by_its_id_and_the_report_says_so() -> None:
+    calls = [chat("a", "Write to ann@example.com"), chat("b", "Write to ann@example.com", minute=1)]
+    first = BUILD(table(calls[:1]), redact="default").rows
+    build = BUILD(table(calls), extend=first, redact="default", dedupe="question")
+    assert reasons(build) == {"a": "in_existing"}
+    (note,) = build.summary.notes
+    assert note.endswith(
+        "a call whose question is redacted in the dataset that is extended is recognized by its ID only."
+    )
+    for form in (build.to_text(width=300), build.to_json(), build.to_html()):
+        assert note in form
+    assert BUILD(table(calls), extend=first, redact="default").summary.notes == ()
+    assert BUILD(table(calls), redact="default", dedupe="question").summary.notes == ()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # rows stay as they are
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "frame"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -12,6 +14,8 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import EvalSetError, EvalTask, Profile, profile_eval_set
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.profile import tokens
 from tests.conftest import Row
 
 CORRECTNESS = "response/llm_judged/correctness/rating"
@@ -81,7 +85,7 @@ def test_a_rate_of_past_results() -> None:
 
 def test_a_mean_of_past_results_in_its_own_unit() -> None:
     rows = [row(q, latency_seconds=1.0) for q in QUESTIONS]
-    assert line(profile_eval_set(rows), "agent/latency_seconds")["note"].startswith("the spread of its values")
+    assert line(profile_eval_set(rows), "agent/latency_seconds")["note"].endswith("the spread of the values is unknown")
     past = pd.DataFrame({"agent/latency_seconds": [1.0, 2.0, 3.0, 4.0]})
     found = line(profile_eval_set(rows, past=past), "agent/latency_seconds")
     deviation = math.sqrt(5 / 3)
@@ -385,6 +389,57 @@ def test_the_tokens_of_a_tokenizer_by_hand(monkeypatch: pytest.MonkeyPatch) -> N
     assert "tokens of the rows by own, 10 tokens of instructions and 2 tokens of answer" in cost.note
 
 
+@pytest.mark.parametrize("cached", ["whole", "damaged", "absent"])
+def test_an_encoding_that_is_cached_counts_unasked(
+    cached: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an encoding of bytes in the cache of the real tiktoken, and no network."""
+    tiktoken = pytest.importorskip("tiktoken")
+    lines = b"".join(base64.b64encode(bytes([i])) + f" {i}\n".encode() for i in range(256))
+    digest = hashlib.sha256(lines).hexdigest()
+    monkeypatch.setattr(tokens, "USUAL_SHA256", digest)
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    fetched: list[str] = []
+    monkeypatch.setattr(tiktoken.load, "read_file", fetched.append)
+    if cached != "absent":
+        name = hashlib.sha1(tokens.USUAL_URL.encode()).hexdigest()
+        (tmp_path / name).write_bytes(lines if cached == "whole" else lines[:-1])
+    tiktoken.list_encoding_names()
+
+    def made() -> dict[str, Any]:
+        ranks = tiktoken.load.load_tiktoken_bpe(tokens.USUAL_URL, expected_hash=digest)
+        return {"name": tokens.USUAL, "pat_str": r"\w+|\W+", "mergeable_ranks": ranks, "special_tokens": {}}
+
+    monkeypatch.setitem(tiktoken.registry.ENCODING_CONSTRUCTORS, tokens.USUAL, made)
+    monkeypatch.delitem(tiktoken.registry.ENCODINGS, tokens.USUAL, raising=False)
+    tokens.encoding.cache_clear()
+    cost = profile_eval_set([{"request": "a" * 40, "response": "b" * 20}], instruction_tokens=0).summary.cost
+    monkeypatch.delitem(tiktoken.registry.ENCODINGS, tokens.USUAL, raising=False)
+    tokens.encoding.cache_clear()
+    (safety,) = (m for m in cost.metrics if "safety" in m.metric)
+    assert safety.input_tokens == (20 if cached == "whole" else 20 // 4)
+    said = "tokens of the rows by o200k_base" if cached == "whole" else "4 bytes of UTF-8 per token (the tokenizer"
+    assert said in cost.note
+    assert not fetched
+
+
+def test_the_usual_encoding_is_the_file_that_tiktoken_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    public = pytest.importorskip("tiktoken_ext.openai_public")
+    asked: list[tuple[str, str]] = []
+    monkeypatch.setattr(public, "load_tiktoken_bpe", lambda url, expected_hash: asked.append((url, expected_hash)))
+    public.o200k_base()
+    assert asked == [(tokens.USUAL_URL, tokens.USUAL_SHA256)]
+
+
+def test_no_encoding_counts_unasked_what_is_large_or_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("tiktoken")
+    monkeypatch.setattr(tokens, "_is_cached", lambda: True)
+    source = open_source([{"request": LEAVE}] * 50)
+    assert tokens.tokenizer_at_hand(source) == "o200k_base"
+    monkeypatch.setattr(tokens, "WORTH_IT", 100)
+    assert tokens.tokenizer_at_hand(source) is None
+
+
 def test_a_judge_of_chunks_is_called_for_each() -> None:
     context = [{"doc_uri": "a", "content": "x" * 12}, {"doc_uri": "b", "content": "y" * 8}]
     profile = profile_eval_set([{"request": "q" * 20, "retrieved_context": context}], outputs="generated")
@@ -491,10 +546,12 @@ def test_wrong_options(options: Row, message: str) -> None:
 def test_clusters_of_questions() -> None:
     pytest.importorskip("sklearn")
     topics = {"vacation": "days vacation summer", "laptop": "laptop screen broken"}
-    rows = [row(f"{words} number{i}") for words in topics.values() for i in range(8)]
+    rows = [row(f"{words} number{i}") for words in topics.values() for i in range(10)]
     found = profile_eval_set(rows, near=1.0).summary.coverage
-    assert sorted(c.rows for c in found.clusters) == [8, 8]
+    assert sorted(c.rows for c in found.clusters) == [10, 10]
     assert {term for c in found.clusters for term in c.terms} >= {"vacation", "laptop"}
+    few = profile_eval_set(rows[1:], near=1.0).summary.coverage
+    assert (few.clusters, few.cluster_note) == ((), "19 distinct questions are too few")
 
 
 @pytest.mark.xdist_group("spark")
@@ -512,6 +569,58 @@ def test_a_dataset_that_is_small_for_each_metric_is_named_once() -> None:
     assert steps[0].startswith(
         "The dataset has 4 rows: ± 49 points for each metric; a difference of 5 points needs 785 "
     )
+
+
+def test_a_metric_that_fewer_rows_support_is_named_with_its_rows() -> None:
+    steps = profile_eval_set([row(QUESTIONS[0], "t"), row(QUESTIONS[1], "t"), *map(row, QUESTIONS[2:])]).next_steps
+    assert steps[0].startswith("correctness has 2 rows: ± 69 points; a difference of 5 points needs 785 rows.")
+
+
+def test_a_field_that_enables_one_metric_names_it() -> None:
+    steps = profile_eval_set([row(q, "t", guidelines=["Be kind"]) for q in QUESTIONS], system="databricks").next_steps
+    assert any("content in retrieved_context in 4 more rows would enable 3 metrics there." in s for s in steps)
+    steps = profile_eval_set([row(q, "t") for q in QUESTIONS], outputs="generated").next_steps
+    assert any("guidelines in 4 more rows would enable guideline_adherence there." in s for s in steps)
+
+
+def test_logged_calls_are_no_evaluation_dataset(samples: Path) -> None:
+    (step,) = profile_eval_set(samples / "inference_table.jsonl").next_steps
+    assert step.startswith("The rows are logged calls: ")
+    assert step.endswith("inference_table.jsonl OUT")
+
+
+def test_the_turns_of_a_file_of_evaluations(samples: Path) -> None:
+    good, broken = (profile_eval_set(samples / name) for name in ("golden.csv", "golden_broken.csv"))
+    assert good.to_text().splitlines()[0].endswith("4 rows, 4 valid; ces-csv format, outputs generated")
+    assert "Each row is a turn of an evaluation, or an invalid evaluation." in good.summary.notes
+    (step,) = broken.next_steps
+    assert step.startswith("100 % of the rows are invalid and support no metric.")
+    for form in (broken.to_text(width=300), broken.to_html()):
+        assert "100 % of the rows are invalid" in form
+        assert "agent-eval-schema validate " in form
+
+
+def test_sentences_of_one() -> None:
+    """One row, one word, one day, one document: as one would say it."""
+    rows = [row("Why?", "t", request_time="2026-01-02", retrieved_context=[{"doc_uri": "a"}])]
+    text = profile_eval_set(rows).to_text(width=300)
+    for line_ in (
+        "Questions have 1 word (median), at most 1.",
+        "1 row with ground truth.",
+        "Logged on 2026-01-02.",
+        "1 document retrieved, none expected.",
+        "1 distinct question is too few.",
+    ):
+        assert line_ in text
+
+
+def test_what_is_not_known_before_the_run_is_not_in_the_cost() -> None:
+    rows = [{"request": q, "expected_response": "t"} for q in QUESTIONS]
+    said = "responses and documents that the agent is yet to produce, and its own tokens, are not included."
+    assert profile_eval_set(rows, outputs="generated").summary.cost.note.endswith(said)
+    text = profile_eval_set(rows, outputs="generated", system="vertex").to_text(width=300)
+    assert "4 calls of the agent, and none of a judge." in text
+    assert "Estimates" not in text
 
 
 def test_only_a_dataset_with_the_columns_of_a_build_is_extended() -> None:

@@ -74,6 +74,8 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
         yield "Redacted", ", ".join(counts) or "no matches"
     if summary.sample is not None:
         yield "Sample", f"{summary.sample:,} with seed {summary.seed}"
+    for note in summary.notes:
+        yield "Note", note
 
 
 _FEEDBACK = (

@@ -67,6 +67,8 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
         How many issues of each code the rows have, those that were excluded as invalid too, and the feedback (AE717).
     sample, seed
         As asked.
+    notes
+        What the numbers do not show, as sentences.
     engine
         Which engine built the set.
     seconds
@@ -90,6 +92,7 @@ class FunnelSummary(Struct, frozen=True, kw_only=True):
     seed: int
     redaction: str | None = None
     existing: dict[str, int] = {}
+    notes: tuple[str, ...] = ()
     engine: str = "embedded"
     seconds: float = 0.0
 

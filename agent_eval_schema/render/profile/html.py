@@ -10,11 +10,13 @@ from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.page import inline, page, percent
 from agent_eval_schema.render.profile.summary import MetricPower, ProfileSummary, RowExample
 from agent_eval_schema.render.profile.words import (
+    POWER_COLUMNS,
     about_balance,
     about_cost,
     about_documents,
     about_duplicates,
     about_rows,
+    about_thin,
     amount,
     assumptions,
     described,
@@ -49,7 +51,7 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
         "version": __version__,
         "steps": summary.next_steps,
         "power": [_power(p) for p in summary.power if p.rows],
-        "assumptions": assumptions(summary),
+        "assumptions": f"{POWER_COLUMNS} {assumptions(summary)}",
         "curve": _curve(summary.power),
         "duplicates": about_duplicates(found) if found.exact or found.near else "",
         "groups": [
@@ -84,6 +86,7 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
                 "name": b.name,
                 "values": [{"value": c.value, "rows": c.rows, "share": percent(c.rows, summary.valid)} for c in b.top],
                 "more": b.values - len(b.top),
+                "thin": about_thin(b, cover.min_rows) if b.thin else "",
             }
             for b in cover.breakdowns
         ],
@@ -108,7 +111,8 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
         ("balance", "Balance and age"): values["balance"],
         ("cost", "Cost"): values["cost"],
     }
-    return {**values, "parts": [part for part, content in kept.items() if content] if summary.valid else []}
+    shown = [part for part, content in kept.items() if content]
+    return {**values, "parts": shown if summary.valid else []}
 
 
 def _power(power: MetricPower) -> dict[str, Any]:

@@ -197,7 +197,7 @@ class Assumptions(Struct, frozen=True):
 
 
 class ProfileSummary(Struct, frozen=True):
-    """Everything that a profile contains."""
+    """Everything that a profile contains. `logged_calls`: the table is no evaluation dataset, but a log of calls."""
 
     source: str | None
     format: str
@@ -216,3 +216,4 @@ class ProfileSummary(Struct, frozen=True):
     coverage: Coverage
     balance: Balance
     cost: Cost
+    logged_calls: bool = False

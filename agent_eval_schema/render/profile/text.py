@@ -15,11 +15,13 @@ from rich.text import Text
 from agent_eval_schema.render.console import EXAMPLES_SHOWN, drawn, plural, print_more, print_signed
 from agent_eval_schema.render.profile.summary import Breakdown, ProfileSummary, RowExample
 from agent_eval_schema.render.profile.words import (
+    POWER_COLUMNS,
     about_balance,
     about_cost,
     about_documents,
     about_duplicates,
     about_rows,
+    about_thin,
     amount,
     assumptions,
     described,
@@ -46,6 +48,7 @@ def print_profile(console: Console, summary: ProfileSummary) -> None:
     for note in summary.notes if summary.valid else summary.notes[1:]:
         console.print(Text(visible(note), style="yellow"))
     if not summary.valid:
+        _print_steps(console, summary)
         return
     _print_power(console, summary)
     _print_duplicates(console, summary)
@@ -80,10 +83,9 @@ def _print_power(console: Console, summary: ProfileSummary) -> None:
         table.add_row(visible(short(power.metric)), f"{power.rows:,}", worth(power), *numbers, *needed(power))
     if table.row_count:
         console.print(Padding(table, (0, 0, 0, 2)))
-        text = f"Points of 100. Worth: effective rows. Paired, unpaired: smallest difference. {assumptions(summary)}"
-        console.print(Padding(Text(text, style="dim"), (0, 0, 0, 2)))
+        console.print(Padding(Text(f"{POWER_COLUMNS} {assumptions(summary)}", style="dim"), (0, 0, 0, 2)))
     for note, metrics in notes.items():
-        _print_line(console, f"{note[0].upper()}{note[1:]}: {', '.join(metrics)}")
+        _print_line(console, f"{', '.join(metrics)}: {note}.")
 
 
 def _print_duplicates(console: Console, summary: ProfileSummary) -> None:
@@ -138,7 +140,7 @@ def _print_coverage(console: Console, summary: ProfileSummary) -> None:
 def _values(breakdown: Breakdown, min_rows: int) -> str:
     values = ", ".join(f"{c.value} {c.rows:,}" for c in breakdown.top[:LISTED])
     more = f", and {breakdown.values - LISTED:,} more" if breakdown.values > LISTED else ""
-    thin = f"; {len(breakdown.thin):,} with fewer than {min_rows} rows" if breakdown.thin else ""
+    thin = f"; {about_thin(breakdown, min_rows)}" if breakdown.thin else ""
     return f"{breakdown.name}: {values}{more}{thin}"
 
 

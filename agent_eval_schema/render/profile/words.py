@@ -7,11 +7,17 @@ from collections.abc import Iterator
 from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.profile.summary import (
     Balance,
+    Breakdown,
     Coverage,
     Documents,
     Duplicates,
     MetricPower,
     ProfileSummary,
+)
+
+POWER_COLUMNS = (
+    "Points of 100. Worth: effective rows. Paired, unpaired: smallest difference; none: not even 100 points. For 5, 3, "
+    "1: rows for a paired difference of so many points."
 )
 
 
@@ -86,9 +92,11 @@ def about_duplicates(found: Duplicates) -> str:
 
 def about_documents(found: Documents) -> Iterator[str]:
     """The numbers on documents."""
-    if found.expected or found.retrieved:
+    if found.expected:
         lost = f", {found.never_retrieved:,} of them never retrieved" if found.never_retrieved else ""
         yield f"{plural(found.expected, 'document')} expected{lost}; {found.retrieved:,} retrieved."
+    elif found.retrieved:
+        yield f"{plural(found.retrieved, 'document')} retrieved, none expected."
     top = max(found.top, key=lambda d: d.expected, default=None)
     if top is not None and top.expected and found.rows_expecting > 1:
         share = 100 * top.expected / found.rows_expecting
@@ -100,15 +108,22 @@ def about_documents(found: Documents) -> Iterator[str]:
 def about_rows(found: Coverage) -> Iterator[str]:
     """The numbers on length and time."""
     if found.median_words is not None and found.longest_words is not None:
-        yield f"Questions have {found.median_words:g} words (median), at most {found.longest_words:,}."
+        words = "word" if found.median_words == 1 else "words"
+        yield f"Questions have {found.median_words:g} {words} (median), at most {found.longest_words:,}."
     if found.sessions:
         yield f"{plural(found.sessions, 'session')}."
+
+
+def about_thin(breakdown: Breakdown, min_rows: int) -> str:
+    """The number of values with few rows."""
+    return f"{len(breakdown.thin):,} with fewer than {min_rows} rows"
 
 
 def about_balance(found: Balance) -> Iterator[str]:
     """The numbers on ground truth and time."""
     if found.truths:
-        yield f"{plural(found.truths, 'row')} with ground truth, {found.distinct_truths:,} of them distinct."
+        distinct = f", {found.distinct_truths:,} of them distinct" if found.truths > 1 else ""
+        yield f"{plural(found.truths, 'row')} with ground truth{distinct}."
     if found.truths > 1 and found.distinct_truths == 1:
         yield "All ground truth is the same."
     elif found.top_truth_rows > 1:
@@ -117,19 +132,26 @@ def about_balance(found: Balance) -> Iterator[str]:
     if found.shared_guidelines:
         yield f"Every row with guidelines has: {'; '.join(found.shared_guidelines)}"
     if found.first and found.last:
-        yield f"Logged from {found.first} to {found.last}."
+        yield (
+            f"Logged on {found.first}." if found.first == found.last else f"Logged from {found.first} to {found.last}."
+        )
 
 
 def about_cost(summary: ProfileSummary) -> Iterator[str]:
     """The numbers on cost."""
     cost = summary.cost
-    agent = f", and {plural(cost.agent_calls, 'call')} of the agent" if cost.agent_calls else ""
-    if not cost.calls and not agent:
+    agent = f"{plural(cost.agent_calls, 'call')} of the agent"
+    if cost.calls:
+        tokens = f"{cost.input_tokens:,} tokens of input and {cost.output_tokens:,} of output"
+        also = f", and {agent}" if cost.agent_calls else ""
+        yield f"{plural(cost.calls, 'call')} of judges with about {tokens}{also}."
+    elif cost.agent_calls:
+        yield f"{agent}, and none of a judge."
+    else:
         return
-    tokens = f"{cost.input_tokens:,} tokens of input and {cost.output_tokens:,} of output"
-    yield f"{plural(cost.calls, 'call')} of judges with about {tokens}{agent}."
     if cost.money is not None:
         yield f"About {cost.money:,.2f} at the given prices."
     if cost.minutes is not None:
         yield f"About {cost.minutes:,.1f} minutes at the given rate."
-    yield cost.note
+    if cost.calls:
+        yield cost.note
