@@ -137,6 +137,7 @@ def _add_content(command: Parser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Build the rows, and print the summary of what became of the logged calls."""
     from agent_eval_schema.inference_tables.build_file import FLAGS, build_file, build_on_spark
+    from agent_eval_schema.render.funnel.draw import funnel_text
 
     given = {name: getattr(arguments, name) for name in FLAGS}
     options = {name: None if v == "none" else v for name, v in given.items() if v is not None and v != []}
@@ -150,8 +151,10 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         how = {"resume": arguments.resume, "jobs": arguments.jobs, "screen": progress_screen(arguments)}
         summary = build_file(arguments.table, out, options, **beside, **how)
-    text = summary.to_json() if arguments.summary == "json" else summary.to_text(color=in_color())
-    print_text(text, arguments.summary)
+    if arguments.summary == "json":
+        print_text(summary.to_json(), "json")
+    else:
+        print_text(funnel_text(summary, color=in_color(), output=out))
     print_note(f"{summary.rows + summary.existing.get('rows', 0):,} rows written to {out}", arguments)
     if arguments.excluded:
         print_note(f"{sum(summary.excluded.values()):,} excluded rows written to {arguments.excluded}", arguments)

@@ -45,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the metrics of a file."""
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.metrics.support import metrics_of
+    from agent_eval_schema.render.console import NextCommand, command_on
     from agent_eval_schema.render.document import json_text
     from agent_eval_schema.render.report.text import metrics_text
     from agent_eval_schema.validation.ces_turns import report_on_rows
@@ -63,10 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_text(json_text(measured.support(system)), "json")
     elif measured.has_metrics:
-        print_text(metrics_text(measured.summary, color=in_color(), system=system))
+        following = []
+        if report.invalid_count:
+            told = f"{report.invalid_count:,} of {report.row_count:,} rows are invalid and support no metric"
+            following = [NextCommand(command_on(arguments.file, "validate"), f"{told}; to see their issues")]
+        print_text(metrics_text(measured.summary, color=in_color(), system=system, following=following))
     if measured is not report:
         print_note(f"counted are the turns of the valid evaluations: {measured.row_count:,}", arguments)
-    if report.invalid_count:
-        counts = f"{report.invalid_count:,} of {report.row_count:,} rows"
-        print_note(f"{counts} are invalid and excluded from all metrics; run `validate` for details", arguments)
     return ExitCode.CLEAN

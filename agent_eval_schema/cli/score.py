@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import shlex
 from contextlib import suppress
 
 from agent_eval_schema.cli.options import (
@@ -144,8 +143,6 @@ def run(arguments: argparse.Namespace) -> int:
         print_text(result_json(result.summary()), "json")
     else:
         print_text(result_text(result.summary(), color=in_color()))
-        if result.issue_counts:
-            print_text(f"Show the issues:\n  {shlex.join(['agent-eval-schema', 'validate', arguments.file])}\n")
     if arguments.html:
         save_page(arguments.html, result.to_html(), "result", arguments)
     if arguments.write_scores:

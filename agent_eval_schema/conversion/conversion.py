@@ -123,24 +123,24 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         color : bool, default False
             Whether to use ANSI colors.
         width : int or None, default None
-            The number of characters per line. None does not wrap lines.
+            The number of characters per line. None uses the width of the terminal.
 
         Returns
         -------
         str
-            One line per kind of loss, with the number of losses and an example.
+            The number of losses per kind, each with an example; the last lines are the result and the next command.
 
         Examples
         --------
         >>> from agent_eval_schema import convert_eval_set
         >>> conversion = convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow")
         >>> print(conversion.to_text())
-        databricks → mlflow: 1 of 1 rows converted, no losses
+        ✓ databricks → mlflow: 1 of 1 rows converted, no losses
         <BLANKLINE>
         """
         from agent_eval_schema.render.losses import losses_text
 
-        return losses_text(self._headline, self._issues, color=color, width=width)
+        return losses_text(self._headline, self._issues, self.report.name, color=color, width=width)
 
     def to_json(self) -> str:
         """Return the losses as JSON.
@@ -180,12 +180,12 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.losses_page import losses_page
 
-        return losses_page(self._headline, self._issues)
+        return losses_page(self._headline, self._issues, self.report.name)
 
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.losses_page import losses_inline
 
-        return losses_inline(self._headline, self._issues)
+        return losses_inline(self._headline, self._issues, self.report.name)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write `data` to a file.

@@ -111,7 +111,7 @@ class ScoreComparison:  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.result.text import comparison_text
 
-        return comparison_text(self.lines, len(self.only_old), len(self.only_new), width)
+        return comparison_text(self.lines, len(self.only_old), len(self.only_new), width, self._panel().title)
 
     def to_html(self) -> str:
         """Return the comparison as a standalone HTML page.

@@ -134,14 +134,14 @@ class BuildSummary(FunnelSummary, Shown, frozen=True, kw_only=True):  # numpydoc
         Returns
         -------
         str
-            The row counts, the reasons for exclusion, the labels and the issues.
+            The reasons for exclusion, the labels, the issues, and last the row counts.
 
         Examples
         --------
         >>> from agent_eval_schema import eval_set_from_inference_table
         >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
         >>> print(build.summary.to_text(width=80))
-        27 logged...
+        Excluded rows...
         """
         return funnel_text(self, color=color, width=width)
 
@@ -209,14 +209,14 @@ class Summarized(Shown):
         Returns
         -------
         str
-            The row counts, the reasons for exclusion, the labels and the issues.
+            The reasons for exclusion, the labels, the issues, and last the row counts.
 
         Examples
         --------
         >>> from agent_eval_schema import eval_set_from_inference_table
         >>> build = eval_set_from_inference_table("sample_data/inference_table.jsonl", sample=5)
         >>> print(build.to_text(width=80))
-        27 logged...
+        Excluded rows...
         """
         return self.summary.to_text(color=color, width=width)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -82,17 +84,17 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
     return escape_ci_commands("\n".join(lines)) + "\n"
 
 
-def drawn_lines(lines: Iterable[Text], color: bool, width: int | None = None) -> str:
-    """Lines as text; with a width they are wrapped, else they stay as long as they are."""
+def drawn_lines(lines: Iterable[Text], color: bool) -> str:
+    """Lines as text; they stay as long as they are."""
 
     def draw(console: Console) -> None:
         for line in lines:
-            console.print(line, soft_wrap=width is None)
+            console.print(line, soft_wrap=True)
 
-    return drawn(draw, color, width)
+    return drawn(draw, color, None)
 
 
-def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 0) -> None:
     """A name and its numbers per line, aligned; where the console is too narrow, the numbers stand below the name. No
     number is broken or cut."""
     names = [visible(row[0]) for row in rows]
@@ -100,19 +102,42 @@ def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequ
     longest = max(map(cell_len, [headings[0], *names]))
 
     def numbers(row: Sequence[str]) -> str:
-        return "".join(f"  {' ' * (width - cell_len(cell))}{cell}" for cell, width in zip(row[1:], widths, strict=True))
+        cells = zip(row[1:], widths, strict=True)
+        return "".join(f"{' ' * (gap + width - cell_len(cell))}{cell}" for cell, width in cells)
 
-    side_by_side = longest + sum(width + 2 for width in widths) <= console.width
+    room = console.width - indent - sum(widths)
+    fitting = next((gap for gap in (2, 1) if longest + gap * len(widths) <= room), 0)
+    gap, margin = fitting or 2, " " * indent
     for name, row, style in [
         (headings[0], headings, "bold"),
         *((name, row, "") for name, row in zip(names, rows, strict=True)),
     ]:
-        if side_by_side:
+        if fitting:
             name += " " * (longest - cell_len(name))
-            console.print(Text(f"{name}{numbers(row)}".rstrip(), style=style), soft_wrap=True)
+            console.print(Text(f"{margin}{name}{numbers(row)}".rstrip(), style=style), soft_wrap=True)
         else:
-            console.print(Text(name, style=style))
-            console.print(Text(numbers(row), style=style), soft_wrap=True)
+            console.print(Text(margin + name, style=style))
+            console.print(Text(margin + numbers(row), style=style), soft_wrap=True)
+
+
+class NextCommand(NamedTuple):
+    """What to type next, and what it does."""
+
+    command: str
+    effect: str
+
+
+def command_on(name: str | None, verb: str, *options: str, instead: str = "") -> str:
+    """The command that reads a file; for data in memory and stdin another call, if there is one."""
+    return instead if name in (None, "-") else shlex.join(["agent-eval-schema", verb, str(name), *options])
+
+
+def print_verdict(console: Console, verdict: str, style: str, following: Iterable[NextCommand] = ()) -> None:
+    """The last lines of every text: the verdict, then what to type next."""
+    console.print(Text(visible(verdict), style=f"bold {style}".rstrip()))
+    for command, effect in following:
+        console.print(Text(f"{visible(effect[0].upper() + effect[1:])}:", style="dim"))
+        console.print(Text(f"  {visible(command)}", style="bold"), soft_wrap=True)  # one line, to be copied
 
 
 def plural(count: int, noun: str) -> str:

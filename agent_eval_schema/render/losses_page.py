@@ -7,7 +7,7 @@ from typing import Any
 
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.render.document import json_text
-from agent_eval_schema.render.losses import grouped
+from agent_eval_schema.render.losses import grouped, next_commands
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
 
@@ -17,14 +17,14 @@ LISTED = 20
 """Losses of a kind that are drawn; the JSON and the DataFrame have them all."""
 
 
-def losses_page(head: str, issues: Sequence[Issue]) -> str:
+def losses_page(head: str, issues: Sequence[Issue], source: str | None = None) -> str:
     """The losses as a standalone HTML page."""
-    return page(head, "losses.html", **_drawn(head, issues))
+    return page(head, "losses.html", **_drawn(head, issues, source))
 
 
-def losses_inline(head: str, issues: Sequence[Issue]) -> str:
+def losses_inline(head: str, issues: Sequence[Issue], source: str | None = None) -> str:
     """The losses for the output cell of a notebook."""
-    return inline("losses.html", **_drawn(head, issues))
+    return inline("losses.html", **_drawn(head, issues, source))
 
 
 def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
@@ -33,7 +33,7 @@ def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
     return json_text({"schema_version": SCHEMA_VERSION, "tool": tool, **numbers, "losses": issues})
 
 
-def _drawn(head: str, issues: Sequence[Issue]) -> dict[str, Any]:
+def _drawn(head: str, issues: Sequence[Issue], source: str | None) -> dict[str, Any]:
     groups = [
         {
             "code": found[0].code,
@@ -55,4 +55,10 @@ def _drawn(head: str, issues: Sequence[Issue]) -> dict[str, Any]:
         }
         for found in grouped(issues)
     ]
-    return {"head": head, "parts": [("losses", "Losses")] if groups else [], "groups": groups, "version": __version__}
+    return {
+        "head": head,
+        "following": next_commands(issues, source),
+        "parts": [("losses", "Losses")] if groups else [],
+        "groups": groups,
+        "version": __version__,
+    }

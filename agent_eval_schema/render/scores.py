@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from string import ascii_lowercase
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from agent_eval_schema.render.console import drawn
+from agent_eval_schema.render.console import NextCommand, drawn, print_verdict
 from agent_eval_schema.render.numbers import number
 from agent_eval_schema.text.visible import visible
 
@@ -35,9 +35,10 @@ def scores_text(
     width: int | None = None,
     *,
     headline: str = "",
+    following: Sequence[NextCommand] = (),
     without_judge: Mapping[str, int] = MappingProxyType({}),
 ) -> str:
-    """What was not scored, the table, what its letters stand for, and the scorers that no judge was named for."""
+    """The table, what its letters stand for, the scorers that no judge was named for, and what was not scored."""
     letters: dict[str, str] = {}
     columns = width or min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
     rows = list(map(visible, scores.index[:SHOWN]))
@@ -49,8 +50,6 @@ def scores_text(
     tables = [_table(rows, part) for part in _parts(rows, drawn_columns, columns)]
 
     def draw(console: Console) -> None:
-        if headline:
-            console.print(f"✗ {visible(headline)}", style="bold red")
         for table in tables:
             console.print(table)
         if len(scores) > SHOWN:
@@ -60,6 +59,9 @@ def scores_text(
         if without_judge:
             skipped = ", ".join(f"{name} {rows:,}" for name, rows in without_judge.items())
             console.print(f"Skipped without a judge (model=), with the rows that each could score: {skipped}")
+        if headline:
+            console.print()
+            print_verdict(console, f"✗ {headline}", "red", following)
 
     return drawn(draw, False, columns)
 

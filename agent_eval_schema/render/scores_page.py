@@ -9,7 +9,7 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.metrics.alignment import CallPair
-from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.console import NextCommand, plural
 from agent_eval_schema.render.document import json_text, plain_values
 from agent_eval_schema.render.numbers import MISSING, number
 from agent_eval_schema.render.page import heat, inline, page, percent
@@ -47,6 +47,7 @@ class ScoresSummary(Struct, frozen=True):
     metrics: Mapping[str, float]
     scored: Mapping[str, int]
     headline: str
+    following: Sequence[NextCommand]
     run_id: str
     without_judge: Mapping[str, int]
     drawn: Sequence[ScoredRow] = ()
@@ -104,6 +105,7 @@ def _drawn(summary: ScoresSummary) -> dict[str, Any]:
     return {
         "verdict": f"{plural(rows, 'row')} evaluated",
         "headline": summary.headline,
+        "following": summary.following,
         "run_id": summary.run_id,
         "parts": [("scorers", "Scorers"), ("rows", "Rows")],
         "aggregates": aggregates,

@@ -55,7 +55,7 @@ def test_a_file_is_the_same_as_itself(name: str, samples: Path) -> None:
     assert not diff.losses
     assert diff.counts["unchanged"] == diff.counts["old"] == diff.counts["new"] > 0
     text = diff.to_text(width=200)
-    assert text.splitlines()[2:] == [f"No difference: all {diff.counts['new']} rows are the same."]
+    assert text.splitlines()[2:] == ["", f"✓ No difference: all {diff.counts['new']} rows are the same."]
 
 
 SAME = [

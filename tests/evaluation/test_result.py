@@ -300,7 +300,7 @@ SILENT: Row = {"predicted_trajectory": [WARM], "reference_trajectory": None}
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("rows", [[], [SILENT], [SILENT, SILENT]], ids=len)
-def test_score_of_nothing_fails_and_says_so_first(
+def test_score_of_nothing_fails_and_says_so_last(
     rows: list[Row], form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "rows.csv"
@@ -308,15 +308,16 @@ def test_score_of_nothing_fails_and_says_so_first(
     path.write_text("predicted_trajectory,reference_trajectory\n" + "".join(f'"{cell}",\n' for cell in cells))
     assert main(["score", str(path), "--quiet", "--output", form]) == 1
     out, said = capsys.readouterr().out, "no row was scored" if rows else "no row to score"
-    assert json.loads(out)["headline"] == said if form == "json" else out.startswith(f"✗ {said}\n")
+    ends = f"✗ {said}\nShows which field would enable the most rows:\n  agent-eval-schema" if rows else f"✗ {said}\n"
+    assert json.loads(out)["headline"] == said if form == "json" else ends in out
     assert main(["score", str(path), "--quiet", "--fail-on", "never"]) == 0
 
 
-def test_a_mean_of_fewer_rows_than_given_is_not_the_first_thing_said() -> None:
+def test_a_mean_of_fewer_rows_than_given_is_reported_beside_it() -> None:
     found = result([*SEED, SILENT])
     said = "2 of 3 rows scored"
     assert found.headline == said
-    assert found.to_text().startswith(f"✗ {said}\n")
+    assert found.to_text().endswith(f"\n✗ {said}\n")
     assert json.loads(found.to_json())["headline"] == said
     assert found.to_html().index(said) < found.to_html().index("trajectory_recall")
     assert repr(found) == f"<EvalResult: 3 rows, 5 metrics: {said}>"

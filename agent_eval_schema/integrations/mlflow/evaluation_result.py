@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
+from agent_eval_schema.render.console import NextCommand, command_on
 from agent_eval_schema.render.coverage import NAMED, headline
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.text.choices import path_of, require_count
@@ -225,7 +226,14 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         """
         from agent_eval_schema.render.scores import scores_text
 
-        return scores_text(self.scores, self.reasons, width, headline=self.headline, without_judge=self.without_judge)
+        return scores_text(
+            self.scores,
+            self.reasons,
+            width,
+            headline=self.headline,
+            following=self._following,
+            without_judge=self.without_judge,
+        )
 
     def to_json(self) -> str:
         """Return the result as JSON.
@@ -320,6 +328,14 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
 
         return write_result_table(path_of(path), [self.table.convert_dtypes()])  # numbers as numbers
 
+    @property
+    def _following(self) -> list[NextCommand]:
+        """What shows why rows have no score, if issues are the reason."""
+        if not self.headline or self.report.ok:
+            return []
+        command = command_on(self.report.name, "validate", instead="result.report")
+        return [NextCommand(command, "shows the issues of the data and how to fix them")]
+
     def _summary(self, most: int = 0) -> ScoresSummary:
         from agent_eval_schema.integrations.mlflow.shown_scores import scored_rows
         from agent_eval_schema.render.scores_page import ScoresSummary
@@ -330,6 +346,7 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
             metrics=self.metrics,
             scored=self.scored,
             headline=self.headline,
+            following=self._following,
             run_id=self.run_id,
             without_judge=self.without_judge,
             drawn=scored_rows(self.scores, self.reasons, self.failed, self.report, self.result, most) if most else [],

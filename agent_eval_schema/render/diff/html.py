@@ -21,7 +21,7 @@ from agent_eval_schema.render.diff.summary import (
     IssueChange,
     MetricChange,
 )
-from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves
+from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves, next_commands
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
 
@@ -55,6 +55,7 @@ def _drawn(summary: DiffSummary) -> dict[str, Any]:
     return {
         "sides": [("---", described(summary.old)), ("+++", described(summary.new))],
         "verdict": headline(summary),
+        "following": next_commands(summary),
         "mood": "error" if summary.losses else "good" if summary.same else "",
         "parts": [part for part, content in kept.items() if content],
         "columns": [(sign, names) for sign, names in columns if names],

@@ -1,4 +1,5 @@
-"""A comparison as text, in the order of a summary: rows, fields from what to what, issues, what can be measured.
+"""A comparison as text, in the order of a summary: rows, fields from what to what, issues, what can be measured, and
+last the verdict.
 
 Computes nothing: every number is the DiffSummary's. All text from cells goes through `visible`, and no markup is read.
 """
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from agent_eval_schema.issues import Issue
+from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON, SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of
 from agent_eval_schema.render.console import (
@@ -20,10 +21,13 @@ from agent_eval_schema.render.console import (
     NEW_STYLE,
     OLD_STYLE,
     STYLES,
+    NextCommand,
+    command_on,
     drawn,
     plural,
     print_more,
     print_signed,
+    print_verdict,
     sides,
 )
 from agent_eval_schema.render.diff.summary import (
@@ -49,24 +53,21 @@ def diff_text(summary: DiffSummary, *, color: bool, width: int | None, system: s
 
 def print_diff(console: Console, summary: DiffSummary, system: str = "databricks") -> None:
     """Draw the comparison on a console that reads no markup."""
-    _print_headline(console, summary)
+    for sign, side, style in (("---", summary.old, OLD_STYLE), ("+++", summary.new, NEW_STYLE)):
+        console.print(Text(f"{sign} {described(side)}", style="dim " + style))
     _print_rows(console, summary)
     _print_fields(console, summary)
     _print_issues(console, summary)
     _print_metrics(console, summary, system)
     if summary.rows.moved:
         console.print("\nRow numbers are zero-based. “row OLD → NEW” is a moved row.", style="dim")
+    sign, style = ("✗ ", "red") if summary.losses else ("✓ ", "green") if summary.same else ("", "")
+    console.print()
+    print_verdict(console, sign + headline(summary), style, next_commands(summary))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# headline
-def _print_headline(console: Console, summary: DiffSummary) -> None:
-    for sign, side, style in (("---", summary.old, OLD_STYLE), ("+++", summary.new, NEW_STYLE)):
-        console.print(Text(f"{sign} {described(side)}", style="dim " + style))
-    mood = " red" if summary.losses else " green" if summary.same else ""
-    console.print(Text(headline(summary), style=f"bold{mood}"))
-
-
+# the verdict and the next command
 def described(side: DatasetSummary) -> str:
     """One side in a line."""
     where = f"{visible(side.source)}: " if side.source else ""
@@ -98,6 +99,19 @@ def _consequences(summary: DiffSummary) -> Iterator[str]:
     ):
         if count:
             yield f"{count:,} {what}"
+
+
+def next_commands(summary: DiffSummary) -> list[NextCommand]:
+    """What shows why the new version is worse: its new issues, else the metrics that it lost."""
+    name = summary.new.source
+    severities = (Severity.ERROR, Severity.WARNING)
+    codes = [i.code for i in summary.issues if i.severity in severities and (i.gained or i.on_added)]
+    if codes:
+        command = command_on(name, "validate", "--select", ",".join(codes), instead="validate_eval_set(new)")
+        return [NextCommand(command, "shows the new issues")]
+    if summary.rows.lost_a_metric and (command := command_on(name, "metrics")):
+        return [NextCommand(command, "shows what would enable more metrics")]
+    return []
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from agent_eval_schema.render.console import drawn, plural
+from agent_eval_schema.render.console import NextCommand, command_on, drawn, plural, print_verdict
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary
 from agent_eval_schema.render.page import inline, page
@@ -95,14 +94,13 @@ _CHANGES = (
 
 # ---------------------------------------------------------------------------------------------------------------------
 # text
-def funnel_text(summary: FunnelSummary, *, color: bool, width: int | None) -> str:
-    """The funnel for a terminal."""
-    return drawn(lambda console: print_funnel(console, summary), color, width)
+def funnel_text(summary: FunnelSummary, *, color: bool, width: int | None = None, output: str | None = None) -> str:
+    """The funnel for a terminal; `output` is the file with the rows."""
+    return drawn(lambda console: print_funnel(console, summary, output), color, width)
 
 
-def print_funnel(console: Console, summary: FunnelSummary) -> None:
+def print_funnel(console: Console, summary: FunnelSummary, output: str | None) -> None:
     """Draw it on a console that reads no markup."""
-    console.print(Text(funnel_line(summary), style="bold"))
     gone = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     gone.add_column(justify="right", no_wrap=True)
     gone.add_column(no_wrap=True, style="cyan")
@@ -110,9 +108,9 @@ def print_funnel(console: Console, summary: FunnelSummary) -> None:
     for reason, rows in summary.excluded.items():
         gone.add_row(f"{rows:,}", reason, find_reason(reason).sentence)
     if summary.excluded:
-        console.print("\nExcluded rows", style="bold")
+        console.print("Excluded rows", style="bold")
         console.print(gone)
-    console.print()
+        console.print()
     about = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     about.add_column(no_wrap=True, style="bold")
     about.add_column()
@@ -125,6 +123,11 @@ def print_funnel(console: Console, summary: FunnelSummary) -> None:
     for code, count in summary.issues.items():
         about.add_row(f"{code}", f"{RULES[code].name} ({RULES[code].severity}) on {count:,}")
     console.print(about)
+    console.print()
+    sign, style = ("✓", "green") if summary.rows else ("✗", "red")
+    command = command_on(output, "profile") if summary.rows else ""
+    following = [NextCommand(command, "shows which differences the rows can measure")] if command else []
+    print_verdict(console, f"{sign} {funnel_line(summary)}", style, following)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

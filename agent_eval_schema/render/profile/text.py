@@ -1,4 +1,5 @@
-"""A profile as text: size and power, duplicates, leakage, coverage, balance, cost, and last what to do next.
+"""A profile as text: size and power, duplicates, leakage, coverage, balance, cost, and last the verdict and what to do
+next.
 
 Computes nothing. All text from cells goes through `visible`, and no markup is read.
 """
@@ -12,7 +13,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from agent_eval_schema.render.console import EXAMPLES_SHOWN, drawn, plural, print_more, print_signed
+from agent_eval_schema.render.console import (
+    EXAMPLES_SHOWN,
+    NextCommand,
+    drawn,
+    plural,
+    print_columns,
+    print_more,
+    print_verdict,
+)
 from agent_eval_schema.render.profile.summary import Breakdown, ProfileSummary, RowExample
 from agent_eval_schema.render.profile.words import (
     POWER_COLUMNS,
@@ -32,6 +41,9 @@ from agent_eval_schema.render.profile.words import (
 )
 from agent_eval_schema.text.visible import visible
 
+HEADINGS = ("Metric", "Rows", "Worth", "±", "Paired", "Unpaired", "for 5", "for 3", "for 1")
+"""Of the table of metrics."""
+
 LISTED = 10
 """Lines of a table."""
 
@@ -44,27 +56,23 @@ def profile_text(summary: ProfileSummary, *, color: bool, width: int | None) -> 
 def print_profile(console: Console, summary: ProfileSummary) -> None:
     """Draw the profile on a console that reads no markup."""
     console.print(Text(visible(described(summary)), style="dim"))
-    console.print(Text(visible(headline(summary)), style="bold"))
     for note in summary.notes if summary.valid else summary.notes[1:]:
         console.print(Text(visible(note), style="yellow"))
-    if not summary.valid:
-        _print_steps(console, summary)
-        return
-    _print_power(console, summary)
-    _print_duplicates(console, summary)
-    _print_leaks(console, summary)
-    _print_coverage(console, summary)
-    _print_lines(console, "Balance and age", about_balance(summary.balance))
-    _print_lines(console, "Cost of one evaluation", about_cost(summary))
-    _print_steps(console, summary)
+    if summary.valid:
+        _print_power(console, summary)
+        _print_duplicates(console, summary)
+        _print_leaks(console, summary)
+        _print_coverage(console, summary)
+        _print_lines(console, "Balance and age", about_balance(summary.balance))
+        _print_lines(console, "Cost of one evaluation", about_cost(summary))
+    console.print()
+    sign, style = ("", "") if summary.valid else ("✗ ", "red")
+    print_verdict(console, sign + headline(summary), style, next_commands(summary))
 
 
-def _print_steps(console: Console, summary: ProfileSummary) -> None:
-    if summary.next_steps:
-        _print_title(console, "What to do next")
-    for i, step in enumerate(summary.next_steps, 1):
-        text = Text(visible(step.text)).append(f"\n{visible(step.command)}", style="cyan")
-        print_signed(console, f"{i}.", "bold", text, 2)
+def next_commands(summary: ProfileSummary) -> list[NextCommand]:
+    """The steps, each with the command that helps."""
+    return [NextCommand(s.command, f"{i}. {s.text.rstrip('.')}") for i, s in enumerate(summary.next_steps, 1)]
 
 
 def _print_power(console: Console, summary: ProfileSummary) -> None:
@@ -73,16 +81,16 @@ def _print_power(console: Console, summary: ProfileSummary) -> None:
     if not supported:
         console.print(Padding(Text("No row supports a metric."), (0, 0, 0, 2)))
         return
-    table = _table(["Metric"], ["Rows", "Worth", "±", "Paired", "Unpaired", "for 5", "for 3", "for 1"])
+    lines: list[Sequence[str]] = []
     notes: dict[str, list[str]] = {}
     for power in supported:
         if power.note:
             notes.setdefault(power.note, []).append(short(power.metric))
             continue
         numbers = (amount(power, power.half_width), amount(power, power.paired), amount(power, power.unpaired))
-        table.add_row(visible(short(power.metric)), f"{power.rows:,}", worth(power), *numbers, *needed(power))
-    if table.row_count:
-        console.print(Padding(table, (0, 0, 0, 2)))
+        lines.append((short(power.metric), f"{power.rows:,}", worth(power), *numbers, *needed(power)))
+    if lines:
+        print_columns(console, HEADINGS, lines, indent=2)
         console.print(Padding(Text(f"{POWER_COLUMNS} {assumptions(summary)}", style="dim"), (0, 0, 0, 2)))
     for note, metrics in notes.items():
         _print_line(console, f"{', '.join(metrics)}: {note}.")

@@ -21,9 +21,10 @@ from agent_eval_schema.render.page import csv_link, inline, json_block, page, pe
 from agent_eval_schema.render.report.pictures import answers, together
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
+    enabled,
     invalid_advice,
     needs_no_action,
-    next_command,
+    next_commands,
     no_action_line,
     report_headline,
     support_advice,
@@ -119,9 +120,8 @@ def _starts(report: ReportSummary, shown: Shown) -> list[dict[str, str]]:
     starts = []
     for kind, _ in report.occurrences[misspelled].kinds.most_common() if misspelled in report.counts else []:
         starts.append({"text": f"column `{kind.path}`: {kind.hint}", "command": "", "effect": ""})
-    following = next_command(report, shown.fixes)
-    if following is not None:
-        starts.append({"text": "", "command": following[0], "effect": following[1]})
+    for command, effect in next_commands(report, shown.fixes):
+        starts.append({"text": "", "command": command, "effect": effect})
     return starts
 
 
@@ -219,10 +219,9 @@ def _strip(shares: list[float]) -> dict[str, Any]:
 
 def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
     lines = report.support(system)
-    full = sum(line.supported > 0 for line in lines)
     return {
         "name": system,
-        "summary": f"{full} of {len(lines)} metrics can score at least one row",
+        "summary": enabled(lines),
         "open": inline or system == report.system,
         "lines": [_metric(report, line) for line in lines],
     }

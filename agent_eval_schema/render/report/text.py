@@ -12,7 +12,7 @@ Computes nothing: every number is the summary's. All text from cells goes throug
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, zip_longest
 
 from rich.cells import cell_len
@@ -22,7 +22,15 @@ from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.metrics.support import Support
-from agent_eval_schema.render.console import EXAMPLES_SHOWN, STYLES, TITLES, drawn, plural
+from agent_eval_schema.render.console import (
+    EXAMPLES_SHOWN,
+    STYLES,
+    TITLES,
+    NextCommand,
+    drawn,
+    plural,
+    print_verdict,
+)
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.report.summary import Excerpt, FixPreview, ReportSummary, Shown
 from agent_eval_schema.rules import RULES
@@ -44,13 +52,24 @@ def report_text(
     return drawn(lambda console: print_report(console, report, shown or Shown(), system), color, width)
 
 
-def metrics_text(report: ReportSummary, *, color: bool, width: int | None = None, system: str | None = None) -> str:
-    """Only the part of the report that says what can be measured, a block a system."""
+def metrics_text(
+    report: ReportSummary,
+    *,
+    color: bool,
+    width: int | None = None,
+    system: str | None = None,
+    following: Iterable[NextCommand] = (),
+) -> str:
+    """Only the part of the report that says what can be measured, a block a system; then how many metrics can be, and
+    the next command."""
     systems = report.systems if system == "all" else (system or report.system,)
 
     def draw(console: Console) -> None:
         for name in systems:
             _print_metrics(console, report, name)
+        console.print()
+        lines = [line for name in systems for line in report.support(name)]
+        print_verdict(console, enabled(lines), "", following)
 
     return drawn(draw, color, width).lstrip("\n")
 
@@ -65,7 +84,8 @@ def print_report(console: Console, report: ReportSummary, shown: Shown, system: 
         _print_metrics(console, report, system or report.system)
     if report.row_count:
         console.print()
-    _print_verdict(console, report, shown.fixes)
+    style = "green" if report.ok and report.row_count else "red"
+    print_verdict(console, report_headline(report), style, next_commands(report, shown.fixes))
 
 
 def _print_source(console: Console, report: ReportSummary) -> None:
@@ -105,21 +125,14 @@ def effect(fixes: FixPreview, total: int) -> str:
     return f"{fixes.changes} fixable → {fixes.valid_count:,} of {total:,} rows valid"
 
 
-def next_command(report: ReportSummary, fixes: FixPreview | None) -> tuple[str, str] | None:
-    """What to type next, and what it does; None if there is nothing to do."""
-    if fixes is not None:
-        return fixes.command, effect(fixes, report.row_count)
+def next_commands(report: ReportSummary, fixes: FixPreview | None) -> list[NextCommand]:
+    """What to type next; nothing if there is nothing to do."""
     found = [code for s in (Severity.ERROR, Severity.WARNING) for code in report.codes_of(s)]
-    return (f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue") if found else None
-
-
-def _print_verdict(console: Console, report: ReportSummary, fixes: FixPreview | None) -> None:
-    console.print(Text(report_headline(report), style="bold green" if report.ok and report.row_count else "bold red"))
-    following = next_command(report, fixes) if report.row_count else None
-    if following is not None:
-        command, what = following
-        console.print(Text(f"{what[0].upper()}{what[1:]}:", style="dim"))
-        console.print(Text(f"  {visible(command)}", style="bold"), soft_wrap=True)  # one line, to be copied
+    if fixes is not None:
+        return [NextCommand(fixes.command, effect(fixes, report.row_count))]
+    if not found or not report.row_count:
+        return []
+    return [NextCommand(f"agent-eval-schema explain {found[0]}", "shows the documentation of the first issue")]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -278,6 +291,11 @@ def _print_metrics(console: Console, report: ReportSummary, system: str) -> None
             console.print(Padding(Text(f"↳ {advice}", style="dim"), (0, 0, 0, INDENT)))
     if report.invalid_count and support:
         console.print(Padding(Text(invalid_advice(report), style="dim"), (0, 0, 0, 2)))
+
+
+def enabled(lines: Sequence[Support]) -> str:
+    """`9 of 12 metrics can score at least one row`."""
+    return f"{sum(line.supported > 0 for line in lines)} of {plural(len(lines), 'metric')} can score at least one row"
 
 
 def invalid_advice(report: ReportSummary) -> str:

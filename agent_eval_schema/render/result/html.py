@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
@@ -25,12 +24,9 @@ from agent_eval_schema.render.result.summary import (
     ScoreSteps,
     Worst,
 )
-from agent_eval_schema.render.result.text import written
+from agent_eval_schema.render.result.text import next_commands, result_verdict, written
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.runtime.version import __version__
-
-UNREADABLE = "cannot be read"
-"""How the reason ends if a cell is to blame, not the lack of one."""
 
 
 def result_page(result: ResultSummary) -> str:
@@ -60,7 +56,8 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
     parts += [("reasons", "Unscored rows")] if reasons or result.issue_counts else []
     return {
         "name": os.path.basename(result.name) if result.name else "",
-        "verdict": _verdict(result),
+        "verdict": f"{'⚠ ' if result.headline else ''}{result_verdict(result)}",
+        "following": next_commands(result),
         "mood": "warning" if result.headline else None,
         "latency": ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in result.latency.items()),
         "parts": parts,
@@ -80,24 +77,6 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "options": ", ".join(f"{name}={value}" for name, value in result.options.items()),
         "version": __version__,
     }
-
-
-def _verdict(result: ResultSummary) -> str:
-    """What the means cover comes first: `1 of 4 rows scored; 3 unreadable`."""
-    if not result.headline:
-        return f"{plural(result.row_count, 'row')} evaluated"
-    return "; ".join(["⚠ " + result.headline, *_causes(result)])
-
-
-def _causes(result: ResultSummary) -> Iterator[str]:
-    """The reasons for which rows have no score of any metric, grouped."""
-    unreadable = [rows for reason, rows, metrics in result.reason_groups if _is_unreadable(reason, metrics, result)]
-    if unreadable:
-        yield f"{sum(unreadable):,} unreadable"
-
-
-def _is_unreadable(reason: str, metrics: list[str], result: ResultSummary) -> bool:
-    return reason.endswith(UNREADABLE) and len(metrics) == len(result.metrics)
 
 
 def _reason(result: ResultSummary, reason: str, rows: int, metrics: list[str]) -> tuple[str, int, str]:

@@ -274,7 +274,7 @@ def test_an_app_that_raises_costs_its_row_only(broken: str) -> None:
     assert found.reasons.at[row, "strict"] == "predict_fn raised an exception: out of tokens"
     assert found.scores["lenient"].tolist() == [i != row for i in range(3)]  # a scorer may score that too
     assert found.headline == f"1 of 3 calls failed (row {row}); fewer than 3 rows scored: strict 2"
-    assert found.to_text().startswith(f"✗ {found.headline}\n")
+    assert f"\n✗ {found.headline}\n" in found.to_text()
 
 
 def test_a_failed_call_is_a_failure_and_is_named_by_its_id(mlflow: Any) -> None:

@@ -1,0 +1,82 @@
+"""The last lines of every command: the verdict, and below it the next command, in one line that can be typed."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from agent_eval_schema.cli import main
+from tests.conftest import SAMPLES
+
+BROKEN, GOOD, EDITED = "broken.jsonl", "good.jsonl", "edited_broken.jsonl"
+
+ENDS: dict[str, tuple[str, str]] = {
+    f"validate {GOOD}": ("✓ All 12 rows are valid.", ""),
+    f"validate {EDITED}": ("✗ 1 of 12 rows cannot be evaluated (8.3%)", f"validate {EDITED} --fix fixed.jsonl"),
+    "validate otel_traces_broken.jsonl": ("✗ 3 of 4 rows cannot be evaluated (75%)", "explain AE201"),
+    f"validate {GOOD} {EDITED}": ("✗ 1 of 2 files failed.", ""),
+    f"metrics {GOOD}": ("12 of 12 metrics can score at least one row", ""),
+    f"metrics {BROKEN}": ("12 of 12 metrics can score at least one row", f"validate {BROKEN}"),
+    f"diff {GOOD} {GOOD}": ("✓ No difference: all 12 rows are the same.", ""),
+    f"diff {GOOD} {EDITED}": ("✗ 5 of 11 matched rows changed", f"validate {EDITED} --select AE206"),
+    f"diff {GOOD} less.jsonl": ("✗ 1 of 12 matched rows changed; 1 lost a metric.", "metrics less.jsonl"),
+    "score vertex.jsonl": ("✓ 3 rows evaluated", ""),
+    "score vertex_broken.jsonl": ("✗ 1 of 4 rows scored; 3 unreadable", "validate vertex_broken.jsonl"),
+    f"score {GOOD}": ("✗ no row was scored", f"metrics {GOOD} --system vertex"),
+    f"convert {GOOD} out.jsonl": ("✓ databricks → databricks: 12 of 12 rows converted, no losses", ""),
+    f"convert {GOOD} out.jsonl --to mlflow": ("databricks → mlflow: 12 of 12 rows converted, 1 loss", ""),
+    f"convert {BROKEN} out.jsonl --to mlflow": ("✗ databricks → mlflow: 15 of 37 rows", f"validate {BROKEN}"),
+    "from-traces otel_traces_broken.jsonl out.jsonl": ("✗ 3 of 4 rows cannot be evaluated", "explain AE201"),
+    "from-inference-table inference_table.jsonl out.jsonl": ("✓ 27 logged → 29 records", "profile out.jsonl"),
+}
+"""How the verdict of each command begins, and the command below it."""
+
+
+@pytest.mark.parametrize(
+    "words", [pytest.param(w, marks=pytest.mark.slow if w.startswith("from-inference") else ()) for w in ENDS]
+)
+def test_the_last_lines_are_the_verdict_and_the_next_command(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if words.startswith("from-inference-table"):
+        pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+    verdict, following = ENDS[words]
+    for name in {word for word in words.split() if (SAMPLES / word).is_file()}:
+        Path(name).symlink_to(SAMPLES / name)
+    if "less.jsonl" in words:
+        Path("less.jsonl").write_text((SAMPLES / GOOD).read_text().replace('"guidelines"', '"notes"', 1))
+    main([*words.split(), "--quiet"] if not words.startswith(("diff", "metrics")) else words.split())
+    lines = capsys.readouterr().out.splitlines()
+    if not following:
+        assert lines[-1].startswith(verdict)
+        return
+    assert lines[-3].startswith(verdict)
+    assert lines[-2].endswith(":")
+    assert lines[-1] == f"  agent-eval-schema {following}"
+    assert main(shlex.split(lines[-1])[1:]) in (0, 1)  # it can be typed as it is
+    capsys.readouterr()
+
+
+def test_the_last_lines_of_a_profile_are_the_steps(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(SAMPLES)
+    monkeypatch.setenv("COLUMNS", "140")
+    main(["profile", GOOD])
+    lines = capsys.readouterr().out.splitlines()
+    steps = lines[lines.index("12 distinct questions in 12 valid rows") + 1 :]
+    assert [line[:3] for line in steps[::2]] == ["1. ", "2. ", "3. "]
+    assert all(line.startswith("  agent-eval-schema ") for line in steps[1::2])
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_the_next_command_is_never_broken(
+    width: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", f"{width}")
+    file = tmp_path / f"a file with a long name {'x' * 60}.jsonl"
+    file.symlink_to(SAMPLES / "vertex_broken.jsonl")
+    main(["score", str(file)])
+    assert capsys.readouterr().out.splitlines()[-1] == f"  agent-eval-schema validate '{file}'"
