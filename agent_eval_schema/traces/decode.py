@@ -58,9 +58,10 @@ _OF_OTEL = ('{"resourceSpans"', b'{"resourceSpans"')
 """How the usual document of OpenTelemetry begins."""
 
 
-def decode_trace(text: str | bytes | memoryview) -> Trace | list[Finding]:
-    """The trace in JSON text, or the notes with the reason why there is none (never an exception)."""
-    if text[:16] in _OF_OTEL and (found := decode_otel(text)) is not None:
+def decode_trace(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
+    """The trace in JSON text, or the notes with the reason why there is none (never an exception). If it does not have
+    to be `whole`, spans on which no issue and no figure depends may lack their contents."""
+    if text[:16] in _OF_OTEL and (found := decode_otel(text, whole)) is not None:
         return found
     try:
         trace = trace_in(_document(text))

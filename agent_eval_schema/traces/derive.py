@@ -19,7 +19,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.privacy import may_quote
 from agent_eval_schema.traces.documents import retrieved_context
 from agent_eval_schema.traces.reading import Reading, attributes, start_of
-from agent_eval_schema.traces.spans import NOTHING, Span, Status, Trace, text_of, value_of
+from agent_eval_schema.traces.spans import NOTHING, Span, Status, Trace, content_text, text_of, value_of
 from agent_eval_schema.traces.tokens import Tokens, token_counts
 
 
@@ -99,6 +99,8 @@ def _is_true(raw: Raw) -> bool:
 # ---------------------------------------------------------------------------------------------------------------------
 # request and response
 def _request(reading: Reading) -> chat.Messages | None:
+    if reading.trace.messages is not None:
+        return reading.trace.messages or None
     value = value_of(reading.inputs)
     messages = chat.read_messages(value)
     if messages is None and value is not None and value not in ({}, []):
@@ -126,8 +128,10 @@ _completion = msgspec.json.Decoder(_Completion | str).decode
 
 
 def _response(reading: Reading) -> str | None:
+    if reading.trace.answer is not None:
+        return reading.trace.answer
     try:
-        found = _completion(text_of(reading.outputs) or "")
+        found = _completion(content_text(reading.outputs))
     except (msgspec.MsgspecError, RecursionError):
         return _other_response(reading)
     if isinstance(found, str):

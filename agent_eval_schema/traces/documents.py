@@ -14,7 +14,7 @@ from agent_eval_schema.schema import Document
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.reading import Reading, attributes, start_of
-from agent_eval_schema.traces.spans import Info, Span, Trace, text_of, value_of
+from agent_eval_schema.traces.spans import Attributes, AttributesById, Info, Span, Trace, content_text, value_of
 
 TEXT_KEYS = ("page_content", "content", "text")
 GUESSED_URI_KEYS = ("source", "url", "uri", "document_id")
@@ -27,14 +27,18 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
         return None
     outer = reading.outermost(reading.retrievers)
     last = max(reversed(outer), key=start_of) if len(outer) > 1 else outer[0]
-    output = attributes(last).outputs
+    held = attributes(last)
+    text = content_text(held.outputs)
     try:
-        found = (_usual_documents if reading.values else _glimpse_of_documents)(text_of(output) or "")
+        if isinstance(held, AttributesById):
+            found = (_documents_with_ids if reading.values else _glimpse_of_documents_with_ids)(text)
+        else:
+            found = (_usual_documents if reading.values else _glimpse_of_documents)(text)
     except (msgspec.MsgspecError, RecursionError):
         found = None
     if found is not None:
         return found
-    value = value_of(output)
+    value = output_of(held)
     return None if value is None else _documents(reading, value)
 
 
@@ -60,13 +64,66 @@ _retrieved = msgspec.json.Decoder(list[_Retrieved]).decode
 _glimpsed = msgspec.json.Decoder(list[_Glimpsed]).decode
 
 
-def _usual_documents(text: str) -> list[Document] | None:
+class _ById(Struct, gc=False):
+    """A document as the GenAI conventions have it."""
+
+    id: str
+    content: str
+    metadata: None = None
+
+
+class _GlimpsedById(Struct, gc=False):
+    id: str
+    content: Raw
+    metadata: None = None
+
+
+_by_id = msgspec.json.Decoder(list[_ById]).decode
+_glimpsed_by_id = msgspec.json.Decoder(list[_GlimpsedById]).decode
+
+
+def _documents_with_ids(text: str | Raw) -> list[Document] | None:
+    """The documents, or None if there is one without an ID or content."""
+    found = [Document(d.id, d.content) for d in _by_id(text)]
+    return found if all([d.content and d.doc_uri.strip() for d in found]) else None
+
+
+def _glimpse_of_documents_with_ids(text: str | Raw) -> list[Document] | None:
+    """One document for all of them; None if there is an unusual one."""
+    found = _glimpsed_by_id(text)
+    if not all([d.id.strip() and len(d.content) > 2 and bytes(memoryview(d.content)[:1]) == b'"' for d in found]):
+        return None
+    return [_SOME_DOCUMENT] if found else []
+
+
+def output_of(held: Attributes) -> Any:
+    """The output of a span; documents that are named by their `id` in MLflow's schema."""
+    value = value_of(held.outputs)
+    return (
+        [_document_by_id(item) for item in value]
+        if isinstance(held, AttributesById) and isinstance(value, list)
+        else value
+    )
+
+
+def _document_by_id(item: Any) -> Any:
+    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+        return item
+    content = item.get("content") or item.get("text") or item.get("page_content")
+    metadata = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
+    made: dict[str, Any] = {"metadata": {"doc_uri": item["id"], **metadata}}
+    if isinstance(content, str):
+        made["page_content"] = content
+    return made
+
+
+def _usual_documents(text: str | Raw) -> list[Document] | None:
     """The documents, or None if there is one without a doc_uri."""
     found = [Document(d.metadata.doc_uri, d.page_content) for d in _retrieved(text)]
     return found if all([d.doc_uri.strip() for d in found]) else None
 
 
-def _glimpse_of_documents(text: str) -> list[Document] | None:
+def _glimpse_of_documents(text: str | Raw) -> list[Document] | None:
     """One document for all of them, with content if any has content; None if there is an unusual one."""
     found = _glimpsed(text)
     glimpse = [_EMPTY_DOCUMENT] if found else []
@@ -85,7 +142,7 @@ _SOME_DOCUMENT, _EMPTY_DOCUMENT = Document("?", "?"), Document("?", "")
 def documents_of_span(span: Span) -> list[Document]:
     """The (doc_uri, content) of the documents that a RETRIEVER span gave; none for other spans."""
     found = attributes(span)
-    if (found.type or "").strip('"') != "RETRIEVER" or (value := value_of(found.outputs)) is None:
+    if (found.type or "").strip('"') != "RETRIEVER" or (value := output_of(found)) is None:
         return []
     return _documents(Reading(Trace(Info(), [span])), value)
 

@@ -24,15 +24,18 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.assessments import kept
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import MADE, derive, status_message
+from agent_eval_schema.traces.documents import output_of
 from agent_eval_schema.traces.mlflow_readable import are_events
 from agent_eval_schema.traces.spans import (
     FAILED_CODES,
     NOTHING,
     Attributes,
+    AttributesById,
     Span,
     Trace,
     grounded,
     is_kind,
+    json_of,
     text_of,
     value_of,
 )
@@ -187,6 +190,8 @@ def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
     made = {_TYPE: _text(own.type.strip('"'))} if own.type is not None else {}
     for field, name in _MADE_OF.items():
         raw = getattr(own, field)
+        if field == "outputs" and isinstance(own, AttributesById):
+            raw = Raw(jsontext.encode(output_of(own)))
         text = text_of(raw) if bytes(raw)[:1] == b'"' else bytes(raw).decode()
         if text and name not in given:
             made[name] = text
@@ -204,7 +209,7 @@ _MADE_OF = {
 def _metadata_of(trace: Trace) -> dict[str, str]:
     """The session and the tokens of a trace that has no metadata of MLflow."""
     found = trace.info.trace_metadata
-    given = {} if found is None else {_SESSION: text_of(found.session), _TOKENS: text_of(found.token_usage)}
+    given = {} if found is None else {_SESSION: text_of(found.session), _TOKENS: json_of(found.token_usage)}
     return {name: text for name, text in given.items() if text}
 
 

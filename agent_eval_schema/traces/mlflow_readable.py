@@ -142,11 +142,11 @@ def are_events(given: Raw) -> bool:
     return True
 
 
-def decode_for_mlflow(text: str | bytes | memoryview) -> Trace | list[Finding]:
+def decode_for_mlflow(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding]:
     """As `decode_trace`; the trace is `plain` if mlflow can read the text as it is."""
     try:
         document = _plain_document(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return decode_trace(text)
+        return decode_trace(text, whole)
     data = document.data
     return Trace(document.info, [*data.spans], data.request, data.response, plain=_is_plain(document))

@@ -41,6 +41,10 @@ class Attributes(Struct, rename=_ATTRIBUTE_KEYS, gc=False):
     tool_name: Raw = NOTHING
 
 
+class AttributesById(Attributes, gc=False):
+    """Those of a retriever whose documents are named by their `id`, as in the GenAI conventions."""
+
+
 KINDS = ("AGENT", "CHAIN", "LLM", "CHAT_MODEL", "RETRIEVER", "TOOL", "EMBEDDING", "RERANKER", "PARSER", "UNKNOWN")
 _AS_MLFLOW_WRITES = frozenset(f'"{kind}"' for kind in KINDS)
 
@@ -148,7 +152,7 @@ class Info(Struct, gc=False):
 
 class Trace(Struct):
     """A trace, whatever its encoding was. `request` and `response` are the copies that v2 has in addition to the
-    spans."""
+    spans; `messages` and `answer` are those of the root span, if its reader had to find them anyway."""
 
     info: Info
     spans: list[Span]
@@ -157,6 +161,8 @@ class Trace(Struct):
     is_truncated: bool = False
     notes: list[Finding] = field(default_factory=list)
     plain: bool = False
+    messages: list[dict[str, Any]] | None = None
+    answer: str | None = None
 
 
 _raw_text = msgspec.json.Decoder(str).decode
@@ -169,8 +175,20 @@ def text_of(raw: Raw) -> str | None:
     try:
         return _raw_text(raw)
     except (msgspec.DecodeError, ValueError):
+        if bytes(memoryview(raw)[:1]) != b'"':
+            return None
         value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
         return value if isinstance(value, str) else None
+
+
+def content_text(raw: Raw) -> str | Raw:
+    """The JSON text that an attribute holds: in a text mostly, as it is for spans that were translated."""
+    if raw is NOTHING:
+        return ""
+    return raw if bytes(memoryview(raw)[:1]) in _STRUCTURED else text_of(raw) or ""
+
+
+_STRUCTURED = frozenset([b"{", b"["])
 
 
 def value_of(raw: Raw) -> Any:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from agent_eval_schema.traces.reading import Reading, attributes
-from agent_eval_schema.traces.spans import NOTHING, Span, text_of, value_of
+from agent_eval_schema.traces.spans import NOTHING, Span, content_text, value_of
 
 Tokens = tuple[int | None, int | None, int | None]
 """Input, output and total."""
@@ -55,7 +55,7 @@ def _stated(raw: Raw) -> Tokens | None:
     if raw is NOTHING:
         return None
     try:
-        return counts_of(_usage(text_of(raw) or ""))
+        return counts_of(_usage(content_text(raw)))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return usage_of(value_of(raw))
 
@@ -64,7 +64,7 @@ def _stated_in_output(raw: Raw) -> Tokens | None:
     if raw is NOTHING or b"usage" not in bytes(raw):
         return None
     try:
-        usage = _output(text_of(raw) or "").usage
+        usage = _output(content_text(raw)).usage
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = value_of(raw)
         return usage_of(value.get("usage")) if isinstance(value, dict) else None

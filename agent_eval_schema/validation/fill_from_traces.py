@@ -44,7 +44,7 @@ def read_traces(rows: Rows) -> None:
     values_matter = rows.columns_of_traces or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
         if cell is not None:
-            trace = decode(cell)
+            trace = decode(cell, values_matter)
             if isinstance(trace, Trace):
                 rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:

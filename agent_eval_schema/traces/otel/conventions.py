@@ -19,10 +19,12 @@ Read = Callable[[Any], Any]
 
 
 class Key(Struct, frozen=True):
-    """The name of an attribute, and the function that makes its value plain, if it has to be."""
+    """The name of an attribute, and the function that makes its value plain, if it has to be. A JSON text that has none
+    of the `marks` is plain already."""
 
     name: str
     read: Read | None = None
+    marks: tuple[bytes, ...] = ()
 
     @property
     def is_flattened(self) -> bool:
@@ -41,6 +43,7 @@ class Convention(Struct, frozen=True):
     inputs: tuple[Key, ...] = ()
     outputs: tuple[Key, ...] = ()
     documents: tuple[Key, ...] = ()
+    documents_by_id: tuple[Key, ...] = ()
     tool: tuple[Key, ...] = ()
     input_tokens: tuple[Key, ...] = ()
     output_tokens: tuple[Key, ...] = ()
@@ -53,10 +56,15 @@ class Convention(Struct, frozen=True):
 
 
 FIELDS = (
-    *("inputs", "outputs", "documents", "tool", "input_tokens", "output_tokens", "total_tokens", "usage", "session"),
-    *("system", "level", "message"),
+    *("inputs", "outputs", "documents", "documents_by_id", "tool", "input_tokens", "output_tokens", "total_tokens"),
+    *("usage", "session", "system", "level", "message"),
 )
 """What the attributes of a span may hold, besides its kind."""
+
+
+_WRAPPED_INPUT = (b'inputs\\"', b'input_str\\"', b'args\\"')
+_WRAPPED_OUTPUT = (b'outputs\\"', b'output\\"')
+"""How a key of each object ends that is unwrapped, in JSON text within a text."""
 
 
 def _keys(*names: str) -> tuple[Key, ...]:
@@ -65,23 +73,6 @@ def _keys(*names: str) -> tuple[Key, ...]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # values that are made plain
-def _documents_by_id(value: Any) -> Any:
-    """The documents of the GenAI conventions in MLflow's schema: the ID is that of the document."""
-    value = jsontext.structured(value)
-    return [_document_by_id(item) for item in value] if isinstance(value, list) else None
-
-
-def _document_by_id(item: Any) -> Any:
-    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
-        return item
-    content = item.get("content") or item.get("text") or item.get("page_content")
-    metadata = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
-    made: dict[str, Any] = {"metadata": {"doc_uri": item["id"], **metadata}}
-    if isinstance(content, str):
-        made["page_content"] = content
-    return made
-
-
 def _flattened_documents(value: Any) -> Any:
     """`retrieval.documents.N.document.{id, content, metadata}`: the URI of a LangChain document is in its metadata."""
     found = []
@@ -189,10 +180,10 @@ _GENAI = Convention(
     ),
     inputs=(
         *_keys("gen_ai.input.messages", "gen_ai.retrieval.query.text"),
-        Key("gen_ai.tool.call.arguments", unwrapped_input),
+        Key("gen_ai.tool.call.arguments", unwrapped_input, _WRAPPED_INPUT),
     ),
     outputs=(Key("gen_ai.output.messages"), Key("gen_ai.tool.call.result")),
-    documents=(Key("gen_ai.retrieval.documents", _documents_by_id),),
+    documents_by_id=_keys("gen_ai.retrieval.documents"),
     tool=_keys("gen_ai.tool.name"),
     input_tokens=_keys("gen_ai.usage.input_tokens"),
     output_tokens=_keys("gen_ai.usage.output_tokens"),
@@ -215,8 +206,14 @@ _OPENLLMETRY = Convention(
             {"chat": "LLM", "completion": "LLM", "embedding": "EMBEDDING", "rerank": "RERANKER"},
         ),
     ),
-    inputs=(Key("traceloop.entity.input", unwrapped_input), Key("gen_ai.prompt.N", _flattened_messages)),
-    outputs=(Key("traceloop.entity.output", unwrapped_output), Key("gen_ai.completion.N", _flattened_messages)),
+    inputs=(
+        Key("traceloop.entity.input", unwrapped_input, _WRAPPED_INPUT),
+        Key("gen_ai.prompt.N", _flattened_messages),
+    ),
+    outputs=(
+        Key("traceloop.entity.output", unwrapped_output, _WRAPPED_OUTPUT),
+        Key("gen_ai.completion.N", _flattened_messages),
+    ),
     documents=(Key("traceloop.entity.output", _retriever_output),),
     tool=_keys("traceloop.entity.name"),
     input_tokens=_keys("gen_ai.usage.prompt_tokens"),
@@ -309,21 +306,24 @@ class Entry(Struct, frozen=True):
 
     field: str
     rank: int
-    read: Read | None = None
+    key: Key
     prefix: str | None = None
     kinds: Mapping[str, str] | None = None
+    kinds_as_json: Mapping[bytes, str] = {}
 
 
 def _entries() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for place, convention in enumerate(CONVENTIONS):
         for offset, (name, kinds) in enumerate(convention.kinds):
-            found.setdefault(name, []).append(Entry("kind", place * 100 + offset, kinds=kinds))
+            as_json = {f'"{kind}"'.encode(): ours for kind, ours in kinds.items()}
+            entry = Entry("kind", place * 100 + offset, Key(name), None, kinds, as_json)
+            found.setdefault(name, []).append(entry)
         for field in FIELDS:
             for offset, key in enumerate(getattr(convention, field)):
                 name = key.name.removesuffix(".N")
                 prefix = name if key.is_flattened else None
-                found.setdefault(name, []).append(Entry(field, place * 100 + offset, key.read, prefix))
+                found.setdefault(name, []).append(Entry(field, place * 100 + offset, key, prefix))
     return found
 
 

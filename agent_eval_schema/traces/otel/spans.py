@@ -6,7 +6,7 @@ all of them side by side, as `traces/spans.py` has those of MLflow's generations
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -53,6 +53,10 @@ class Reference(Struct, gc=False):
 
     refType: str | None = None
     spanID: str | None = None
+
+
+Outline = tuple[str | None, str, str | None, int | None, int | None, Sequence[Event]]
+"""The name of a span, its id and that of its parent, its times in nanoseconds, and its events."""
 
 
 class OtelSpan(Struct, gc=False, kw_only=True):
@@ -129,11 +133,14 @@ class OtelSpan(Struct, gc=False, kw_only=True):
     def happened(self) -> Sequence[Event]:
         return self.events or self.span_events or self.logs or ()
 
+    def told(self) -> Outline:
+        return self.title, self.id, self.parent, self.start, self.end, self.happened
+
     def pairs(self) -> list[Pair]:
-        """The names and values of the attributes."""
-        pairs: list[Pair] = list(pairs_of(self.attributes if self.attributes is not None else self.tags))
+        """The attributes."""
+        pairs: list[Pair] = as_pairs(pairs_of(self.attributes if self.attributes is not None else self.tags))
         if self.span_kind and not self.span_kind.startswith("SPAN_KIND"):  # Phoenix takes it out of the attributes
-            pairs.append(("openinference.span.kind", Raw(jsontext.encode(self.span_kind.upper()))))
+            pairs.append(KeyValue("openinference.span.kind", Raw(jsontext.encode(self.span_kind.upper()))))
         return pairs
 
 
@@ -164,8 +171,12 @@ class PlainKeyValue(Struct, gc=False):
     value: Value | None = None
 
 
-Pair = tuple[str, Raw | Value | None]
+Pair = KeyValue | PlainKeyValue
 """An attribute, whose value is made plain only if something is derived from it."""
+
+
+def as_pairs(attributes: Iterable[tuple[str, Raw]]) -> list[Pair]:
+    return [KeyValue(name, raw) for name, raw in attributes]
 
 
 class PlainSpan(Struct, gc=False):
@@ -175,8 +186,8 @@ class PlainSpan(Struct, gc=False):
     spanId: str
     name: str | None = None
     parentSpanId: str | None = None
-    startTimeUnixNano: str | int | None = None
-    endTimeUnixNano: str | int | None = None
+    startTimeUnixNano: int | None = None
+    endTimeUnixNano: int | None = None
     attributes: list[PlainKeyValue] = []
     status: SpanStatus | None = None
     events: list[Event] | None = None
@@ -185,36 +196,21 @@ class PlainSpan(Struct, gc=False):
     def trace(self) -> str:
         return normal_id(self.traceId, 16)
 
-    @property
-    def id(self) -> str:
-        given = self.spanId
-        return given.lower() if len(given) == 16 else normal_id(given, 8)
+    def told(self) -> Outline:
+        """What is not in the attributes."""
+        own, parent, start = self.spanId, self.parentSpanId, self.startTimeUnixNano
+        if parent is not None:
+            if not parent or parent == "0000000000000000":
+                parent = None
+            else:
+                parent = parent.lower() if len(parent) == 16 else normal_id(parent, 8)
+        if start is not None and start.bit_length() > 63:
+            start = None
+        identity = own.lower() if len(own) == 16 else normal_id(own, 8)
+        return self.name, identity, parent, start, self.endTimeUnixNano, self.events or ()
 
-    @property
-    def parent(self) -> str | None:
-        given = self.parentSpanId
-        if not given or given == "0000000000000000":
-            return None
-        return given.lower() if len(given) == 16 else normal_id(given, 8)
-
-    @property
-    def start(self) -> int | None:
-        return _nanoseconds(self.startTimeUnixNano)
-
-    @property
-    def end(self) -> int | str | None:
-        return self.endTimeUnixNano
-
-    @property
-    def title(self) -> str | None:
-        return self.name
-
-    @property
-    def happened(self) -> Sequence[Event]:
-        return self.events or ()
-
-    def pairs(self) -> list[Pair]:
-        return [(pair.key, pair.value) for pair in self.attributes]
+    def pairs(self) -> Sequence[Pair]:
+        return self.attributes
 
 
 AnySpan = PlainSpan | OtelSpan
@@ -249,7 +245,8 @@ class _PlainDocument(Struct, gc=False):
     resourceSpans: list[_PlainResource]
 
 
-_plain_document = msgspec.json.Decoder(_PlainDocument).decode
+_plain_document = msgspec.json.Decoder(_PlainDocument, strict=False).decode
+"""Not strict: protobuf's JSON writes the 64 bits of a time as text."""
 
 
 class _Scope(Struct, gc=False):

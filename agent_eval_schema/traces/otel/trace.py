@@ -7,7 +7,7 @@ the outermost agent, or of the first model if no agent has any; the response is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -36,6 +36,7 @@ from agent_eval_schema.traces.spans import (
     Span,
     Status,
     Trace,
+    content_text,
     grounded,
     value_of,
 )
@@ -44,10 +45,11 @@ _MODELS = frozenset({"LLM", "CHAT_MODEL"})
 _LEAVES = _MODELS | {"TOOL", "RETRIEVER", "RERANKER", "EMBEDDING", "GUARDRAIL", "EVALUATOR", "PARSER", "MEMORY"}
 
 
-def decode_otel(text: str | bytes | memoryview) -> Trace | list[Finding] | None:
+def decode_otel(text: str | bytes | memoryview, whole: bool = True) -> Trace | list[Finding] | None:
     """The trace in a document of OpenTelemetry, the reason why it cannot be read, or None if it is no such document.
 
-    A cell holds one trace: of several, the one with the most spans is read, and that is noted.
+    A cell holds one trace: of several, the one with the most spans is read, and that is noted. If it does not have to
+    be `whole`, it has the contents of those spans only on which an issue or a figure depends.
     """
     notes: list[Finding] = []
     try:
@@ -64,7 +66,7 @@ def decode_otel(text: str | bytes | memoryview) -> Trace | list[Finding] | None:
         if not spans:
             return [Finding(rules.NOT_A_TRACE, "expected the spans of a trace, got none that can be read")]
     try:
-        return _trace_of(_of_one_trace(spans, notes), notes)
+        return _trace_of(_of_one_trace(spans, notes), notes, whole)
     except RecursionError:
         return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
 
@@ -83,14 +85,29 @@ def _of_one_trace(spans: list[AnySpan], notes: list[Finding]) -> list[AnySpan]:
     return traces[chosen]
 
 
-def _trace_of(spans: list[AnySpan], notes: list[Finding]) -> Trace:
-    found = [told_by(span, f"spans[{i}]", notes) for i, span in enumerate(spans)]
+def _trace_of(spans: list[AnySpan], notes: list[Finding], whole: bool) -> Trace:
+    found = [told_by(span, i, notes) for i, span in enumerate(spans)]
     told = _once([t for t in found if t is not None])
     info = Info(trace_id=spans[0].trace or None)
     trace = Trace(info, [t.span for t in told], notes=notes)
     if told:
-        _settle(trace, told)
+        _settle(trace, told, whole)
+    has_tools = any([t.kind == "TOOL" for t in told])
+    for entry in told:
+        if whole or _matters(entry, has_tools):
+            entry.held  # noqa: B018 - reads it
     return trace
+
+
+def _matters(told: Told, has_tools: bool) -> bool:
+    """Whether an issue or a figure depends on the contents of a span: those of models hold tokens that are not stated
+    otherwise, and calls of tools that have no spans."""
+    if told.kind in _MODELS:
+        return not has_tools or not _COUNTED.issubset(told.found)
+    return told.kind == "RETRIEVER"
+
+
+_COUNTED = frozenset(["input_tokens", "output_tokens"])
 
 
 def _order(told: Told) -> tuple[int, str, str]:
@@ -99,6 +116,11 @@ def _order(told: Told) -> tuple[int, str, str]:
 
 def _once(told: list[Told]) -> list[Told]:
     """The spans in the order of their starts: files are not in order. A span that was sent twice counts once."""
+    ids = {t.span.span_id for t in told}
+    if len(ids) == len(told) and "" not in ids:
+        starts = [t.span.start_time_unix_nano or 0 for t in told]
+        if len(set(starts)) == len(starts) and starts == sorted(starts):
+            return told
     ordered = sorted(told, key=_order)
     seen: dict[str, Told] = {}
     for place, entry in enumerate(ordered):
@@ -112,40 +134,41 @@ def _once(told: list[Told]) -> list[Told]:
 
 def _size(told: Told) -> tuple[int, bytes, bytes]:
     """Of two spans with one id, the larger one is the later state of it."""
-    held = _attributes(told.span)
-    inputs, outputs = bytes(held.inputs), bytes(held.outputs)
+    inputs, outputs = bytes(told.held.inputs), bytes(told.held.outputs)
     return len(inputs) + len(outputs), inputs, outputs
 
 
-def _settle(trace: Trace, told: Sequence[Told]) -> None:
+def _settle(trace: Trace, told: Sequence[Told], whole: bool) -> None:
     """Put all spans below one root, and the request, the response, the state and the session where they are read."""
-    by_id = {_id(t): t for t in told}
-    above = {identity: t.span.parent for identity, t in by_id.items()}
+    by_id = {t.span.span_id or "": t for t in told}
+    above = {identity: t.span.parent_span_id for identity, t in by_id.items()}
     asked, answered = _ends(told, above)
     main = asked or answered
     way = _way(_id(main or told[0]), above)
     root = by_id[way[0]].span
     tops = [identity for identity, parent in above.items() if parent is None or parent not in above]
-    kind = _attributes(root).type
+    kind = by_id[way[0]].kind
     if kind in _LEAVES and (len(tops) != 1 or (kind not in _MODELS and main is not None)):
         root = _root_above([by_id[identity].span for identity in tops] or [root])
         trace.spans.insert(0, root)
         above[root.span_id or ""] = None
-    for span in trace.spans:
-        span.parent_span_id = None
-    for identity, parent in grounded(above, root.span_id or "").items():
-        if identity in by_id:
-            by_id[identity].span.parent_span_id = parent
+    if list(above.values()).count(root.span_id) != len(above) - 1 or root.parent_span_id is not None:
+        for identity, parent in grounded(above, root.span_id or "").items():
+            if identity in by_id:
+                by_id[identity].span.parent_span_id = parent
     _settle_state(trace, root, [by_id[identity].span for identity in way] if main else [])
-    held = _attributes(root)
-    inputs = held.inputs if asked is None else _request(asked)
-    outputs = held.outputs if answered is None else _response(answered)
+    held = by_id[root.span_id or ""].held if root.span_id in by_id else _attributes(root)
+    inputs, outputs = held.inputs, held.outputs
+    if asked is not None:
+        inputs, trace.messages = _request(asked, whole)
+    if answered is not None:
+        outputs, trace.answer = _response(answered, whole)
     root.attributes = Attributes(held.type, inputs, outputs, held.function_name, held.token_usage, held.tool_name)
-    session = next((t.session for t in told if t.session), None)
+    session = next((session for t in told if (session := t.session)), None)
     usage = _usage_of_agents(told, above)
     if session is not None or usage is not NOTHING:
         trace.info.trace_metadata = Metadata(usage, NOTHING if session is None else Raw(jsontext.encode(session)))
-    if main is None and any(t.is_known for t in told) and not any(map(_has_content, told)):
+    if main is None and any(t.found for t in told) and not any(map(_has_content, told)):
         trace.notes.append(Finding(rules.TRACE_WITHOUT_CONTENT, NO_CONTENT, path="resourceSpans"))
 
 
@@ -154,8 +177,7 @@ def _id(told: Told) -> str:
 
 
 def _has_content(told: Told) -> bool:
-    held = _attributes(told.span)
-    return held.inputs is not NOTHING or held.outputs is not NOTHING
+    return told.held.inputs is not NOTHING or told.held.outputs is not NOTHING
 
 
 def _root_above(spans: Sequence[Span]) -> Span:
@@ -178,13 +200,13 @@ def _attributes(span: Span) -> Attributes:
 
 def _ends(told: Sequence[Told], above: dict[str, str | None]) -> tuple[Told | None, Told | None]:
     """The span with the request and the one with the response: agents before models, outer ones before inner ones."""
-    agents = [t for t in told if t.is_known and _attributes(t.span).type not in _LEAVES]
-    models = [t for t in told if _attributes(t.span).type in _MODELS]
+    agents = [t for t in told if t.kind not in _LEAVES and t.found]
+    models = [t for t in told if t.kind in _MODELS]
     asked = answered = None
     for group in (agents, models):
-        if asked is None and (found := [t for t in group if _attributes(t.span).inputs is not NOTHING]):
+        if asked is None and (found := [t for t in group if t.held.inputs is not NOTHING]):
             asked = _outermost(found, above)[0]
-        if answered is None and (found := [t for t in group if _attributes(t.span).outputs is not NOTHING]):
+        if answered is None and (found := [t for t in group if t.held.outputs is not NOTHING]):
             answered = _outermost(found, above)[-1]
     return asked, answered
 
@@ -220,39 +242,68 @@ def _settle_state(trace: Trace, root: Span, way: list[Span]) -> None:
 
 def _usage_of_agents(told: Sequence[Told], above: dict[str, str | None]) -> Raw:
     """The tokens that agents report, which count where no model reports any."""
-    found = [t for t in told if _attributes(t.span).type not in _LEAVES]
-    found = [t for t in found if _attributes(t.span).token_usage is not NOTHING]
+    found = [t for t in told if t.kind not in _LEAVES and t.held.token_usage is not NOTHING]
     if len(found) < 2:
-        return _attributes(found[0].span).token_usage if found else NOTHING
+        return found[0].held.token_usage if found else NOTHING
     totals: dict[str, int] = {}
     for entry in _outermost(found, above):
-        for name, count in decoded(_attributes(entry.span).token_usage).items():
+        for name, count in decoded(entry.held.token_usage).items():
             totals[name] = totals.get(name, 0) + count
     return Raw(jsontext.encode(jsontext.encode(totals).decode()))
 
 
-def _request(asked: Told) -> Raw:
+def _request(asked: Told, whole: bool = True) -> tuple[Raw, chat.Messages | None]:
     """The input of an agent as it is; messages in OpenAI's form, and of a model only these, not the parameters of the
-    call."""
-    held = _attributes(asked.span)
-    system = _instructions(asked.system)
-    value = value_of(held.inputs)
+    call. The messages too, where they were read; the input need not be written then if the trace is not `whole`."""
+    held = asked.held
+    system = _instructions(asked.system) if "system" in asked.found else None
+    said = _said_in_texts(held.inputs)
+    value = said or value_of(held.inputs)
     if held.type not in _MODELS and system is None and not isinstance(value, list | str):
-        return held.inputs
-    messages = chat.read_messages(value)
+        return held.inputs, None
+    messages = said or chat.read_messages(value)
     if messages is None:
-        return held.inputs
+        return held.inputs, None
     if system is not None and not any(m.get("role") == "system" for m in messages):
         messages = [{"role": "system", "content": system}, *messages]
-    return Raw(jsontext.encode(jsontext.encode({"messages": messages}).decode()))
+    return Raw(jsontext.encode({"messages": messages})) if whole else held.inputs, messages
 
 
-def _response(answered: Told) -> Raw:
+def _response(answered: Told, whole: bool = True) -> tuple[Raw, str | None]:
     """The output as it is; of a list of messages the text, if the last one has any."""
-    raw = _attributes(answered.span).outputs
-    value = value_of(raw)
-    text, is_known = chat.read_answer(value) if isinstance(value, list) else (None, False)
-    return raw if text is None or not is_known else Raw(jsontext.encode(jsontext.encode(text).decode()))
+    raw = answered.held.outputs
+    said = _said_in_texts(raw)
+    value = said or value_of(raw)
+    if said is not None and len(said) == 1:
+        text, is_known = said[0]["content"], True
+    else:
+        text, is_known = chat.read_answer(value) if isinstance(value, list) else (None, False)
+    if text is None or not is_known:
+        return raw, None
+    return Raw(jsontext.encode(jsontext.encode(text).decode())) if whole else raw, text
+
+
+class _Text(Struct, gc=False, forbid_unknown_fields=True):
+    type: Literal["text"]
+    content: str
+
+
+class _Spoken(Struct, gc=False, forbid_unknown_fields=True):
+    role: Literal["system", "user", "assistant"]
+    parts: list[_Text]
+    finish_reason: str | None = None
+
+
+_spoken = msgspec.json.Decoder(list[_Spoken]).decode
+
+
+def _said_in_texts(raw: Raw) -> chat.Messages | None:
+    """Messages of the GenAI conventions that have texts only, which most have; None of any other."""
+    try:
+        found = _spoken(content_text(raw))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return [{"role": m.role, "content": "".join([part.content for part in m.parts])} for m in found]
 
 
 def _instructions(raw: Raw) -> str | None:
@@ -302,11 +353,11 @@ def complete(trace: Trace, text: str | bytes | memoryview) -> None:
     if len(given) != len(trace.spans):
         return
     pairs = enumerate(zip(trace.spans, given, strict=True))
-    told = sorted([_completed(span, of, f"spans[{i}]", trace) for i, (span, of) in pairs], key=_order)
+    told = sorted([_completed(span, of, i, trace) for i, (span, of) in pairs], key=_order)
     above = {_id(t): t.span.parent for t in told}
     asked, answered = _ends(told, above)
-    trace.request = trace.request if asked is None else _request(asked)
-    trace.response = trace.response if answered is None else _response(answered)
+    trace.request = trace.request if asked is None else _request(asked)[0]
+    trace.response = trace.response if answered is None else _response(answered)[0]
     metadata = trace.info.trace_metadata or trace.info.request_metadata
     session = next((t.session for t in told if t.session), None)
     if session is not None and (metadata is None or metadata.session is NOTHING):
@@ -314,15 +365,15 @@ def complete(trace: Trace, text: str | bytes | memoryview) -> None:
         trace.info.trace_metadata = Metadata(metadata.token_usage, Raw(jsontext.encode(session)), metadata.is_truncated)
 
 
-def _completed(span: Span, given: _Attributed, path: str, trace: Trace) -> Told:
+def _completed(span: Span, given: _Attributed, place: int, trace: Trace) -> Told:
     own = _attributes(span)
     if own.type not in _NO_TYPES or not isinstance(given.attributes, dict):
-        return Told(span, {"kind": []} if own.type not in _NO_TYPES else {})
+        return Told(span, own.type, {"kind": []} if own.type not in _NO_TYPES else {})
     events = _events(given.events)
-    made, found = attributes_of(pairs_of_mlflow(given.attributes), span.name or "", events, path, trace.notes)
+    made, found = attributes_of(pairs_of_mlflow(given.attributes), span.name or "", events, place, trace.notes)
     if made is None:
-        return Told(span)
-    span.attributes = Attributes(
+        return Told(span, own.type)
+    held = span.attributes = Attributes(
         made.type if made.type != "UNKNOWN" else own.type,
         made.inputs if own.inputs is NOTHING else own.inputs,
         made.outputs if own.outputs is NOTHING else own.outputs,
@@ -330,7 +381,7 @@ def _completed(span: Span, given: _Attributed, path: str, trace: Trace) -> Told:
         made.token_usage if own.token_usage is NOTHING else own.token_usage,
         made.tool_name if own.tool_name is NOTHING else own.tool_name,
     )
-    return Told(span, found)
+    return Told(span, held.type, found)
 
 
 def _events(raw: Raw) -> list[Event]:

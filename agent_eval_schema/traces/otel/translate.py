@@ -16,9 +16,19 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.traces.otel.conventions import ENTRIES, MERGED_TOOLS, NAMES, PREFIXES, Entry
 from agent_eval_schema.traces.otel.events import details_in, exceptions_in, messages_in
-from agent_eval_schema.traces.otel.spans import AnySpan, Event, OtelSpan, Pair, PlainSpan, SpanStatus, Value
+from agent_eval_schema.traces.otel.spans import (
+    AnySpan,
+    Event,
+    KeyValue,
+    OtelSpan,
+    Pair,
+    PlainSpan,
+    SpanStatus,
+    Value,
+    as_pairs,
+)
 from agent_eval_schema.traces.otel.values import content_of, count_in, decoded, flattened, text_in, unflattened
-from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, Span, Status, text_of
+from agent_eval_schema.traces.spans import FAILED_CODES, NOTHING, Attributes, AttributesById, Span, Status, text_of
 
 UNKNOWN = "UNKNOWN"
 _OF_TOOL = "execute_tool "
@@ -30,14 +40,24 @@ Found = dict[str, list[tuple[Entry, Raw | Leaves]]]
 
 
 class Told(Struct, gc=False):
-    """A span in our form, and what has no place in it: the session, and instructions beside the input."""
+    """A span in our form, and what has no place in it: the session, and instructions beside the input. Its inputs and
+    outputs are read when they are asked for: a validation result needs those of few spans."""
 
     span: Span
+    kind: str | None
     found: Found = {}
+    events: Sequence[Event] = ()
+    is_read: bool = True
 
     @property
-    def is_known(self) -> bool:
-        return bool(self.found)
+    def held(self) -> Attributes:
+        """The attributes of the span, with its inputs and outputs."""
+        held = self.span.attributes
+        assert isinstance(held, Attributes)
+        if not self.is_read:
+            self.is_read = True
+            held = self.span.attributes = _with_contents(held, self.found, self.events)
+        return held
 
     @property
     def session(self) -> str | None:
@@ -48,103 +68,127 @@ class Told(Struct, gc=False):
         return first_of_field(self.found, "system")
 
 
-def told_by(span: AnySpan, path: str, notes: list[Finding]) -> Told | None:
+def told_by(span: AnySpan, place: int, notes: list[Finding]) -> Told | None:
     """The span in our form; None for one that only repeats others."""
-    events, pairs = span.happened, span.pairs()
+    name, identity, parent, start, end, events = span.told()
+    pairs = span.pairs()
     if events:
-        pairs += details_in(events)
-    attributes, found = attributes_of(pairs, span.title or "", events, path, notes)
+        pairs = [*pairs, *as_pairs(details_in(events))]
+    found = _found(pairs)
+    attributes = _attributes_of(found, name or "", place, notes)
     if attributes is None:
         return None
-    code, message = _status_of(span, found)
     told = Span(
-        name=span.title,
-        span_id=span.id,
-        parent_span_id=span.parent,
-        start_time_unix_nano=span.start,
-        end_time_unix_nano=span.end,
-        status=Status(code, message),
+        name=name,
+        span_id=identity,
+        parent_span_id=parent,
+        start_time_unix_nano=start,
+        end_time_unix_nano=end,
+        status=_status_of(span, found),
         attributes=attributes,
         events=exceptions_in(events) if events else NOTHING,
     )
-    return Told(told, found)
+    return Told(told, attributes.type, found, events, False)
 
 
 def attributes_of(
-    pairs: Iterable[Pair], name: str, events: Sequence[Event], path: str, notes: list[Finding]
+    pairs: Iterable[Pair], name: str, events: Sequence[Event], place: int, notes: list[Finding]
 ) -> tuple[Attributes | None, Found]:
     """The attributes from which something is derived, and all that the conventions know of; none for a span that only
     repeats others."""
     found = _found(pairs)
-    if not found and not events:
-        return Attributes(type=UNKNOWN), found
-    kind = _kind(found, name)
-    tool = first_of_field(found, "tool")
+    made = _attributes_of(found, name, place, notes)
+    return (None if made is None else _with_contents(made, found, events)), found
+
+
+def _attributes_of(found: Found, name: str, place: int, notes: list[Finding]) -> Attributes | None:
+    """The same without inputs and outputs."""
+    if not found:
+        return Attributes(type=UNKNOWN)
+    given = found.get("kind")
+    # Mostly one attribute has the kind; one more call for each span would be a tenth of the time.
+    known = given[0][0].kinds_as_json.get(bytes(given[0][1])) if given and len(given) == 1 else None  # type: ignore[arg-type]  # no list
+    kind = _kind(found, name) if known is None else known
+    tool = first_of_field(found, "tool") if "tool" in found else NOTHING
     if kind == "TOOL":
         if tool is NOTHING and name.startswith(_OF_TOOL):
             tool = _as_raw(name.removeprefix(_OF_TOOL))
-        if text_in(tool) == MERGED_TOOLS:
-            return None, found
+        if MERGED_TOOLS.encode() in bytes(tool) and text_in(tool) == MERGED_TOOLS:
+            return None
+    usage = NOTHING if _COUNTS.isdisjoint(found) else _usage(found, place, notes)
+    return Attributes(kind, NOTHING, NOTHING, NOTHING, usage, tool)
+
+
+def _with_contents(held: Attributes, found: Found, events: Sequence[Event]) -> Attributes:
     inputs, outputs = first_of_field(found, "inputs"), first_of_field(found, "outputs")
-    if kind == "RETRIEVER" and (documents := first_of_field(found, "documents")) is not NOTHING:
-        outputs = documents
+    kind = Attributes
+    if held.type == "RETRIEVER":
+        documents = first_of_field(found, "documents")
+        if documents is NOTHING and (documents := first_of_field(found, "documents_by_id")) is not NOTHING:
+            kind = AttributesById
+        outputs = outputs if documents is NOTHING else documents
     if events and (inputs is NOTHING or outputs is NOTHING):
         given, answered = messages_in(events)
         inputs = _as_raw({"messages": given}) if inputs is NOTHING and given else inputs
         outputs = _as_raw({"messages": answered}) if outputs is NOTHING and answered else outputs
-    usage = _usage(found, path, notes)
-    return Attributes(kind, inputs, outputs, NOTHING, usage, tool), found
+    return kind(held.type, inputs, outputs, NOTHING, held.token_usage, held.tool_name)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the attributes by field
-_known: dict[str, tuple[tuple[Entry, ...], str | None] | None] = {}
-"""What a name holds, and the place in a flattened list: few names are in many spans."""
-
 _MOST_NAMES = 8192
 _TOPS = frozenset(name.partition(".")[0] for name in ENTRIES)
 _NAMES = frozenset(ENTRIES)
 
+Hit = tuple[tuple[Entry, ...], str | None]
 
-def _look_up(name: str) -> tuple[tuple[Entry, ...], str | None] | None:
-    hit: tuple[tuple[Entry, ...], str | None] | None = None
-    if name in ENTRIES:
-        hit = ENTRIES[name], "" if ENTRIES[name][0].prefix else None
-    else:
-        prefix = next((p for p in PREFIXES if name.startswith(p) and name[len(p) : len(p) + 1] == "."), None)
-        if prefix is not None:
-            hit = ENTRIES[prefix], name[len(prefix) + 1 :]
-    if len(_known) < _MOST_NAMES:
-        _known[name] = hit
-    return hit
+
+class _KnownNames(dict[str, Hit | None]):
+    """What a name holds, and the place in a flattened list: few names are in many spans."""
+
+    def __missing__(self, name: str) -> Hit | None:
+        hit: Hit | None = None
+        if name in ENTRIES:
+            hit = ENTRIES[name], "" if ENTRIES[name][0].prefix else None
+        elif name in _TOPS:
+            hit = (), name
+        else:
+            prefix = next((p for p in PREFIXES if name.startswith(p) and name[len(p) : len(p) + 1] == "."), None)
+            if prefix is not None:
+                hit = ENTRIES[prefix], name[len(prefix) + 1 :]
+        if len(self) < _MOST_NAMES:
+            self[name] = hit
+        return hit
+
+
+_known = _KnownNames()
 
 
 def _found(pairs: Iterable[Pair]) -> Found:
     found: Found = {}
     lists: dict[str, Leaves] = {}
-    for name, value in pairs:
-        hit = _known.get(name, _UNSEEN)
-        if hit is _UNSEEN:
-            hit = _look_up(name)
+    for pair in pairs:
+        hit = _known[pair.key]
         if hit is None:
-            if name in _TOPS and isinstance(value, Raw) and bytes(memoryview(value)[:1]) == b"{":
-                _add_nested(found, name, value)
             continue
+        value = pair.value
         if isinstance(value, Value):
-            text = value.stringValue  # mostly
-            raw = text if text is not NOTHING else value.raw()
+            raw = value.stringValue  # mostly
+            if raw is NOTHING:
+                raw = content_of(value.raw())
         else:
-            raw = NOTHING if value is None else value
+            raw = NOTHING if value is None else content_of(value)
         if raw is NOTHING:
             continue
         entries, place = hit
         if place is None:
             for entry in entries:
-                field = entry.field
-                if field in found:
-                    found[field].append((entry, raw))
+                if entry.field in found:
+                    found[entry.field].append((entry, raw))
                 else:
-                    found[field] = [(entry, raw)]
+                    found[entry.field] = [(entry, raw)]
+        elif not entries:
+            _add_nested(found, place, raw)
         elif place == "":
             found.setdefault(entries[0].field, []).append((entries[0], raw))
         else:
@@ -155,20 +199,17 @@ def _found(pairs: Iterable[Pair]) -> Found:
     return found
 
 
-_UNSEEN: Any = object()
-
-
 def _add_nested(found: Found, name: str, raw: Raw) -> None:
     """The attributes of a backend that nests them (Phoenix): {"llm": {"input_messages": [...]}}."""
+    if bytes(memoryview(raw)[:1]) != b"{":
+        return
     inner = {n: Raw(jsontext.encode(v)) for n, v in flattened(decoded(raw), _NAMES, name) if n not in _TOPS}
-    for field, values in _found(inner.items()).items():
+    for field, values in _found(as_pairs(inner.items())).items():
         found.setdefault(field, []).extend(values)
 
 
 def _kind(found: Found, name: str) -> str:
     given = found.get("kind", ())
-    if len(given) == 1 and (kind := _type_of(*given[0])) is not None:
-        return kind
     ranked = [(entry.rank, kind) for entry, raw in given if (kind := _type_of(entry, raw)) is not None]
     if ranked:
         return min(ranked)[1]
@@ -182,12 +223,13 @@ def _type_of(entry: Entry, raw: Raw | Leaves) -> str | None:
     """The type of the kind that an attribute holds, if the convention has it."""
     if isinstance(raw, list) or entry.kinds is None:
         return None
-    kind = entry.kinds.get(bytes(raw)[1:-1].decode("utf-8", "replace"))
-    return kind if kind is not None else entry.kinds.get(text_in(content_of(raw)) or "")
+    kind = entry.kinds_as_json.get(bytes(raw))
+    return kind if kind is not None else entry.kinds.get(text_in(raw) or "")
 
 
 _EMPTY = frozenset([b'""', b"null", b"", b"{}", b'"null"'])
 _SHORT = 7
+_JSON_IN_TEXT = frozenset([b'"{', b'"['])
 
 
 def first_of_field(found: Found, field: str) -> Raw:
@@ -196,18 +238,24 @@ def first_of_field(found: Found, field: str) -> Raw:
     if given is None:
         return NOTHING
     for entry, raw in given if len(given) == 1 else sorted(given, key=_rank):
+        key = entry.key
         if isinstance(raw, list):
-            value = entry.read(unflattened((key, _leaf(leaf)) for key, leaf in raw)) if entry.read else None
+            value = key.read(unflattened((path, _leaf(leaf)) for path, leaf in raw)) if key.read else None
         else:
-            content = content_of(raw)
-            if len(content) < _SHORT and bytes(content) in _EMPTY:
+            if len(raw) < _SHORT and bytes(raw) in _EMPTY:
                 continue
-            if entry.read is None:
-                return content
-            value = entry.read(decoded(content))
+            if key.read is None or (key.marks and _is_plain(raw, key.marks)):
+                return raw
+            value = key.read(decoded(raw))
         if value is not None and value not in ("", []):
             return _as_raw(value)
     return NOTHING
+
+
+def _is_plain(raw: Raw, marks: tuple[bytes, ...]) -> bool:
+    """Whether a JSON text has none of the marks of one that is wrapped."""
+    held = bytes(raw)
+    return held[:2] in _JSON_IN_TEXT and not any([mark in held for mark in marks])
 
 
 def _rank(pair: tuple[Entry, Raw | Leaves]) -> int:
@@ -215,13 +263,14 @@ def _rank(pair: tuple[Entry, Raw | Leaves]) -> int:
 
 
 def _leaf(raw: Raw) -> Any:
-    value = jsontext.parse_leniently(bytes(content_of(raw)).decode("utf-8", "replace"))
+    value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
     return jsontext.parse_leniently(value) if isinstance(value, str) and value[:1] == '"' else value
 
 
 def _as_raw(value: Any) -> Raw:
-    """A value as MLflow writes it: its JSON text as a text."""
-    return Raw(jsontext.encode(value if isinstance(value, str) else jsontext.encode(value).decode()))
+    """A value as an attribute holds it. Unlike MLflow, which writes its JSON text as a text, an object is written as it
+    is: it is read at once."""
+    return Raw(jsontext.encode(value))
 
 
 def text_of_field(found: Found, field: str) -> str | None:
@@ -231,39 +280,34 @@ def text_of_field(found: Found, field: str) -> str | None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # tokens and status
-def _usage(found: Found, path: str, notes: list[Finding]) -> Raw:
-    if _COUNTS.isdisjoint(found):
-        return NOTHING
-    counts = [_count(found, field, path, notes) for field in ("input_tokens", "output_tokens", "total_tokens")]
+def _usage(found: Found, place: int, notes: list[Finding]) -> Raw:
+    counts = [_count(found, field, place, notes) if field in found else None for field in _COUNTED]
     if "usage" in found and counts == [None, None, None]:
         usage = decoded(first_of_field(found, "usage"))
         usage = usage if isinstance(usage, dict) else {}
         counts = [_count_of(usage.get(key)) for key in ("input", "output", "total")]
     if counts == [None, None, None]:
         return NOTHING
-    names = ("input_tokens", "output_tokens", "total_tokens")
-    inner = ",".join(f'\\"{name}\\":{count}' for name, count in zip(names, counts, strict=True) if count is not None)
-    return Raw(f'"{{{inner}}}"'.encode())
+    return Raw(jsontext.encode({n: count for n, count in zip(_COUNTED, counts, strict=True) if count is not None}))
 
 
-_COUNTS = frozenset(["input_tokens", "output_tokens", "total_tokens", "usage"])
+_COUNTED = ("input_tokens", "output_tokens", "total_tokens")
+_COUNTS = frozenset([*_COUNTED, "usage"])
 
 
 def _count_of(value: Any) -> int | None:
     return None if value is None else count_in(Raw(jsontext.encode(value)))
 
 
-def _count(found: Found, field: str, path: str, notes: list[Finding]) -> int | None:
-    given = found.get(field)
-    if given is None:
-        return None
+def _count(found: Found, field: str, place: int, notes: list[Finding]) -> int | None:
+    given = found[field]
     for entry, raw in given if len(given) == 1 else sorted(given, key=_rank):
-        count = None if isinstance(raw, list) else count_in(content_of(raw))
+        count = None if isinstance(raw, list) else count_in(raw)
         if count is not None:
             return count
-        value = None if isinstance(raw, list) else decoded(content_of(raw))
+        value = None if isinstance(raw, list) else decoded(raw)
         message = f"omitted: expected a count of tokens, got {describe(value)}"
-        notes.append(Finding(rules.ODD_TRACE, message, path=f"{path}.attributes.{_name_of(entry)}"))
+        notes.append(Finding(rules.ODD_TRACE, message, path=f"spans[{place}].attributes.{_name_of(entry)}"))
     return None
 
 
@@ -271,9 +315,16 @@ def _name_of(entry: Entry) -> str:
     return next(name for name, entries in ENTRIES.items() if entry in entries)
 
 
-def _status_of(span: AnySpan, found: Found) -> tuple[str | int | None, str | None]:
+_NO_STATUS = Status()
+
+
+def _status_of(span: AnySpan, found: Found) -> Status:
     """The status of a span: Jaeger has it in tags, Langfuse in a level."""
     status = span.status
+    if isinstance(span, PlainSpan) and "level" not in found:
+        plain = span.status
+        if plain is None or not (plain.code or plain.status_code):
+            return _NO_STATUS
     if isinstance(status, SpanStatus):
         code, message = status.code if status.code is not None else status.status_code, status.message
         message = message or status.description
@@ -287,7 +338,7 @@ def _status_of(span: AnySpan, found: Found) -> tuple[str | int | None, str | Non
         code = "ERROR"
     if code in FAILED_CODES and not message:
         message = text_of_field(found, "message")
-    return code, message or None
+    return Status(code, message or None)
 
 
 def _status_in_tags(span: OtelSpan, code: str | int | None, message: str | None) -> tuple[str | int | None, str | None]:
@@ -303,4 +354,4 @@ def pairs_of_mlflow(attributes: dict[str, Raw]) -> Iterator[Pair]:
         if not name.startswith("mlflow."):
             text = text_of(raw)
             inner = jsontext.parse_leniently(text) if text is not None and text[:1] == '"' else None
-            yield name, Raw(jsontext.encode(inner)) if isinstance(inner, str) else raw
+            yield KeyValue(name, Raw(jsontext.encode(inner)) if isinstance(inner, str) else raw)

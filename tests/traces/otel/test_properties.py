@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_eval_schema import eval_set_from_traces, validate_eval_set
 from agent_eval_schema.traces.decode import decode_trace
@@ -52,6 +53,31 @@ def test_the_order_of_the_spans_does_not_matter(name: str, rng: Any) -> None:
     expected = _view(_document(spans))
     rng.shuffle(spans)
     assert _view(_document(spans)) == expected
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(OTEL.glob("*.json"))])
+def test_a_validation_result_needs_no_more_than_it_reads(name: str) -> None:
+    """Without values, contents of spans are left out on which nothing depends; those that are read are the same."""
+    whole, part = decode_trace(_text(name)), decode_trace(_text(name), whole=False)
+    assert isinstance(whole, Trace)
+    assert isinstance(part, Trace)
+    expected, found = derive(whole, values=False), derive(part, values=False)
+    for field in found.__struct_fields__:
+        if field not in ("inputs", "outputs"):
+            assert getattr(found, field) == getattr(expected, field), field
+
+
+def decode_again(trace: Trace) -> Trace:
+    """The same trace, whose messages and answer are read from its root span as those of MLflow are."""
+    return replace(trace, messages=None, answer=None, notes=[])
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_what_was_read_of_the_root_is_what_its_attributes_hold(name: str) -> None:
+    trace = decode_trace(_text(name))
+    assert isinstance(trace, Trace)
+    found, again = derive(replace(trace, notes=[])), derive(decode_again(trace))
+    assert (found.request, found.response) == (again.request, again.response)
 
 
 @settings(max_examples=15, deadline=None)
