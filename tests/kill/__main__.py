@@ -1,8 +1,9 @@
 """Kill every command that writes at random moments: `python -m tests.kill --times 200`.
 
 After each kill the output is the old file or the new one, whole; what else there is does not break the next run, which
-ends as a run that nobody disturbed. Every third kill is a SIGTERM or SIGINT, which also leaves no temporary file.
-Prints the seed and the counts; exit code 1 with the first run that was not so.
+ends as a run that nobody disturbed. Every third kill is a SIGTERM or SIGINT: the exit code is that of the signal, and
+no temporary files stay but the work folder of a build that can be resumed. Prints the seed and the counts, also of runs
+that ended before their kill; exit code 1 with the first run that was not so.
 """
 
 from __future__ import annotations
@@ -33,22 +34,24 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=list(COMMANDS), metavar="COMMAND", help=", ".join(COMMANDS))
     arguments = parser.parse_args()
     chance, counts, slowest = random.Random(arguments.seed), Counter[str](), 0.0
-    end = time.monotonic() + arguments.minutes * 60
+    start = time.monotonic()
+    end = start + arguments.minutes * 60
     print(f"seed {arguments.seed}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         runs = [Runs(name, Path(folder) / str(i), arguments.rows) for i, name in enumerate(arguments.only or COMMANDS)]
         for n in range(arguments.times):
             if time.monotonic() > end:
                 break
-            number, run = SIGNALS[n % len(SIGNALS)], runs[n % len(runs)]
+            number, run = SIGNALS[n // len(runs) % len(SIGNALS)], runs[n % len(runs)]
             outcome, seconds = run.killed(number, chance.random())
-            counts[f"{number.name}: {outcome}"] += 1
+            counts[f"{number.name}: {outcome}" if run.was_killed else "ended before the signal"] += 1
             slowest = max(slowest, seconds if number != signal.SIGKILL else 0)
             if outcome not in FINE:
                 print(f"run {n}: {run.name} after {number.name}: {outcome}")
                 return 1
-    print(", ".join(f"{count} × {what}" for what, count in sorted(counts.items())))
-    print(f"{counts.total()} runs; the slowest end after SIGTERM or SIGINT took {slowest:.2f} s")
+    print("\n".join(f"{count:5} × {what}" for what, count in sorted(counts.items())))
+    print(f"{counts.total()} runs of {len(runs)} commands in {time.monotonic() - start:.0f} s; ", end="")
+    print(f"the slowest end after SIGTERM or SIGINT took {slowest:.2f} s")
     return 0
 
 
@@ -59,7 +62,7 @@ class Runs:
     """The runs of one command in a folder: an undisturbed one shows its result and how long it takes."""
 
     def __init__(self, name: str, folder: Path, rows: int) -> None:
-        self.name, self._folder = name, folder
+        self.name, self._folder, self.was_killed, self._code = name, folder, False, 0
         self._command: Command = COMMANDS[name]
         folder.mkdir()
         self._command.prepare(folder, rows)
@@ -78,14 +81,18 @@ class Runs:
         if chosen == "old" and self._command.may_be_there:
             (self._folder / self._command.out).write_bytes(b"old")
         seconds = self._run(lambda process: self._kill(process, number, share * self._seconds))
+        self.was_killed = self._code not in (0, 1)
         found = self._content()
         outcome = {b"": "no file", b"old": "the old file", self._new: "the new file"}.get(found, "half a file")
-        if number != signal.SIGKILL and (left := self._litter()):
+        if self.was_killed and self._code not in (-number, 128 + number):  # of itself, before it takes signals
+            return f"exit code {self._code}: {self._said.decode()[-300:]}", seconds
+        left = [name for name in self._litter() if name != self._command.work]
+        if number != signal.SIGKILL and left:
             return f"temporary files stay: {left}", seconds
         if outcome == "no file" and chosen == "old" and self._command.may_be_there:
             return "the old file is gone", seconds
-        if self._command.resume and self._litter():
-            self._run(lambda _: None, *self._command.resume)
+        if self._command.work in self._litter():
+            self._run(lambda _: None, "--resume")
         else:
             if not self._command.may_be_there:
                 self._clear(keep_litter=True)
@@ -113,6 +120,7 @@ class Runs:
         disturb(process)
         start = time.monotonic()
         self._said = process.communicate(timeout=600)[1]
+        self._code = process.returncode
         return time.monotonic() - start
 
     def _content(self) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from msgspec import Struct
 
+from tests.conftest import ROOT
 from tests.helpers.logged_calls import chat, table
 
 
@@ -24,15 +25,29 @@ def _logged(folder: Path, rows: int) -> None:
     pq.write_table(table(calls), folder / "in.parquet", row_group_size=200)
 
 
+def _calls(folder: Path, rows: int) -> None:
+    call = {"tool_name": "search", "tool_input": {"query": "x"}}
+    with (folder / "in.jsonl").open("w") as file:
+        for i in range(rows):
+            row = {"request": f"question {i}", "reference_trajectory": [call], "predicted_trajectory": [call] * (i % 3)}
+            file.write(json.dumps(row) + "\n")
+
+
+def _traces(folder: Path, rows: int) -> None:
+    lines = (ROOT / "sample_data" / "traces_mlflow2.jsonl").read_text().splitlines()
+    (folder / "in.jsonl").write_text("".join(f"{lines[i % len(lines)]}\n" for i in range(rows // 10)))
+
+
 class Command(Struct, frozen=True):
-    """A command. Its output may be there before, or must not; `beside` are other files that it writes for good."""
+    """A command. Its output may be there before, or must not; `beside` are other files that it writes for good, `work`
+    is the folder that it leaves for `--resume`."""
 
     arguments: tuple[str, ...]
     out: str
     prepare: Callable[[Path, int], None] = _rows
     inputs: tuple[str, ...] = ("in.jsonl",)
     beside: tuple[str, ...] = ()
-    resume: tuple[str, ...] = ()
+    work: str = ""
     may_be_there: bool = True
 
 
@@ -46,9 +61,15 @@ COMMANDS = {
     "convert to JSON Lines": Command(("convert", "in.jsonl", "out.jsonl", "--to", "vertex"), "out.jsonl"),
     "convert to CSV": Command(("convert", "in.jsonl", "out.csv", "--to", "mlflow"), "out.csv"),
     "convert to an evalset": Command(("convert", "in.jsonl", "out.json", "--to", "adk"), "out.json"),
+    "convert to Delta": Command(
+        ("convert", "in.jsonl", "out.delta", "--to", "mlflow"), "out.delta", may_be_there=False
+    ),
+    "score --write-scores": Command(("score", "in.jsonl", "--write-scores", "out.csv"), "out.csv", _calls),
+    "diff --html": Command(("diff", "in.jsonl", "in.jsonl", "--html", "out.html"), "out.html"),
+    "from-traces": Command(("from-traces", "in.jsonl", "out.jsonl"), "out.jsonl", _traces),
     "profile --write-distinct": Command(("profile", "in.jsonl", "--write-distinct", "out.jsonl"), "out.jsonl"),
     "from-inference-table": Command(
         ("from-inference-table", "in.parquet", "out.jsonl"), "out.jsonl", _logged, ("in.parquet",),
-        beside=("out.jsonl.manifest.json",), resume=("--resume",),
+        beside=("out.jsonl.manifest.json",), work=".out.jsonl.work",
     ),
 }  # fmt: skip
