@@ -2,7 +2,8 @@
 
 Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. A survivor that is the same
 program is listed, with the reason, in tests/mutation/equivalent.txt. Each mutant is a fork of one process that has all
-modules loaded: of a function only its code is exchanged; for a change elsewhere all modules are loaded again.
+modules loaded: of a function only its code is exchanged, and the tests that call it are run; for a change elsewhere all
+modules are loaded again, and all of their tests are run.
 """
 
 from __future__ import annotations
@@ -16,13 +17,18 @@ import os
 import random
 import signal
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import Struct
 
 from tests.mutation.mutants import Mutant, mutants
 
@@ -64,27 +70,49 @@ def main() -> int:
     end = time.monotonic() + arguments.minutes * 60
     _load(chosen)
     same = {line.partition("  ")[0] for line in EQUIVALENT.read_text().splitlines() if line and line[0] != "#"}
-    killed, survived, skipped = 0, list[str](), 0
-    for module, tree, number, mutant in _sample(chosen, arguments.count, arguments.seed):
+    start, tried, killed, skipped = time.monotonic(), Counter[str](), Counter[str](), 0
+    running: dict[int, _Try] = {}
+
+    def finish() -> None:
+        pid, status = os.wait()
+        done = running.pop(pid)
+        tried[done.module] += 1
+        killed[done.module] += status != 0
+        if status == 0:
+            print(f"survived  line {done.line}  {done.name}", flush=True)
+        elif arguments.verbose:
+            print(f"killed  line {done.line}  {done.name}", flush=True)
+
+    for module, tree, mutant in _sample(chosen, arguments.count, arguments.seed):
         name = f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
         if name in same:
             skipped += 1
-        elif time.monotonic() > end:
+            continue
+        if time.monotonic() > end:
             print("the time is over")
             break
-        elif _is_noticed(module, tree, mutant):
-            killed += 1
-        else:
-            survived.append(name)
-            print(f"survived  line {mutant.line}  {name}", flush=True)
-        if arguments.verbose:
-            print(number, name, flush=True)
-    total = killed + len(survived)
-    share = killed / max(total, 1)
+        while len(running) >= arguments.jobs:
+            finish()
+        running[_start(module, tree, mutant)] = _Try(module, mutant.line, name)
+    while running:
+        finish()
+    for module in chosen:
+        print(f"{module:40} {killed[module]:5} of {tried[module]:5}  {killed[module] / max(tried[module], 1):.1%}")
+    share = killed.total() / max(tried.total(), 1)
     print(
-        f"{killed} of {total} mutants killed ({share:.1%}), {skipped} equivalent ones left out, seed {arguments.seed}"
+        f"{killed.total()} of {tried.total()} mutants killed ({share:.1%}), {skipped} equivalent ones left out, ",
+        end="",
     )
+    print(f"seed {arguments.seed}, {time.monotonic() - start:.0f} s")
     return 0 if share >= arguments.least / 100 else 1
+
+
+class _Try(Struct, frozen=True):
+    """A mutant whose tests run."""
+
+    module: str
+    line: int
+    name: str
 
 
 def _arguments() -> argparse.Namespace:
@@ -94,28 +122,40 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=600, help="stop after so many minutes")
     parser.add_argument("--least", type=float, default=92, help="the percentage that has to be killed")
     parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules whose path contains one of these")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--verbose", action="store_true", help="print every mutant")
     return parser.parse_args()
 
 
 def _load(chosen: Sequence[str]) -> None:
-    """All modules of the package and of the tests, which every fork shares; and their tests pass."""
-    for module in chosen:
-        start = time.monotonic()
-        status = _status_of(lambda module=module: _run(MODULES[module]))  # type: ignore[misc]
-        print(f"{module}: {time.monotonic() - start:.0f} s", flush=True)
-        if status != 0:
-            sys.exit(f"the tests of {module} do not pass, or take too long: {status}")
+    """All modules of the package and of the tests, which every fork shares; and what each test calls. The tests have
+    to pass, also where all modules are loaded again."""
     _run([*{test for module in chosen for test in MODULES[module]}, "--collect-only"])
     gc.collect()
     gc.freeze()
+    for module in chosen:
+        start = time.monotonic()
+        path = str(ROOT / "agent_eval_schema" / module)
+        code = compile(Path(path).read_text(), path, "exec")
+        with tempfile.NamedTemporaryFile() as file:
+            calls = _Calls(path, file.name)
+            _require_pass(module, _forked(lambda: _run(MODULES[module], calls)))  # noqa: B023
+            _require_pass(module, _forked(lambda: _again(module, code)))  # noqa: B023
+            _CALLED[module] = msgspec.json.decode(file.read(), type=list[_Test])
+        print(f"{module}: {len(_CALLED[module])} tests, {time.monotonic() - start:.0f} s", flush=True)
 
 
-def _sample(chosen: Sequence[str], count: int, seed: int) -> list[tuple[str, ast.Module, int, Mutant]]:
+def _require_pass(module: str, pid: int) -> None:
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status != 0:
+        sys.exit(f"the tests of {module} do not pass, or take too long: {status}")
+
+
+def _sample(chosen: Sequence[str], count: int, seed: int) -> list[tuple[str, ast.Module, Mutant]]:
     found = []
     for module in chosen:
         tree = ast.parse((ROOT / "agent_eval_schema" / module).read_text())
-        found += [(module, tree, i, mutant) for i, mutant in enumerate(mutants(tree))]
+        found += [(module, tree, mutant) for mutant in mutants(tree)]
     some = random.Random(seed).sample(range(len(found)), min(count, len(found)))
     print(f"{len(some)} of {len(found)} mutants", flush=True)
     return [found[i] for i in sorted(some)]
@@ -127,24 +167,81 @@ SECONDS = 90
 """Of processor time."""
 
 
-def _is_noticed(module: str, tree: ast.Module, mutant: Mutant) -> bool:
-    path = str(ROOT / "agent_eval_schema" / module)
+class _Test(Struct, frozen=True):
+    """A test, how long it takes, and the functions of the module that it calls, with their first lines."""
+
+    name: str
+    seconds: float
+    called: list[tuple[str, int]]
+
+
+_CALLED: dict[str, list[_Test]] = {}
+"""The tests of each module."""
+
+
+class _Calls:
+    """A plugin of pytest that writes which functions of a file each test calls."""
+
+    def __init__(self, path: str, out: str) -> None:
+        self._path, self._out = path, out
+        self._called = set[tuple[str, int]]()
+        self._tests: list[_Test] = []
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._called, start = set(), time.monotonic()
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+        yield
+        sys.settrace(None)
+        self._tests.append(_Test(item.nodeid, time.monotonic() - start, sorted(self._called)))
+
+    def _trace(self, frame: FrameType, *_: Any) -> None:
+        if frame.f_code.co_filename == self._path:
+            self._called.add((frame.f_code.co_name, frame.f_code.co_firstlineno))
+
+    def pytest_sessionfinish(self) -> None:
+        Path(self._out).write_bytes(msgspec.json.encode(self._tests))
+
+
+class _Some:
+    """A plugin of pytest that keeps some tests, the fastest first."""
+
+    def __init__(self, tests: Sequence[_Test]) -> None:
+        self._seconds = {test.name: test.seconds for test in tests}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted(
+            (item for item in items if item.nodeid in self._seconds), key=lambda item: self._seconds[item.nodeid]
+        )
+
+
+def _start(module: str, tree: ast.Module, mutant: Mutant) -> int:
+    """Run the tests of a mutant in a fork; returns the number of the process."""
     mutant.make()
     try:
-        code = compile(tree, path, "exec")
+        code = compile(tree, str(ROOT / "agent_eval_schema" / module), "exec")
     finally:
         mutant.undo()
+    function = mutant.function
 
     def run() -> int:
-        if mutant.function is None or not _exchanged(path, code, mutant.function):
-            _import_again(module, code)
-        return _run(MODULES[module])
+        if function is None or not _exchanged(code.co_filename, code, function):
+            return _again(module, code)
+        tests = [test for test in _CALLED[module] if function in test.called]
+        return _run(sorted({test.name.partition("::")[0] for test in tests}), _Some(tests)) if tests else 0
 
-    return _status_of(run) != 0
+    return _forked(run)
 
 
-def _status_of(work: Any) -> int:
-    """The status of a fork that does the work; -1 if it takes too long."""
+def _again(module: str, code: CodeType) -> int:
+    """Run all tests with all modules loaded again, one of them from this code."""
+    _import_again(module, code)
+    return _run(MODULES[module])
+
+
+def _forked(work: Callable[[], int]) -> int:
+    """The number of a process that does the work and ends with its status, or by a signal after SECONDS."""
     pid = os.fork()
     if pid == 0:
         with open(os.devnull, "w") as null:
@@ -153,14 +250,15 @@ def _status_of(work: Any) -> int:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         status = 1
         try:
-            status = int(work())
+            status = work()
         finally:
             os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return pid
 
 
-def _run(tests: Sequence[str]) -> int:
-    return int(pytest.main(["-n", "0", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no", *tests]))
+def _run(tests: Sequence[str], *plugins: object) -> int:
+    options = ["-n", "0", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no"]
+    return int(pytest.main([*options, *tests], plugins))
 
 
 def _exchanged(path: str, code: CodeType, function: tuple[str, int]) -> bool:
@@ -210,4 +308,6 @@ def _import_again(module: str, code: CodeType) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # what forks share is not taken down: libraries print what they leak
