@@ -31,7 +31,7 @@ from agent_eval_schema.rules import words
 from agent_eval_schema.rules.traces import MALFORMED_TRACE, NOT_A_TRACE
 from agent_eval_schema.runtime.progress import ProgressDisplay, notebook
 from agent_eval_schema.schema import COLUMNS
-from agent_eval_schema.text.choices import path_of, require_bool, require_choice
+from agent_eval_schema.text.choices import path_of, require_bool, require_choice, require_count
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.traces.otel.envelopes import is_document
 from agent_eval_schema.validation.ces_turns import report_on_rows
@@ -54,6 +54,7 @@ def validate_eval_set(
     ignore: Iterable[str] = (),
     columns: Mapping[str, str] | None = None,
     show_values: bool = True,
+    max_cell_bytes: int | None = None,
 ) -> Report:
     """Validate every row of an evaluation dataset.
 
@@ -85,6 +86,8 @@ def validate_eval_set(
     show_values : bool, default True
         If False, omit cell values and request IDs from messages, hints and paths. Column names and row numbers are
         still reported; `report.rows`, `report.valid` and `report.invalid` contain the data.
+    max_cell_bytes : int or None, default None
+        The largest cell that is read, in bytes. A larger one is an error (AE011). None sets no limit.
 
     Returns
     -------
@@ -125,6 +128,8 @@ def validate_eval_set(
     from agent_eval_schema.fix.preview import with_preview
 
     require_bool("show_values", show_values)
+    if max_cell_bytes is not None:
+        require_count("max_cell_bytes", max_cell_bytes)
     source = open_source(data, columns=columns)
     report = check_source(
         source,
@@ -133,6 +138,7 @@ def validate_eval_set(
         select=words(select),
         ignore=words(ignore),
         values=show_values,
+        max_cell_bytes=max_cell_bytes,
         screen=notebook(),
     )
     return with_preview(report, source)

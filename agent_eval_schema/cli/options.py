@@ -139,6 +139,16 @@ def add_reading(command: Parser) -> None:
     add_quiet(command)
 
 
+def add_max_cell_bytes(command: Parser) -> None:
+    """--max-cell-bytes: the largest cell that is read."""
+    command.group(INPUT).add_argument(
+        "--max-cell-bytes",
+        metavar="N",
+        type=_positive,
+        help="report cells of more than N bytes as AE011 without reading them (default: no limit)",
+    )
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
     """A pair of the mapping, or those in a file."""
     path, equals, name = text.rpartition("=")

@@ -53,6 +53,7 @@ def _settings_text(arguments: argparse.Namespace, found: Found) -> str:
     has_rules = "select" in arguments.settings
     names = {name.replace("_", "-"): getattr(arguments, name) for name in arguments.settings}
     shown = {n: names.get(n, v) for n, v in given.items() if n in names or (n == "per-file-ignores" and has_rules)}
+    shown = {n: v for n, v in shown.items() if v is not None}  # which TOML does not have
     return "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in shown.items())])
 
 

@@ -17,6 +17,7 @@ from agent_eval_schema.cli.options import (
     add_fail_on,
     add_html,
     add_jobs,
+    add_max_cell_bytes,
     add_no_values,
     add_output,
     add_reading,
@@ -78,7 +79,9 @@ def add(commands: Commands) -> None:
     fixes.add_argument("--diff", action="store_true", help="show what --fix would change without writing a file")
     add_fail_on(command)
     add_jobs(command)
-    add_settings(command, "files", "format", "outputs", "columns", "select", "ignore", "fail_on", "output")
+    add_max_cell_bytes(command)
+    settings = ("files", "format", "outputs", "columns", "select", "ignore", "max_cell_bytes", "fail_on", "output")
+    add_settings(command, *settings)
     command.set_defaults(output=None, fail_on=None)  # not given: as the settings say
 
 
@@ -176,6 +179,7 @@ def _check(path: str, arguments: argparse.Namespace) -> Report:
         select=codes_in(arguments.select),
         ignore=_ignored(path, arguments),
         values=arguments.values,
+        max_cell_bytes=arguments.max_cell_bytes,
         jobs=arguments.jobs,
         screen=progress_screen(arguments, path),
     )
@@ -228,7 +232,12 @@ def _fix(arguments: argparse.Namespace) -> int:
     if arguments.diff:
         return _show_fixes(fixed, arguments)
     report = check_source(
-        fixed.source, format=arguments.format, outputs=arguments.outputs, select=select, ignore=ignore
+        fixed.source,
+        format=arguments.format,
+        outputs=arguments.outputs,
+        select=select,
+        ignore=ignore,
+        max_cell_bytes=arguments.max_cell_bytes,
     )
     whole_run = _WHOLE_RUN.get(arguments.output)
     if arguments.output == "concise":

@@ -126,3 +126,13 @@ CONTROL_CHARACTER = Rule(
     bad=({"request": "Hi\x00", "response": "Hello"},),
     good=({"request": "Hi", "response": "Hello"},),
 )
+
+LARGE_CELL = Rule(
+    "AE011",
+    "large-cell",
+    Severity.ERROR,
+    "A cell is larger than the limit of this run.",
+    why="The cell is not parsed: one cell could take the memory and time of all others.",
+    hint="Shorten the cell, or raise the limit (`max_cell_bytes`, `--max-cell-bytes`).",
+    no_example="The rule applies when a run has a limit.",
+)

@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from agent_eval_schema.cells.limit import without_large_cells
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.io.source import Source
@@ -51,7 +52,7 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     try:
         with quoting(plan.values), gc_paused():
             spec = find_format(plan.format)
-            rows = Rows(spec.read(batch), plan)
+            rows = Rows(spec.read(without_large_cells(batch, plan.max_cell_bytes)), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)

@@ -32,7 +32,8 @@ class Plan(Struct, frozen=True):
     may be meant to have. Rows that are passed on are `complete`: they
     have a request and, of provided outputs, a response or a trace, whatever their format requires. Where provided
     outputs were `asked` for, each row has one of its format (`Format.outputs`). `normalized` rows do not contain the
-    format that they had.
+    format that they had. Cells of more than
+    `max_cell_bytes` are not read.
     """
 
     format: str
@@ -50,6 +51,7 @@ class Plan(Struct, frozen=True):
     asked: bool = False
     normalized: bool = False
     suggested: dict[str, str] = {}
+    max_cell_bytes: int | None = None
 
 
 Outputs = Literal["auto", "provided", "generated"]
@@ -67,6 +69,7 @@ def make_plan(
     ignore: tuple[str, ...] = (),
     values: bool = True,
     complete: bool = False,
+    max_cell_bytes: int | None = None,
 ) -> Plan:
     """Settle what "auto" means for this source. Reads as many batches as necessary to see an output. Rows that are
     passed on have to be `complete`: with a request and, if outputs are provided, a response or a trace."""
@@ -100,6 +103,7 @@ def make_plan(
         normalized=found_format == NORMALIZED.name and source.is_canonical(),
         without_null=source.kind == "csv",
         suggested=_suggested(source, names, found_format, values),
+        max_cell_bytes=max_cell_bytes,
     )
 
 

@@ -53,6 +53,10 @@ class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown
     per_file_ignores: Annotated[
         dict[str, Codes], Meta(description="rules to disable in the files that a glob matches, by path or by name")
     ] = {}
+    max_cell_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="largest cell that `validate` reads, in bytes (default: no limit)"),
+    ] = None
     fail_on: Annotated[
         Literal["error", "warning", "never"], Meta(description="lowest severity that causes exit code 1 of `validate`")
     ] = "error"

@@ -28,16 +28,17 @@ def check_source(
     ignore: tuple[str, ...] = (),
     values: bool = True,
     complete: bool = False,
+    max_cell_bytes: int | None = None,
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
 ) -> Report:
-    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. They are
-    validated by `jobs` processes (0: one per core if the data are large). Long operations show their progress on the
-    screen, if there is one."""
+    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. Cells of
+    more than `max_cell_bytes` are not read. The rows are validated by `jobs` processes (0: one per core if the data are
+    large). Long operations show their progress on the screen, if there is one."""
     start = time.perf_counter()
     source = source.quoting(values)
     with progress(source.read_share, screen) as so_far:
-        plan = make_plan(source, format, outputs, select, ignore, values, complete)
+        plan = make_plan(source, format, outputs, select, ignore, values, complete, max_cell_bytes)
         form = find_format(plan.format)
         source = _with_remarks(form.prepare(source).quoting(values), plan)
         builder = ReportBuilder(
