@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from agent_eval_schema.io.source import Source as Source
     from agent_eval_schema.issues import EvalSetError as EvalSetError
     from agent_eval_schema.issues import EvalSetNotFoundError as EvalSetNotFoundError
+    from agent_eval_schema.issues import FormulaWarning as FormulaWarning
     from agent_eval_schema.issues import Issue as Issue
     from agent_eval_schema.issues import MissingExtraError as MissingExtraError
     from agent_eval_schema.issues import Severity as Severity
@@ -116,6 +117,7 @@ else:
         "InvalidEvalSetError": "validation.report",
         "EvalSetNotFoundError": "issues",
         "MissingExtraError": "issues",
+        "FormulaWarning": "issues",
         "InvalidRowsWarning": "integrations.mlflow.prepare",
         "ReducedInputsWarning": "integrations.mlflow.reduced_inputs",
         "UnreadableRecordWarning": "integrations.mlflow.datasets",

@@ -36,6 +36,28 @@ class Severity(str, Enum):  # numpydoc ignore=PR01
         return self.value
 
 
+class FormulaWarning(UserWarning):
+    """A CSV file was written with cells that a spreadsheet reads as formulas.
+
+    Such a cell starts with `=`, `+`, `-`, `@`, a tab or a carriage return, and is not a number. It is written as it is.
+    Open the file as text, or write JSON Lines.
+
+    See Also
+    --------
+    write_eval_set : Emits this warning, as every function that writes a CSV file of rows does.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from agent_eval_schema import write_eval_set
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = write_eval_set([{"request": "Add 1 and 1.", "response": "=1+1"}], "rows.csv")
+    >>> str(caught[0].message).partition(": open")[0]
+    'rows.csv: a spreadsheet reads 1 cell as a formula, the first one in row 0, column `response`'
+    """
+
+
 FAILING = {"error": (Severity.ERROR,), "warning": (Severity.ERROR, Severity.WARNING), "never": ()}
 """The severities that fail a run, by the lowest of them."""
 

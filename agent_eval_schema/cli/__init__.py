@@ -33,6 +33,7 @@ from agent_eval_schema.cli.output import (
     ExitCode,
     close_stdout,
     leaving_stdout,
+    noting_warnings,
     print_error,
     print_internal_error,
     print_traceback,
@@ -98,7 +99,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
         if show_or_apply(arguments):
             return ExitCode.CLEAN
-    code: int = arguments.run(arguments)
+    with noting_warnings(arguments):
+        code: int = arguments.run(arguments)
     return code
 
 

@@ -6,9 +6,9 @@ import os
 import sys
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import EvalSetError, FormulaWarning
 
 if TYPE_CHECKING:
     import argparse
@@ -81,6 +81,25 @@ def print_note(text: str, arguments: argparse.Namespace) -> None:
     """Print to stderr, unless the command is to be quiet."""
     if not arguments.quiet:
         print_line(text)
+
+
+@contextmanager
+def noting_warnings(arguments: argparse.Namespace) -> Iterator[None]:
+    """Print what a spreadsheet would run in a CSV file that is written, unless the command is to be quiet."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", FormulaWarning)
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if not issubclass(category, FormulaWarning):
+                others(message, category, *where, **more)
+            elif not getattr(arguments, "quiet", False):
+                print_line(str(message))
+
+        warnings.showwarning = show
+        yield
 
 
 def print_error(error: object) -> None:

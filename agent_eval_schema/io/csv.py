@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from agent_eval_schema.io.arrow import as_text, canonical_values
 from agent_eval_schema.io.jsonl import encode_json
 from agent_eval_schema.io.source import is_full
 from agent_eval_schema.io.streams import Edits, Position, Renames, creating, most_unpacked, opened, too_large
-from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.issues import EvalSetError, Finding, FormulaWarning
 from agent_eval_schema.rules import reading
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.privacy import byte_name
@@ -209,15 +210,64 @@ def wrong_byte(text: str) -> str:
 _WRONG_BYTE = re.compile("[\udc80-\udcff]")
 
 
-def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> int:
-    """Texts as they are, anything else as JSON; an absent cell is empty."""
-    count = 0
+class Formulas:
+    """The cells of a CSV file that a spreadsheet reads as formulas, counted while they are written."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first = ""
+
+    def look_at(self, name: str, cells: Sequence[str | None], start: int) -> None:
+        """Count those of a column, whose first cell is in this row; the column's name is a cell too."""
+        found = [i for i, cell in enumerate(cells) if cell and cell[0] in _FORMULA_SIGNS and is_formula(cell)]
+        if found and not self._first:
+            self._first = f"row {start + found[0]}, column `{name}`" if start >= 0 else "the header"
+        self.count += len(found)
+
+    def warn(self, path: str) -> None:
+        """Emit FormulaWarning if there are any: how many, where the first one is, and what to do."""
+        if not self.count:
+            return
+        what = "1 cell as a formula" if self.count == 1 else f"{self.count:,} cells as formulas"
+        first = f"the first one in {self._first}: open the file as text, or write .jsonl"
+        warnings.warn(f"{path}: a spreadsheet reads {what}, {first}", FormulaWarning, stacklevel=3)
+
+
+_FORMULA_SIGNS = frozenset("=+-@\t\r")
+
+
+def is_formula(cell: str) -> bool:
+    """Whether a spreadsheet runs a cell, or shows an error in its place; `-3.5` and a sign alone are no formulas."""
+    return len(cell) > 1 and cell[0] in _FORMULA_SIGNS and not _NUMBER.fullmatch(cell)
+
+
+_NUMBER = re.compile(r"[+-](?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def formulas_in(path: str) -> Formulas:
+    """The cells of a file that a spreadsheet reads as formulas."""
+    found, start = Formulas(), 0
+    for header, records in csv_chunks(path):
+        if not start:
+            found.look_at("", header, -1)
+        for c, name in enumerate(header):
+            found.look_at(name, [r.fields[c] if c < len(r.fields) else None for r in records], start)
+        start += len(records)
+    return found
+
+
+def write_csv(path: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, formulas: Formulas | None = None) -> int:
+    """Texts as they are, anything else as JSON; an absent cell is empty. What a spreadsheet would run is counted."""
+    count, formulas = 0, formulas or Formulas()
+    formulas.look_at("", schema.names, -1)
     with creating(path) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         writer = csv.writer(text)
         writer.writerow(schema.names)
         for batch in batches:
             columns = [_csv_cells(batch, n) for n in schema.names]
+            for name, cells in zip(schema.names, columns, strict=True):
+                formulas.look_at(name, cells, count)
             writer.writerows(zip(*columns, strict=True))
             count += batch.num_rows
         text.flush()

@@ -11,12 +11,13 @@ control shows the fixes only. A fixed value looks like the one before: in ASCII 
 from __future__ import annotations
 
 import codecs
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from itertools import chain
 
 from agent_eval_schema.io.atomic import FileState, replacing
-from agent_eval_schema.io.csv import rewrite_csv
+from agent_eval_schema.io.csv import formulas_in, rewrite_csv
 from agent_eval_schema.io.json import rewrite_json
 from agent_eval_schema.io.jsonl import rewrite_jsonl
 from agent_eval_schema.io.streams import Edits, Renames, creating, opened
@@ -35,6 +36,8 @@ def rewrite_file(path: str, kind: str, target: str, renames: Renames, edits: Edi
     with replacing(target, read) as temporary, creating(temporary) as file:
         for piece in chain([_byte_order_mark(path)], REWRITTEN[kind](path, renames, edits)):
             file.write(piece)
+    if kind == "csv" and os.path.isfile(target):
+        formulas_in(target).warn(target)
 
 
 def _byte_order_mark(path: str) -> bytes:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import pyarrow as pa
 
 from agent_eval_schema.io.atomic import FileState, replacing, require_place
-from agent_eval_schema.io.csv import write_csv
+from agent_eval_schema.io.csv import Formulas, write_csv
 from agent_eval_schema.io.json import write_json
 from agent_eval_schema.io.jsonl import write_jsonl
 from agent_eval_schema.io.parquet import write_parquet
@@ -29,8 +30,12 @@ def write_batches(
         from agent_eval_schema.io.delta import write_delta
 
         return write_delta(path, batches, schema)
+    formulas = Formulas()
+    write = partial(write_csv, formulas=formulas) if ending_of(path) == ".csv" else _WRITERS[ending_of(path)]
     with replacing(path, read) as temporary:
-        return _WRITERS[ending_of(path)](temporary, batches, schema)
+        count = write(temporary, batches, schema)
+    formulas.warn(path)
+    return count
 
 
 def require_writable(path: str) -> None:
@@ -58,7 +63,7 @@ def keeps_types(path: str) -> bool:
     return ending_of(path) in (".jsonl", ".ndjson", ".json")
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[str, Iterable[pa.RecordBatch], pa.Schema], int]] = {
     ".jsonl": write_jsonl,
     ".ndjson": write_jsonl,
     ".json": write_json,

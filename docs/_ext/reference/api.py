@@ -36,8 +36,8 @@ GROUPS = {
     "Run and score agents": "EvalTask score_trajectories EvalResult ScoreComparison TrajectorySingleToolUse "
     "CustomMetric PointwiseMetric",
     "Issues, errors and warnings": "Issue Severity EvalSetError InvalidEvalSetError EvalSetNotFoundError "
-    "MissingExtraError InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning UnreadableTraceWarning "
-    "ValuesAsTextWarning",
+    "MissingExtraError FormulaWarning InvalidRowsWarning ReducedInputsWarning UnreadableRecordWarning "
+    "UnreadableTraceWarning ValuesAsTextWarning",
     "Types": "EvalSetLike FormatName MetricName",
     "Modules": "ces scorers",
 }
