@@ -50,8 +50,8 @@ _COMMANDS = (
 )
 """In the order in which `--help` lists them."""
 
-_WITHOUT_FRAMES = {command.run for command in (validate, metrics, diff)}
-"""The commands that make no DataFrame."""
+_WITHOUT_FRAMES = {command.run for command in (validate, metrics, diff, convert)}
+"""The commands that make no DataFrame of most files."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

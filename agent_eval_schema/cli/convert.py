@@ -54,5 +54,4 @@ def run(arguments: argparse.Namespace) -> int:
     made = convert_file(arguments.input, arguments.output, to, format=arguments.format, columns=arguments.columns)
     print_text(made.to_text(color=in_color()))
     print_note(f"{made.converted:,} of {made.given:,} written to {arguments.output}", arguments)
-    failing = [str(severity) for severity in FAILING[arguments.fail_on]]
-    return ExitCode.FOUND if made.losses["severity"].isin(failing).any() else ExitCode.CLEAN
+    return ExitCode.FOUND if made.severities().intersection(FAILING[arguments.fail_on]) else ExitCode.CLEAN

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import msgspec
-import pandas as pd  # the type of a field: `inspect.signature` of the class resolves it
 import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.writer import RowWriter, Writer
 from agent_eval_schema.io.atomic import require_place
+from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.write import write_batches
-from agent_eval_schema.issues import Issue
+from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.schema import ROW_SCHEMA
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation import ces_turns
 from agent_eval_schema.validation.report import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TargetFormat = Literal[
     "databricks", "mlflow", "vertex", "adk", "adk-legacy", "openai", "langsmith", "ragas", "deepeval", "azure",
@@ -64,9 +66,6 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         The valid rows in the target format, in order. A DataFrame with a RangeIndex and columns of dtype object; for
         `"adk"` one dict, for `"adk-legacy"` and `"ces-evaluation"` a list of dicts, for `"ces-csv"` the text of the
         file.
-    losses : pandas.DataFrame
-        One row per value that is not in `data`, with the columns of `Report.issues`; `row` is the 0-based position in
-        the input.
     report : Report
         The validation report of the input.
     source : str
@@ -91,12 +90,47 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
     """
 
     data: Any
-    losses: pd.DataFrame
+    _issues: list[Issue]
     report: Report
     source: str
     target: str
     given: int
     converted: int
+
+    @property
+    def losses(self) -> pd.DataFrame:
+        """The values that are not in `data`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per value, with the columns of `Report.issues`; `row` is the 0-based position in the input.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> data = [{"request": "Hi", "response": "Hello!", "guidelines": ["Be brief"]}]
+        >>> convert_eval_set(data, "vertex").losses[["row", "code", "column"]]
+           row   code      column
+        0    0  AE811  guidelines
+        """
+        return issues_frame(self._issues)
+
+    def severities(self) -> frozenset[Severity]:
+        """Return the severities of the losses.
+
+        Returns
+        -------
+        frozenset of Severity
+            Each severity that a loss has; empty if there is no loss.
+
+        Examples
+        --------
+        >>> from agent_eval_schema import convert_eval_set
+        >>> convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow").severities()
+        frozenset()
+        """
+        return frozenset(issue.severity for issue in self._issues)
 
     @property
     def lossless(self) -> bool:
@@ -113,7 +147,7 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         >>> convert_eval_set([{"request": "Hi", "response": "Hello!"}], "mlflow").lossless
         True
         """
-        return self.losses.empty
+        return not self._issues
 
     def to_text(self, *, color: bool = False, width: int | None = None) -> str:
         """Return the losses as text.
@@ -232,12 +266,8 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         kind = "evaluations" if self.source in ces_turns.CES_FORMATS else "rows"
         return f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
 
-    @property
-    def _issues(self) -> list[Issue]:
-        return [msgspec.convert(loss, Issue) for loss in self.losses.to_dict("records")]
-
     def __str__(self) -> str:
         return self.to_text()
 
     def __repr__(self) -> str:
-        return f"<Conversion: {self._headline}, {len(self.losses):,} lost>"
+        return f"<Conversion: {self._headline}, {len(self._issues):,} lost>"

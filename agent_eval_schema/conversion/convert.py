@@ -154,7 +154,7 @@ class _Work:
             self.losses.add(conversion.MIXED_KINDS, nowhere, None, f"expected rows of one kind, got {counts}")
         unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
         names = self.report.format, self._target
-        return Conversion(data, self.losses.frame(), self.report, *names, given, valid - unsayable)
+        return Conversion(data, self.losses.in_order(), self.report, *names, given, valid - unsayable)
 
     def made(self) -> Any:
         """All of the target in memory."""

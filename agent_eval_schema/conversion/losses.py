@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,7 +12,6 @@ from agent_eval_schema.conversion.unread import ORIGINALS, unread_values
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.formats.writer import POSITION, CanonicalRow, Written
-from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import Finding, Issue, Rule
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.schema import COLUMNS
@@ -21,10 +20,6 @@ from agent_eval_schema.text.edits import edits
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.validate import check_source
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SOURCE = "__source__"
 """The key under which it has what its format has read of the source row, without the trace."""
@@ -115,9 +110,9 @@ class Losses:
         """Note one loss."""
         self.issues.append(Finding(rule, message, column, path).issue(row[POSITION], row["request_id"]))
 
-    def frame(self) -> pd.DataFrame:
+    def in_order(self) -> list[Issue]:
         """The losses in the order of the rows."""
-        return issues_frame(sorted(self.issues, key=lambda issue: -1 if issue.row is None else issue.row))
+        return sorted(self.issues, key=lambda issue: -1 if issue.row is None else issue.row)
 
 
 def as_source(format: str, rows: Sequence[CanonicalRow]) -> list[dict[str, Any]] | None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -15,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.render.lines import NextCommand
 from agent_eval_schema.text.edits import Edit, Side
 from agent_eval_schema.text.visible import escape_ci_commands, visible
 
@@ -25,10 +24,6 @@ def finding(issue: Issue, *, with_row: bool = True) -> str:
     place = ", ".join(visible(w) for w in where if w)
     return f"{place}: {visible(issue.message)}" if place else visible(issue.message)
 
-
-EXAMPLES_SHOWN = 3
-"""Examples of a field, of a code and of a metric, and edits of a cell, in a text; counts beside them are exact, and the
-other forms have more."""
 
 OLD_STYLE, NEW_STYLE = "red", "green"
 
@@ -60,7 +55,6 @@ def print_more(console: Console, count: int, indent: int) -> None:
         console.print(Padding(Text(f"… and {count:,} more", style="dim"), (0, 0, 0, indent)))
 
 
-STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "Info"}
 
 
@@ -82,16 +76,6 @@ def drawn(draw: Callable[[Console], None], color: bool, width: int | None) -> st
     draw(console)
     lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
     return escape_ci_commands("\n".join(lines)) + "\n"
-
-
-def drawn_lines(lines: Iterable[Text], color: bool) -> str:
-    """Lines as text; they stay as long as they are."""
-
-    def draw(console: Console) -> None:
-        for line in lines:
-            console.print(line, soft_wrap=True)
-
-    return drawn(draw, color, None)
 
 
 def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 0) -> None:
@@ -120,26 +104,9 @@ def print_columns(console: Console, headings: Sequence[str], rows: Sequence[Sequ
             console.print(Text(margin + numbers(row), style=style), soft_wrap=True)
 
 
-class NextCommand(NamedTuple):
-    """What to type next, and what it does."""
-
-    command: str
-    effect: str
-
-
-def command_on(name: str | None, verb: str, *options: str, instead: str = "") -> str:
-    """The command that reads a file; for data in memory and stdin another call, if there is one."""
-    return instead if name in (None, "-") else shlex.join(["agent-eval-schema", verb, str(name), *options])
-
-
 def print_verdict(console: Console, verdict: str, style: str, following: Iterable[NextCommand] = ()) -> None:
     """The last lines of every text: the verdict, then what to type next."""
     console.print(Text(visible(verdict), style=f"bold {style}".rstrip()))
     for command, effect in following:
         console.print(Text(f"{visible(effect[0].upper() + effect[1:])}:", style="dim"))
         console.print(Text(f"  {visible(command)}", style="bold"), soft_wrap=True)  # one line, to be copied
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 row`, `1,000 rows`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -6,10 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rich.text import Text
-
-from agent_eval_schema.render.console import drawn_lines
 from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.lines import Line, drawn_lines
 
 SHOWN = 3
 """Groups of columns that a list shows of each format."""
@@ -18,26 +16,25 @@ SHOWN = 3
 def formats_text(formats: Sequence[dict[str, Any]], *, color: bool = False) -> str:
     """Two lines per format: its content, and the columns by which it is known."""
     width = max(len(entry["name"]) for entry in formats)
-    lines: list[Text] = []
+    lines: list[Line] = []
     for entry in formats:
         use = "read, written" if entry["written"] else "read"
-        lines.append(Text.assemble((f"{entry['name']:{width}}", "bold"), f"  {use:13}  {entry['summary']}"))
-        lines.append(
-            Text(f"{'':{width}}  known by       {_signs(entry['signs'][:SHOWN], len(entry['signs']) > SHOWN)}")
-        )
+        lines.append(((f"{entry['name']:{width}}", "bold"), f"  {use:13}  {entry['summary']}"))
+        signs = _signs(entry["signs"][:SHOWN], len(entry["signs"]) > SHOWN)
+        lines.append((f"{'':{width}}  known by       {signs}",))
     return drawn_lines(lines, color)
 
 
 def format_text(entry: dict[str, Any], *, color: bool = False) -> str:
     """One format, with all signs and an example."""
     use = "read and written" if entry["written"] else "read"
-    lines = [Text.assemble((entry["name"], "bold"), f" ({use})"), Text(), Text(f"{entry['summary']}."), Text()]
-    lines += [Text("Known by all columns of a group:", style="bold")]
-    lines += [Text(f"  {', '.join(group)}") for group in entry["signs"]]
-    lines += [Text(), Text(f"Metrics: --system {entry['system']}")]
+    lines: list[Line] = [((entry["name"], "bold"), f" ({use})"), ("",), (f"{entry['summary']}.",), ("",)]
+    lines.append((("Known by all columns of a group:", "bold"),))
+    lines += [(f"  {', '.join(group)}",) for group in entry["signs"]]
+    lines += [("",), (f"Metrics: --system {entry['system']}",)]
     if entry["example"] is not None:
-        lines += [Text(), Text("Example:", style="bold")]
-        lines += [Text(f"  {line}") for line in _example(entry["example"])]
+        lines += [("",), (("Example:", "bold"),)]
+        lines += [(f"  {line}",) for line in _example(entry["example"])]
     return drawn_lines(lines, color)
 
 

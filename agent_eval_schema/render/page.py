@@ -15,8 +15,8 @@ from urllib.parse import quote
 import msgspec
 from markupsafe import Markup, escape
 
-from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.figures import Bar, Distribution
+from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.notebook import styled
 from agent_eval_schema.render.numbers import number
 from agent_eval_schema.text.visible import visible

@@ -7,11 +7,9 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from rich.text import Text
-
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.render.console import STYLES, drawn_lines
 from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.lines import STYLES, Line, drawn_lines
 
 
 def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
@@ -21,24 +19,19 @@ def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:
     lines += _example("Bad", rule.bad) + _example("Good", rule.good)
     lines += ["", f"Example: none. {rule.no_example}"] if rule.no_example else []
     lines += ["", f"See: {rule.url}"] if rule.url else []
-    head = Text.assemble((f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")")
+    head = (f"{rule.code} {rule.name}", "bold"), " (", (str(rule.severity), STYLES[rule.severity]), ")"
     return drawn_lines([head, *(_with_label(line) for line in lines)], color)
 
 
 def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: bool = False) -> str:
     """One line per rule, below the names of their families."""
-    lines: list[Text] = []
+    lines: list[Line] = []
     for number, title in families.items():
         of_family = [rule for rule in rules if rule.code[2] == number]
-        lines += [Text()] * bool(lines) + [Text(f"{title} (AE{number})", style="bold")]
-        lines += [
-            Text.assemble(
-                f"  {rule.code}  ",
-                (f"{rule.severity!s:7}", STYLES[rule.severity]),
-                f"  {rule.name:30}  {rule.summary}",
-            )
-            for rule in of_family
-        ]
+        lines += [("",)] * bool(lines) + [((f"{title} (AE{number})", "bold"),)]
+        for rule in of_family:
+            severity = (f"{rule.severity!s:7}", STYLES[rule.severity])
+            lines.append((f"  {rule.code}  ", severity, f"  {rule.name:30}  {rule.summary}"))
     return drawn_lines(lines, color)
 
 
@@ -74,11 +67,13 @@ def _plain(rows: Sequence[dict[str, Any]]) -> Any:
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def _with_label(line: str) -> Text:
+def _with_label(line: str) -> Line:
     """A line whose label (`Why:`) is bold."""
-    text = Text(line)
-    text.highlight_regex(r"^(Why|Fix|Fixable|Bad|Good|Example|See):", "bold")
-    return text
+    found = _LABEL(line)
+    return (line,) if found is None else ((found[0], "bold"), line[found.end() :])
+
+
+_LABEL = re.compile("(Why|Fix|Fixable|Bad|Good|Example|See):").match
 
 
 def _example(label: str, rows: Sequence[dict[str, Any]]) -> list[str]:

@@ -9,8 +9,8 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.metrics.alignment import CallPair
-from agent_eval_schema.render.console import NextCommand, plural
 from agent_eval_schema.render.document import json_text, plain_values
+from agent_eval_schema.render.lines import NextCommand, plural
 from agent_eval_schema.render.numbers import MISSING, number
 from agent_eval_schema.render.page import heat, inline, page, percent
 from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut

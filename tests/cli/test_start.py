@@ -19,13 +19,13 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "--version": (["--version"], set()),
     "help of a command": (["validate", "--help"], set()),
     "schema": (["schema", "--help"], set()),
-    "explain": (["explain", "AE206"], {"rich"}),
-    "rules": (["rules"], {"rich"}),
-    "rules as JSON": (["rules", "--output", "json"], {"rich"}),
+    "explain": (["explain", "AE206"], set()),
+    "rules": (["rules"], set()),
+    "rules as JSON": (["rules", "--output", "json"], set()),
     "validate": (["validate", GOOD], {"numpy", "pyarrow", "rich"}),
     "metrics": (["metrics", GOOD], {"numpy", "pyarrow", "rich"}),
     "diff": (["diff", GOOD, GOOD], {"numpy", "pyarrow", "rich"}),
-    "convert": (["convert", GOOD, "out.json", "--to", "mlflow"], {"numpy", "pyarrow", "rich", "pandas"}),
+    "convert": (["convert", GOOD, "out.json", "--to", "mlflow"], {"numpy", "pyarrow", "rich"}),
 }
 
 RUN = """

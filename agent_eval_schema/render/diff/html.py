@@ -11,7 +11,6 @@ from typing import Any
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON
-from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.diff.stories import row_stories
 from agent_eval_schema.render.diff.summary import (
     CellChange,
@@ -22,6 +21,7 @@ from agent_eval_schema.render.diff.summary import (
     MetricChange,
 )
 from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves, next_commands
+from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
 

@@ -16,20 +16,7 @@ from rich.text import Text
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON, SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of
-from agent_eval_schema.render.console import (
-    EXAMPLES_SHOWN,
-    NEW_STYLE,
-    OLD_STYLE,
-    STYLES,
-    NextCommand,
-    command_on,
-    drawn,
-    plural,
-    print_more,
-    print_signed,
-    print_verdict,
-    sides,
-)
+from agent_eval_schema.render.console import NEW_STYLE, OLD_STYLE, drawn, print_more, print_signed, print_verdict, sides
 from agent_eval_schema.render.diff.summary import (
     CellChange,
     DatasetSummary,
@@ -39,6 +26,7 @@ from agent_eval_schema.render.diff.summary import (
     MetricChange,
     MetricRow,
 )
+from agent_eval_schema.render.lines import EXAMPLES_SHOWN, STYLES, NextCommand, command_on, plural
 from agent_eval_schema.text.visible import visible
 
 ROWS_SHOWN = 5

@@ -10,9 +10,10 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from agent_eval_schema.render.console import NextCommand, command_on, drawn, plural, print_verdict
+from agent_eval_schema.render.console import drawn, print_verdict
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary
+from agent_eval_schema.render.lines import NextCommand, command_on, plural
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import find_reason

@@ -13,8 +13,9 @@ from typing import Any
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
-from agent_eval_schema.render.console import TITLES, plural
+from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
+from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.occurrences import Kind
 from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot, runs

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from agent_eval_schema.render.console import plural
+from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.page import heat, percent
 from agent_eval_schema.render.report.summary import FrequentAnswer, ReportSummary

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.render.console import plural
 from agent_eval_schema.render.figures import CELLS
+from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import MISSING as MISSING_SCORE
 from agent_eval_schema.render.numbers import aligned, number
 from agent_eval_schema.render.numbers import seconds as seconds_text
