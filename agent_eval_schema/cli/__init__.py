@@ -112,7 +112,8 @@ def argument_parser() -> Parser:
         epilog="`agent-eval-schema COMMAND --help` shows the options of a command, with examples.",
     )
     parser.add_argument("--version", action="version", version=f"agent-eval-schema {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    # with `prog` argparse need not format a usage, for which it would look at the terminal
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", prog=parser.prog)
     parser.set_defaults(root=parser)
     for command in _COMMANDS:
         command.add(commands)

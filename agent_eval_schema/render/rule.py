@@ -8,7 +8,6 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.lines import STYLES, Line, drawn_lines
 
 
@@ -37,6 +36,8 @@ def rules_text(families: Mapping[str, str], rules: Sequence[Rule], *, color: boo
 
 def rules_json(families: Mapping[str, str], rules: Sequence[Rule], fixable: Container[str]) -> str:
     """The rules as JSON; `fixable`: the codes whose issues --fix may fix."""
+    from agent_eval_schema.render.document import json_text
+
     return json_text(
         {"schema_version": 1, "rules": [_document(rule, families, rule.code in fixable) for rule in rules]}
     )
