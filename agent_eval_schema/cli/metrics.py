@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.metrics.support import metrics_of
     from agent_eval_schema.render.document import json_text
-    from agent_eval_schema.render.lines import NextCommand, command_on
+    from agent_eval_schema.render.phrases import NextCommand, command_on
     from agent_eval_schema.render.report.text import metrics_text
     from agent_eval_schema.validation.ces_turns import report_on_rows
     from agent_eval_schema.validation.validate import check_source

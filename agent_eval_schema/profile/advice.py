@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.profile.leakage import TRUTH
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.summary import NextStep, ProfileSummary
 from agent_eval_schema.render.profile.words import short
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.summary import (
     Balance,
     Breakdown,

@@ -23,7 +23,7 @@ from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
 from agent_eval_schema.profile.past import PastScores, read_past
 from agent_eval_schema.profile.size import Sizing
 from agent_eval_schema.profile.tokens import encoding
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.summary import (
     Assumptions,
     DuplicateGroup,

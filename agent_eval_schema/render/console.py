@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity
-from agent_eval_schema.render.lines import NextCommand
+from agent_eval_schema.render.phrases import NextCommand
 from agent_eval_schema.text.edits import Edit, Side
 from agent_eval_schema.text.visible import escape_ci_commands, visible
 

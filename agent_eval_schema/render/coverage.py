@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 
 NAMED = 10
 """Rows that are named."""

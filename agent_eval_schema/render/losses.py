@@ -11,7 +11,7 @@ from rich.text import Text
 
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.render.console import drawn, print_verdict
-from agent_eval_schema.render.lines import STYLES, NextCommand, command_on, plural
+from agent_eval_schema.render.phrases import STYLES, NextCommand, command_on, plural
 from agent_eval_schema.text.visible import visible
 
 

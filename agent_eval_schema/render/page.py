@@ -16,9 +16,9 @@ import msgspec
 from markupsafe import Markup, escape
 
 from agent_eval_schema.render.figures import Bar, Distribution
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.notebook import styled
 from agent_eval_schema.render.numbers import number
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:

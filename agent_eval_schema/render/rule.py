@@ -8,7 +8,8 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.issues import Rule
-from agent_eval_schema.render.lines import STYLES, Line, drawn_lines
+from agent_eval_schema.render.lines import Line, drawn_lines
+from agent_eval_schema.render.phrases import STYLES
 
 
 def rule_text(rule: Rule, fixes: Sequence[str], *, color: bool = False) -> str:

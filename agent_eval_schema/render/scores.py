@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from agent_eval_schema.render.console import drawn, print_verdict
-from agent_eval_schema.render.lines import NextCommand
 from agent_eval_schema.render.numbers import number
+from agent_eval_schema.render.phrases import NextCommand
 from agent_eval_schema.text.visible import visible
 
 SHOWN = 50

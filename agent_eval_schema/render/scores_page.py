@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from agent_eval_schema.metrics.alignment import CallPair
 from agent_eval_schema.render.document import json_text, plain_values
-from agent_eval_schema.render.lines import NextCommand, plural
 from agent_eval_schema.render.numbers import MISSING, number
 from agent_eval_schema.render.page import heat, inline, page, percent
+from agent_eval_schema.render.phrases import NextCommand, plural
 from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
 from agent_eval_schema.render.scores import shown_score
 from agent_eval_schema.runtime.version import __version__

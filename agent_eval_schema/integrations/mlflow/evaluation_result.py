@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID
 from agent_eval_schema.metrics.standard_errors import AUTO, clusters_of, errors_table, numbers_of
 from agent_eval_schema.render.coverage import NAMED, headline
-from agent_eval_schema.render.lines import NextCommand, command_on
+from agent_eval_schema.render.phrases import NextCommand, command_on
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.text.choices import path_of, require_count
 from agent_eval_schema.validation.report import Report

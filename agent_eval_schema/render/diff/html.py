@@ -21,8 +21,8 @@ from agent_eval_schema.render.diff.summary import (
     MetricChange,
 )
 from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves, next_commands
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.page import inline, page
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
 
 ROWS_OPEN = 20

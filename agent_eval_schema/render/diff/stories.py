@@ -11,7 +11,7 @@ from typing import Any
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.catalog import COMMON
 from agent_eval_schema.render.diff.summary import DiffPlace, DiffSummary, MetricRow
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import RULES
 
 STORIES_SHOWN = 100

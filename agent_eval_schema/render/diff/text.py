@@ -26,7 +26,7 @@ from agent_eval_schema.render.diff.summary import (
     MetricChange,
     MetricRow,
 )
-from agent_eval_schema.render.lines import EXAMPLES_SHOWN, STYLES, NextCommand, command_on, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, command_on, plural
 from agent_eval_schema.text.visible import visible
 
 ROWS_SHOWN = 5

@@ -13,8 +13,8 @@ from rich.table import Table
 from agent_eval_schema.render.console import drawn, print_verdict
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary
-from agent_eval_schema.render.lines import NextCommand, command_on, plural
 from agent_eval_schema.render.page import inline, page
+from agent_eval_schema.render.phrases import NextCommand, command_on, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import find_reason
 from agent_eval_schema.runtime.version import __version__

@@ -6,8 +6,8 @@ import math
 import os
 from typing import Any
 
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.page import inline, page, percent
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.summary import MetricPower, ProfileSummary, RowExample
 from agent_eval_schema.render.profile.words import (
     POWER_COLUMNS,

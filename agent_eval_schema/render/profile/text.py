@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agent_eval_schema.render.console import drawn, print_columns, print_more, print_verdict
-from agent_eval_schema.render.lines import EXAMPLES_SHOWN, NextCommand, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, NextCommand, plural
 from agent_eval_schema.render.profile.summary import Breakdown, ProfileSummary, RowExample
 from agent_eval_schema.render.profile.words import (
     POWER_COLUMNS,

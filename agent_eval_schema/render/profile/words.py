@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.summary import (
     Balance,
     Breakdown,

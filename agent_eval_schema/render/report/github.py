@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 
 from agent_eval_schema.issues import Issue, Severity, file_of
 from agent_eval_schema.render.console import finding
-from agent_eval_schema.render.lines import plural
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.render.report.text import report_headline
 from agent_eval_schema.rules import RULES

@@ -15,10 +15,10 @@ from agent_eval_schema.metrics.catalog import METRICS
 from agent_eval_schema.metrics.support import Support
 from agent_eval_schema.render.console import TITLES
 from agent_eval_schema.render.figures import CELLS, FEWEST, FIGURES, Presence
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.occurrences import Kind
 from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot, runs
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.report.pictures import answers, together
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.page import heat, percent
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.report.summary import FrequentAnswer, ReportSummary
 from agent_eval_schema.rules import RULES
 

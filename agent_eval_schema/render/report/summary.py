@@ -10,8 +10,8 @@ from msgspec import Struct
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.metrics.support import Support, metrics_of, shown_systems
 from agent_eval_schema.render.figures import Distribution, Presence
-from agent_eval_schema.render.lines import EXAMPLES_SHOWN
 from agent_eval_schema.render.occurrences import Occurrences
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN
 from agent_eval_schema.rules import RULES
 
 Location = tuple[int, str | None, str | None]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import MISSING, aligned, number, seconds, signed
 from agent_eval_schema.render.panel import Panel, PanelCell, table
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.result.summary import MetricComparison
 
 CHANCE = 0.05

@@ -8,12 +8,12 @@ from typing import Any
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.figures import CELLS
-from agent_eval_schema.render.lines import plural
 from agent_eval_schema.render.numbers import MISSING as MISSING_SCORE
 from agent_eval_schema.render.numbers import aligned, number
 from agent_eval_schema.render.numbers import seconds as seconds_text
 from agent_eval_schema.render.numbers import share as share_text
 from agent_eval_schema.render.page import heat, inline, page, percent, plot, runs
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
 from agent_eval_schema.render.result.summary import (
     Group,

@@ -9,8 +9,8 @@ from rich.console import Console
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import LATENCY, METRICS
 from agent_eval_schema.render.console import drawn, print_columns, print_verdict
-from agent_eval_schema.render.lines import STYLES, NextCommand, command_on, plural
 from agent_eval_schema.render.numbers import aligned, number, seconds, share, signed
+from agent_eval_schema.render.phrases import STYLES, NextCommand, command_on, plural
 from agent_eval_schema.render.result.summary import MetricComparison, ResultSummary, Scored
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text.visible import visible
