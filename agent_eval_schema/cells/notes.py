@@ -93,7 +93,8 @@ def is_unread(finding: Finding) -> bool:
 def rename_notes(batch: pa.RecordBatch, ours: Mapping[str, str]) -> pa.RecordBatch:
     """The batch whose notes on cells that could not be read name the columns that these became."""
     return _changed(
-        batch, lambda f: replace(f, column=ours.get(f.column or "", f.column), path=None) if is_unread(f) else f
+        batch,
+        lambda f: replace(f, column=ours.get(f.column, f.column), path=None) if f.column and is_unread(f) else f,
     )
 
 

@@ -21,6 +21,9 @@ from agent_eval_schema.formats.conversations import TURN, Conversations
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_or_chat
 from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.reading import NOT_A_LIST
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
 
 ASSERTIONS = "assertions"
@@ -109,16 +112,24 @@ def _named(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def has_scenarios(names: Sequence[str], _: Callable[[], Any]) -> bool:
     """Whether there is a list of scenarios, or each row is one."""
+    if "prompts" in names:  # a configuration of promptfoo, which may have scenarios, too
+        return False
     return "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
 
 
-def turns_of_scenarios(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def turns_of_scenarios(row: Row) -> Iterator[tuple[dict[str, Any], tuple[Finding, ...]]]:
     """The turns of all scenarios; a simulated one has the input of its first turn."""
     scenarios = all_of(row.get("scenarios")) if "scenarios" in row else [row]
     beside = {k: v for k, v in row.items() if k != "scenarios"} if "scenarios" in row else {}
-    for scenario in scenarios:
+    for i, scenario in enumerate(scenarios):
         given = {**beside, **(scenario if isinstance(scenario, dict) else {"input": scenario})}
-        if not all_of(given.get("turns")):
+        turns = structured(given.get("turns"))
+        if turns is not None and not isinstance(turns, list):
+            message = f"expected a list of objects, got {describe(turns)}"
+            path = f"scenarios[{i}].turns" if "scenarios" in row else "turns"
+            yield {"scenario_id": None, "input": None}, (Finding(NOT_A_LIST, message, path=path),)
+            continue
+        if not turns:
             first = {k: given.pop(k) for k in ("input", "expected_response") if k in given}
             given["turns"] = [first]
         yield from AGENTCORE_TURNS.unfold(given)

@@ -212,7 +212,8 @@ Rows = Sequence[Mapping[str, Any]]
 
 def is_conversation(names: Sequence[str], head: Callable[[], Rows]) -> bool:
     """Whether the rows are conversations of messages."""
-    return "conversation" in names and any(_messages(row) for row in head())
+    given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
+    return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
 
 
 def _messages(row: Row) -> Sequence[Any]:

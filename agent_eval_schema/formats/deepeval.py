@@ -236,16 +236,16 @@ DEEPEVAL_SIGNS = Signs(
 
 def is_run(names: Sequence[str], _: Callable[[], Any]) -> bool:
     """Whether this is the file of a test run, which has a list of test cases."""
-    return not _CASES.isdisjoint(names)
+    return not set(CASES).isdisjoint(names)
 
 
-_CASES = frozenset({"testCases", "test_cases", "conversationalTestCases"})
+CASES = ("conversationalTestCases", "testCases", "test_cases")
 
 
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
     """The test cases of a run."""
-    for name in sorted(_CASES.intersection(run)):
-        cases = structured(run[name])
+    for name in CASES:
+        cases = structured(run.get(name))
         for case in cases if isinstance(cases, list) else ():
             yield (case if isinstance(case, dict) else {"input": case}), ()
 

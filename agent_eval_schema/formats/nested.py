@@ -41,8 +41,9 @@ from agent_eval_schema.formats.otel_traces import collected
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, rows_where
-from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules import ces
+from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.rules import ces, reading
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
 
 Rows = Sequence[Mapping[str, Any]]
@@ -51,14 +52,15 @@ Rows = Sequence[Mapping[str, Any]]
 class Nested(Struct, frozen=True):
     """A format whose rows are conversations. `detect` examines the columns, and the first rows if the columns do not
     suffice; `turns` gives the function that unfolds one row after the other, whose `columns` there are even if there is
-    no turn. The `parts` of a row may be JSON text: only an object or a list can occur there. `ends` reports the issues
-    of a file whose last row this is."""
+    no turn. The `parts` of a row may be JSON text: only an object or a list can occur there. What is at a path of
+    `lists`, if anything is, has to be a list of objects. `ends` reports the issues of a file whose last row this is."""
 
     name: str
     detect: Callable[[Sequence[str], Callable[[], Rows]], bool]
     turns: Callable[[], Unfold]
     parts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
     ends: Callable[[Mapping[str, Any]], Sequence[Finding]] = lambda _: ()
 
 
@@ -109,7 +111,9 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             objects = _objects(batch.slice(start + 1, end - start - 1), nesting.parts)
             turns: list[Turn] = []
             for place, row in enumerate(objects, start + 1):
-                turns += _with_findings(unfold(row), noted.get(place, ()))
+                given, unread = _with_lists(row, nesting.lists)
+                turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in unread]
+                turns += () if given is None else _with_findings(unfold(given), noted.get(place, ()))
             if turns:
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
                 if end == batch.num_rows and (last := nesting.ends(objects[-1])):
@@ -128,6 +132,33 @@ def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterat
     for turn, found in turns:
         yield turn, [*findings, *found]
         findings = ()
+
+
+def _with_lists(row: dict[str, Any], paths: Sequence[str]) -> tuple[dict[str, Any] | None, list[Finding]]:
+    """The row without the entries of its lists that are no objects, and the issues of these; no row if a list is
+    none."""
+    unread: list[Finding] = []
+    for path in paths:
+        above, _, key = path.rpartition(".")
+        home = structured(row.get(above)) if above else row
+        value = structured(home.get(key)) if isinstance(home, dict) else None
+        if value is None:
+            continue
+        if not isinstance(value, list):
+            return None, [_other(reading.NOT_A_LIST, path, "a list of objects", value)]
+        wrong = {i for i, item in enumerate(value) if not isinstance(structured(item), dict)}
+        unread += [_other(reading.NOT_A_ROW, f"{path}[{i}]", "an object", value[i]) for i in sorted(wrong)]
+        if len(wrong) == len(value) and wrong:
+            return None, unread
+        if wrong:
+            home = {**home, key: [item for i, item in enumerate(value) if i not in wrong]}
+            row = {**row, above: home} if above else home
+    return row, unread
+
+
+def _other(rule: Rule, path: str, expected: str, value: Any) -> Finding:
+    hint = "Give the file that it names." if isinstance(value, str) else ""
+    return Finding(rule, f"expected {expected}, got {describe(value)}", path=path, hint=hint)
 
 
 def _first_objects(source: Source) -> Rows:
@@ -241,7 +272,7 @@ _OF_TEST_LIST = frozenset({"expected_tool_use", "expected_intermediate_agent_res
 _OF_GENAI = ("prompt", "intermediate_events")
 
 NESTED: tuple[Nested, ...] = (
-    Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, _more_pages),
+    Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, ends=_more_pages),
     Nested("adk", _is_evalset, lambda: turns_of_evalset, ("eval_cases", "evalCases"), TURN_COLUMNS),
     Nested("adk-legacy", _is_test_list, turns_of_test_list, tuple(_OF_TEST_LIST), LEGACY_COLUMNS),
     Nested("adk-legacy", _are_sessions, lambda: turns_of_session, ("data", "initial_session"), LEGACY_COLUMNS),
@@ -250,7 +281,14 @@ NESTED: tuple[Nested, ...] = (
         "vertex-genai", genai.has_agent_data, lambda: genai.rows_of_agent_data, ("agent_data", "agentData"), _OF_GENAI
     ),
     Nested("vertex-genai", genai.is_gemini, lambda: genai.row_of_gemini, ("request", "response"), _OF_GENAI),
-    Nested("azure", azure.is_conversation, azure.turns_of_conversations, ("conversation",), ("query", "response")),
+    Nested(
+        "azure",
+        azure.is_conversation,
+        azure.turns_of_conversations,
+        ("conversation",),
+        ("query", "response"),
+        ("conversation.messages",),
+    ),
     Nested("azure", azure.is_run, lambda: azure.row_of_run, ("item", "sample"), ("query", "response")),
     Nested(
         "bedrock-rag",
@@ -258,6 +296,7 @@ NESTED: tuple[Nested, ...] = (
         lambda: bedrock_rag.BEDROCK_TURNS.unfold,
         ("conversationTurns",),
         ("turn", "turns", "prompt"),
+        ("conversationTurns",),
     ),
     Nested(
         "agentcore",
@@ -265,6 +304,7 @@ NESTED: tuple[Nested, ...] = (
         lambda: agentcore.turns_of_scenarios,
         ("scenarios", "turns"),
         ("scenario_id", "input"),
+        ("scenarios", "turns"),
     ),
     Nested(
         "strands",
@@ -272,10 +312,11 @@ NESTED: tuple[Nested, ...] = (
         lambda: agentcore.rows_of_experiment,
         ("cases",),
         ("input", "expected_trajectory"),
+        ("cases",),
     ),
     Nested("langfuse", examples.is_page, lambda: examples.rows_of_page, ("data",), ("input", "datasetId")),
     Nested("phoenix", examples.is_dotted, lambda: examples.row_of_dotted),
-    Nested("deepeval", deepeval.is_run, lambda: deepeval.cases_of_run, (), ("input", "actualOutput")),
+    Nested("deepeval", deepeval.is_run, lambda: deepeval.cases_of_run, (), ("input", "actualOutput"), deepeval.CASES),
     Nested("openai", is_chat, lambda: row_of_chat, ("messages",), ("input", "ideal")),
     Nested("promptfoo", promptfoo.is_csv, lambda: promptfoo.row_of_csv),
     Nested(
@@ -284,5 +325,6 @@ NESTED: tuple[Nested, ...] = (
         lambda: promptfoo.rows_of_configuration,
         ("tests",),
         ("vars", "assert"),
+        ("tests",),
     ),
 )

@@ -246,8 +246,13 @@ _OTHERS = (
 
 
 def is_configuration(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
-    """Whether this is a configuration whose tests have variables."""
-    return "tests" in names and any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
+    """Whether this is a configuration, whose tests may be in other files, or a list of tests that have variables."""
+    if "tests" not in names or not _OF_CONFIGURATION.isdisjoint(names):
+        return "tests" in names
+    return any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
+
+
+_OF_CONFIGURATION = frozenset({"prompts", "providers", "targets", "defaultTest"})
 
 
 def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:

@@ -136,3 +136,15 @@ LARGE_CELL = Rule(
     hint="Shorten the cell, or raise the limit (`max_cell_bytes`, `--max-cell-bytes`).",
     no_example="The rule applies when a run has a limit.",
 )
+
+NOT_A_LIST = Rule(
+    "AE012",
+    "not-a-list-of-rows",
+    Severity.ERROR,
+    "A document has something else where its list of rows belongs.",
+    why="The document is that of a known format, but no row can be read from it.",
+    hint="Write the list of rows under the key that the message names, or give the file that contains the list.",
+    url=JSON,
+    bad=({"scenarios": 3},),
+    good=({"scenarios": [{"scenario_id": "refund", "turns": [{"input": "Hi", "expected_response": "Hello"}]}]},),
+)

@@ -74,6 +74,9 @@ def decode_trace(text: str | bytes | memoryview, whole: bool = True) -> Trace | 
     return trace
 
 
+_EXPECTED = "expected a trace of MLflow (`info` and `data`) or of OpenTelemetry (`resourceSpans` with its spans)"
+
+
 def trace_in(document: TraceDocument) -> Trace | list[Finding]:
     if document.data is not None or document.info is not None:
         data, info = document.data or Data(), document.info or Info()
@@ -84,7 +87,7 @@ def trace_in(document: TraceDocument) -> Trace | list[Finding]:
     elif bytes(document.steps).startswith(b"["):
         return _from_steps(document)
     else:
-        return [Finding(rules.NOT_A_TRACE, "expected an object with `info` and `data`, got neither")]
+        return [Finding(rules.NOT_A_TRACE, f"{_EXPECTED}, got neither")]
     if not all([isinstance(span.attributes, Attributes) for span in trace.spans]):
         for i, span in enumerate(trace.spans):
             if not isinstance(span.attributes, Attributes):
@@ -124,7 +127,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
         inner = decode_trace(value)
         return inner if value.lstrip().startswith("{") else [Finding(rules.NOT_A_TRACE, f"got {describe(value)}")]
     if not isinstance(value, dict):
-        return [Finding(rules.NOT_A_TRACE, f"expected an object with `info` and `data`, got {describe(value)}")]
+        return [Finding(rules.NOT_A_TRACE, f"{_EXPECTED}, got {describe(value)}")]
     _mend_parts(value, notes)
     try:
         trace = trace_in(_document(jsontext.encode(value)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -462,6 +463,49 @@ def test_damaged_rows_are_reported_and_never_raise(data: Any, target: str) -> No
     assert (report.format, report.row_count > 0) == (target, True)
     made = convert_eval_set(data, target)
     assert made.converted + (made.losses["code"] == "AE814").sum() == made.given
+
+
+NOT_A_LIST = [
+    ({"scenarios": 3}, "agentcore", "scenarios"),
+    ({"scenarios": [{"scenario_id": "a", "turns": 4}]}, "agentcore", "scenarios[0].turns"),
+    ({"cases": "cases.json"}, "strands", "cases"),
+    ({"conversationTurns": 3}, "bedrock-rag", "conversationTurns"),
+    ({"testCases": {"input": "q"}}, "deepeval", "testCases"),
+    ({"conversation": {"messages": 3}}, "azure", "conversation.messages"),
+    ({"prompts": ["{{question}}"], "tests": "file://tests.csv"}, "promptfoo", "tests"),
+]
+NOT_AN_OBJECT = [
+    ({"scenarios": [3]}, "agentcore", "scenarios[0]"),
+    ({"cases": [{"input": "q", "expected_assertion": "a"}, "b"]}, "strands", "cases[1]"),
+    ({"conversationTurns": ["q"]}, "bedrock-rag", "conversationTurns[0]"),
+    ({"test_cases": [None]}, "deepeval", "test_cases[0]"),
+    ({"prompts": ["{{question}}"], "tests": ["file://tests.csv"]}, "promptfoo", "tests[0]"),
+    ({"eval_set_id": "a", "eval_cases": [3]}, "adk", "eval_cases[0]"),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "document", "format", "path"),
+    [*(("AE012", *entry) for entry in NOT_A_LIST), *(("AE008", *entry) for entry in NOT_AN_OBJECT)],
+)
+def test_a_document_without_its_list_of_rows_names_the_place(
+    code: str, document: Any, format: str, path: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "document.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+    report = validate_eval_set(str(file))
+    (issue,) = report.issues[report.issues["severity"] == "error"].to_dict("records")
+    code = "AE162" if format == "adk" else code
+    assert (report.format, issue["code"], issue["path"]) == (format, code, path)
+    assert re.match("expected an? .*, got .", issue["message"])
+    assert issue["hint"]
+    assert report.invalid_count == 1
+
+
+def test_a_list_of_tests_in_another_file_is_named() -> None:
+    (issue,) = validate_eval_set([{"prompts": ["x"], "tests": "file://tests.csv"}]).issues.to_dict("records")
+    assert issue["message"] == "expected a list of objects, got the text 'file://tests.csv'"
+    assert issue["hint"] == "Give the file that it names."
 
 
 # ---------------------------------------------------------------------------------------------------------------------
