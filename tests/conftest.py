@@ -125,14 +125,14 @@ def _is_slow_place(path: Path) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Where all is slow, and is not to run, not even what it imports is loaded."""
-    return (config.option.markexpr == "not slow" and _is_slow_place(collection_path)) or None
+    return (config.option.markexpr in WITHOUT_SERVICES and _is_slow_place(collection_path)) or None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WorkStealingScheduling | None:
     """Without slow tests there are no groups, and no need for their scheduler, whose work grows with the square of the
     number of tests."""
-    return WorkStealingScheduling(config, log) if config.option.markexpr == "not slow" else None
+    return WorkStealingScheduling(config, log) if config.option.markexpr in WITHOUT_SERVICES else None
 
 
 def pytest_collection_finish() -> None:
@@ -145,12 +145,22 @@ def pytest_sessionfinish() -> None:
     gc.unfreeze()
 
 
+WITHOUT_SERVICES = ("not slow", "not slow or long")
+"""The fast tests, and all that need nothing but Python packages."""
+
+LONG = frozenset((ROOT / "tests" / "long.txt").read_text().split())
+"""The tests that took longest when `python -m tests.durations` last looked."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as slow what needs Spark, a tracking store, a browser, a kernel, a server or other processes, and the
-    properties, of which hypothesis tries many examples."""
+    properties, of which hypothesis tries many examples; and, as long, what takes its time without any of these."""
     for item in items:
         is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if is_property or _is_slow_place(item.path) or not SLOW_FIXTURES.isdisjoint(item.fixturenames):  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.slow)
+        elif item.nodeid.partition("[")[0] in LONG and item.get_closest_marker("slow") is None:
+            item.add_marker(pytest.mark.long)
             item.add_marker(pytest.mark.slow)
 
 
