@@ -40,11 +40,12 @@ def next_commands(issues: Sequence[Issue], source: str | None) -> list[NextComma
 
 
 def grouped(issues: Sequence[Issue]) -> list[list[Issue]]:
-    """The losses of each code and column."""
+    """The losses of each code and column, errors first."""
     groups: dict[tuple[str, str], list[Issue]] = {}
     for issue in issues:
         groups.setdefault((issue.code, issue.column or ""), []).append(issue)
-    return [found for _, found in sorted(groups.items())]
+    severities = list(Severity)
+    return [groups[key] for key in sorted(groups, key=lambda key: (severities.index(groups[key][0].severity), key))]
 
 
 def _print_losses(console: Console, issues: Sequence[Issue]) -> None:

@@ -16,6 +16,9 @@ SCHEMA_VERSION = 1
 LISTED = 20
 """Losses of a kind that are drawn; the JSON and the DataFrame have them all."""
 
+KINDS_INLINE = 5
+"""Kinds of loss that a notebook shows at once; the others are folded."""
+
 
 def losses_page(head: str, issues: Sequence[Issue], source: str | None = None) -> str:
     """The losses as a standalone HTML page."""
@@ -24,7 +27,7 @@ def losses_page(head: str, issues: Sequence[Issue], source: str | None = None) -
 
 def losses_inline(head: str, issues: Sequence[Issue], source: str | None = None) -> str:
     """The losses for the output cell of a notebook."""
-    return inline("losses.html", **_drawn(head, issues, source))
+    return inline("losses.html", **_drawn(head, issues, source, KINDS_INLINE))
 
 
 def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
@@ -33,7 +36,7 @@ def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
     return json_text({"schema_version": SCHEMA_VERSION, "tool": tool, **numbers, "losses": issues})
 
 
-def _drawn(head: str, issues: Sequence[Issue], source: str | None) -> dict[str, Any]:
+def _drawn(head: str, issues: Sequence[Issue], source: str | None, shown: int | None = None) -> dict[str, Any]:
     groups = [
         {
             "code": found[0].code,
@@ -59,6 +62,7 @@ def _drawn(head: str, issues: Sequence[Issue], source: str | None) -> dict[str, 
         "head": head,
         "following": next_commands(issues, source),
         "parts": [("losses", "Losses")] if groups else [],
-        "groups": groups,
+        "groups": groups[:shown],
+        "folded": groups[shown:] if shown else [],
         "version": __version__,
     }

@@ -39,6 +39,7 @@ _TAGS = {
     "tr": "background:transparent",
     "th": "text-align:left;vertical-align:top;background:transparent",
     "td": "text-align:left;vertical-align:top;background:transparent",
+    "a": "text-decoration:underline",
     "mark": "font-weight:600",
     "ins": f"color:{COLORS['good']}",
     "del": f"color:{COLORS['error']}",

@@ -10,25 +10,31 @@ from msgspec import Struct
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.runtime.version import __version__
 
-ROWS_ON_A_PAGE, ROWS_INLINE = 500, 20
+ROWS_ON_A_PAGE, ROWS_INLINE = 500, 50
 """Rows of a table that are drawn."""
+
+ROWS_SHOWN = 5
+"""Rows of a table that a notebook shows at once; the others are folded."""
 
 
 class PanelCell(Struct, frozen=True):
-    """A text, and the class of its color."""
+    """A text, the class of its color, and the number by which a sortable table sorts it (None: the text)."""
 
     text: str
     mood: str = ""
+    number: float | None = None
 
 
 class PanelTable(Struct, frozen=True):
-    """A table: columns of numbers have a name that begins with `#`; `row_count` is the number of all rows."""
+    """A table: columns of numbers have a name that begins with `#`; `row_count` is the number of all rows; a `sortable`
+    one is searched and sorted on a page."""
 
     id: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[PanelCell]]
     row_count: int
+    sortable: bool = False
 
 
 class Panel(Struct, frozen=True):
@@ -40,23 +46,26 @@ class Panel(Struct, frozen=True):
     tables: Sequence[PanelTable] = ()
 
 
-def table(id: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> PanelTable:
+def table(
+    id: str, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], *, sortable: bool = False
+) -> PanelTable:
     """A table of texts; a cell may be a PanelCell."""
     cells = [[c if isinstance(c, PanelCell) else PanelCell(str(c)) for c in row] for row in rows]
-    return PanelTable(id, title, columns, cells[:ROWS_ON_A_PAGE], len(cells))
+    return PanelTable(id, title, columns, cells[:ROWS_ON_A_PAGE], len(cells), sortable)
 
 
 def panel_page(panel: Panel) -> str:
     """The result as a standalone HTML page."""
-    return page(panel.title, "panel.html", "result.css", **_drawn(panel, ROWS_ON_A_PAGE))
+    script = any(t.sortable and t.rows for t in panel.tables)
+    return page(panel.title, "panel.html", "result.css", script=script, **_drawn(panel, ROWS_ON_A_PAGE, ROWS_ON_A_PAGE))
 
 
 def panel_inline(panel: Panel) -> str:
     """The result for the output cell of a notebook."""
-    return inline("panel.html", "result.css", **_drawn(panel, ROWS_INLINE))
+    return inline("panel.html", "result.css", **_drawn(panel, ROWS_SHOWN, ROWS_INLINE))
 
 
-def _drawn(panel: Panel, most: int) -> dict[str, Any]:
+def _drawn(panel: Panel, shown: int, most: int) -> dict[str, Any]:
     tables = [t for t in panel.tables if t.rows]
     return {
         "verdict": panel.title,
@@ -64,8 +73,8 @@ def _drawn(panel: Panel, most: int) -> dict[str, Any]:
         "facts": panel.facts,
         "parts": [(t.id, t.title) for t in tables],
         "tables": [
-            {"id": t.id, "title": t.title, "columns": t.columns, "rows": t.rows[:most]}
-            | {"more": t.row_count - len(t.rows[:most])}
+            {"id": t.id, "title": t.title, "columns": t.columns, "sortable": t.sortable}
+            | {"rows": t.rows[:shown], "folded": t.rows[shown:most], "more": t.row_count - len(t.rows[:most])}
             for t in tables
         ],
         "version": __version__,

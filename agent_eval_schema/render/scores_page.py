@@ -19,7 +19,7 @@ from agent_eval_schema.runtime.version import __version__
 
 SCHEMA_VERSION = 1
 
-ROWS_INLINE = 20
+ROWS_INLINE = 5
 """Rows that a notebook shows; the frames and the JSON have them all."""
 
 

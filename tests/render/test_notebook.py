@@ -23,7 +23,7 @@ from agent_eval_schema.integrations.mlflow.datasets import Excluded, WrittenData
 from tests.conftest import SAMPLES
 from tests.render.report.test_html import ALLOWED, HOSTILE, Tags
 from tests.render.results import comparison, task
-from tests.render.test_page import CHROMIUM, CONTRAST, REQUIRED, browser
+from tests.render.test_page import AXE, CHROMIUM, CONTRAST, REQUIRED, browser
 from tests.render.test_saved_forms import scored
 
 __all__ = ["browser"]
@@ -104,6 +104,9 @@ def test_jupyterlab_aligns_and_stripes_nothing(browser: Any, tmp_path: Path, kin
     page.evaluate("document.querySelectorAll('body > *').forEach(e => { e.querySelector('.aes') || e.remove() })")
     page.evaluate("document.querySelectorAll('.jp-Cell-inputWrapper, .jp-OutputPrompt').forEach(e => e.remove())")
     assert page.evaluate(CONTRAST)["poor"] == []
+    page.evaluate(AXE)
+    violations = page.evaluate("axe.run('.aes', {resultTypes: ['violations'], preload: false})")["violations"]
+    assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in violations] == []
 
 
 @pytest.mark.slow
@@ -140,3 +143,33 @@ def test_the_inline_form_shows_five_issues_and_folds_the_rest() -> None:
     before = html[: html.index("kinds of issue</summary>")]
     assert len(re.findall(r'<details class="issue"', before)) == 5
     assert html.index("Metric coverage") < html.index("Field coverage, distributions and source</summary>")
+
+
+SHOWN: dict[str, tuple[str, str, int]] = {
+    "diff": ('<details class="issue"', "Rows, changes and issues", 5),
+    "conversion": ('<details class="issue"', "more kinds of loss", 5),
+    "supported scorers": ("<tr", "More rows", 6),  # with the headings
+    "profile": ("<li", "Size and power, repeated questions", 7),
+    "build": ("<li", "Excluded rows, labels and sample", 7),
+    "result": ("<tr class", "Scores by row and by group", 3),
+}
+"""What a notebook shows at once, the title of what it folds, and how many it shows at most."""
+
+
+@pytest.mark.parametrize("kind", SHOWN)
+def test_every_inline_form_shows_a_few_and_folds_the_rest(kind: str) -> None:
+    if kind == "build":
+        pytest.importorskip("duckdb")
+    html = RESULTS[kind]()._repr_html_()
+    what, title, most = SHOWN[kind]
+    shown, _, folded = html.partition('<details class="more">')
+    assert 0 < len(re.findall(what, shown)) <= most
+    assert title in folded[: folded.index("</summary>")]
+    assert not re.search('<details class="more" open', html)
+
+
+def test_the_inline_profile_has_its_key_numbers() -> None:
+    shown = RESULTS["profile"]()._repr_html_().partition('<details class="more">')[0]
+    for number in ("12 distinct questions", "12 rows: 42 points", "0 of 12 rows", "1 of 2", "74 calls of judges"):
+        assert number in shown
+    assert "Size and power" not in shown

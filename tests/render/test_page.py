@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import pytest
 
 from agent_eval_schema import (
     EvalTask,
+    convert_eval_set,
     diff_eval_sets,
     eval_set_from_inference_table,
+    profile_eval_set,
     score_trajectories,
     validate_eval_set,
 )
@@ -77,11 +80,34 @@ def saved(folder: Path, text: str) -> Path:
     return path
 
 
+def together() -> list[dict[str, Any]]:
+    """Rows that have several issues each."""
+    messages = {"messages": [{"role": "usr", "content": "a"}]}
+    return [{"request_id": "same", "request": messages, "expected_facts": "b"} for _ in range(10)]
+
+
+def large_diff() -> Any:
+    sides = ([{"request_id": f"{i}", "request": f"q{i}", "response": end} for i in range(5_000)] for end in "xy")
+    return diff_eval_sets(*sides)
+
+
+def build() -> Any:
+    pytest.importorskip("duckdb")
+    path = SAMPLES / "inference_table.jsonl"
+    return eval_set_from_inference_table(path, sample=9, stratify="day", redact="default")
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "broken": lambda: validate_eval_set(SAMPLES / "broken.jsonl").to_html(),
     "good": lambda: validate_eval_set(SAMPLES / "good.jsonl").to_html(),
     "hostile": lambda: validate_eval_set(hostile_rows()).to_html(),
+    "issues that occur together": lambda: validate_eval_set(together()).to_html(),
+    "no rows": lambda: validate_eval_set([]).to_html(),
     "diff": lambda: diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl").to_html(),
+    "diff of 5,000 rows": lambda: large_diff().to_html(),
+    "build": lambda: build().to_html(),
+    "conversion": lambda: convert_eval_set(SAMPLES / "broken.jsonl", "ragas").to_html(),
+    "profile": lambda: profile_eval_set(SAMPLES / "good.jsonl").to_html(),
     "result": lambda: EvalTask(PROMPTS * 3, ["trajectory_recall", "trajectory_precision"]).evaluate(agent).to_html(),
     "result with gaps": lambda: score_trajectories(SAMPLES / "vertex_broken.jsonl").to_html(),
     "comparison": lambda: comparison([text.encode("utf-8", "replace").decode() for text in HOSTILE]).to_html(),
@@ -93,9 +119,14 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+@cache
+def page_text(kind: str) -> str:
+    return PAGES[kind]()
+
+
 @pytest.fixture(params=PAGES)
 def report_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    return saved(tmp_path, PAGES[request.param]())
+    return saved(tmp_path, page_text(request.param))
 
 
 def test_nothing_runs_and_nothing_is_loaded(browser: Any, report_path: Path) -> None:
@@ -177,11 +208,27 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_contrast_is_enough(browser: Any, report_path: Path, scheme: str) -> None:
-    found = Visit(browser, report_path, color_scheme=scheme).page.evaluate(CONTRAST)
-    assert found["seen"] > 50
-    assert found["poor"] == []
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "media": "screen"},
+    "dark": {"color_scheme": "dark", "media": "screen"},
+    "print": {"color_scheme": "dark", "media": "print"},  # by somebody who reads in dark
+}
+
+
+@pytest.mark.parametrize("width", [1280, 768, 400])
+def test_everything_can_be_read(browser: Any, report_path: Path, width: int) -> None:
+    """Nothing sticks out, the contrast is enough and axe finds nothing, in light, in dark and in print."""
+    page = Visit(browser, report_path, viewport={"width": width, "height": 800}, bypass_csp=True).page
+    page.evaluate(AXE)
+    for look, media in LOOKS.items():
+        page.emulate_media(**media)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, look
+        found = page.evaluate(CONTRAST)
+        assert found["seen"] > 10
+        assert found["poor"] == [], look
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations'], preload: false})")
+        assert len(found["passes"]) > 10
+        assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found["violations"]] == [], look
 
 
 def test_dark_is_dark(browser: Any, tmp_path: Path) -> None:
@@ -191,22 +238,6 @@ def test_dark_is_dark(browser: Any, tmp_path: Path) -> None:
         for s in ("light", "dark")
     ]
     assert shades == [WHITE, BLACK]
-
-
-@pytest.mark.parametrize("width", [1280, 768, 400])
-def test_nothing_sticks_out(browser: Any, report_path: Path, width: int) -> None:
-    page = Visit(browser, report_path, viewport={"width": width, "height": 800}).page
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_axe_finds_nothing(browser: Any, report_path: Path, width: int, scheme: str) -> None:
-    options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "bypass_csp": True}
-    page = Visit(browser, report_path, **options).page
-    page.evaluate(AXE)
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert len(found["passes"]) > 10
-    assert [(v["id"], [n["html"][:200] for n in v["nodes"][:3]]) for v in found["violations"]] == []
 
 
 NAMED: dict[str, Callable[[Path, Path], str]] = {
@@ -264,15 +295,8 @@ def test_inline_follows_the_theme_of_the_notebook(
     assert visit.page.evaluate("getComputedStyle(document.getElementById('other')).fontSize") == "16px"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_of_a_build(scheme: str, browser: Any, tmp_path: Path) -> None:
-    """The funnel and the report on the rows, in one page that asks for nothing and can be read."""
-    pytest.importorskip("duckdb")
-    build = eval_set_from_inference_table(SAMPLES / "inference_table.jsonl", sample=9, stratify="day", redact="default")
-    visit = Visit(browser, saved(tmp_path, build.to_html()), color_scheme=scheme)
-    text = visit.page.inner_text("body")
-    for said in (build.summary.funnel, "feedback request for another row", "2026-11-17", "9 with seed 0"):
+def test_the_page_of_a_build(browser: Any, tmp_path: Path) -> None:
+    """The funnel and the report on the rows, in one page."""
+    text = Visit(browser, saved(tmp_path, page_text("build"))).page.inner_text("body")
+    for said in (build().summary.funnel, "feedback request for another row", "2026-11-17", "9 with seed 0"):
         assert said in text
-    assert visit.at_home
-    assert visit.trouble == []
-    assert visit.page.evaluate(CONTRAST)["poor"] == []

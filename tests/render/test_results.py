@@ -24,7 +24,7 @@ def test_a_comparison_lists_regressions_first() -> None:
     found = comparison(["a", "b", "c"])
     page = found.to_html()
     scores = page[page.index("Scores that differ") :]
-    differences = re.findall(r'<td class="n(?: error| good)?">([+−–][\d.]*)</td></tr>', scores)
+    differences = re.findall(r'<td class="n(?: error| good)?" data-n="[^"]*">([+−–][\d.]*)</td></tr>', scores)
     assert len(differences) == len(found.rows) > 0
     assert "lower or missing" in page[page.index("<h1") : page.index("</h1>")]
 

@@ -152,7 +152,7 @@ class TestInBrowser:
     def test_a_metric_leads_to_its_rows_and_a_row_to_its_cells(self, broken: Any) -> None:
         report = validate_eval_set(SAMPLES / "broken.jsonl")
         name = "response/llm_judged/groundedness/rating"
-        broken.click(f"button:text-is('{name}')")
+        broken.locator("[data-metric] button", has_text=name).click()
         shown = [int(e.inner_text().split()[1]) for e in broken.locator("#rowlist .tag").all()]
         assert shown == report.metric_support[name].to_numpy().nonzero()[0].tolist()
         broken.click("#AE206 [data-row] button")
@@ -184,6 +184,28 @@ class TestInBrowser:
         page.fill("#search", "prompt 3")
         assert shown() == ["3"]
         assert page.inner_text("#found") == "1 of 4 rows"
+        assert (visit.trouble, visit.at_home) == ([], True)
+
+    def test_scores_that_differ_are_sorted_and_searched_alike(self, browser: Any, tmp_path: Path) -> None:
+        size = CustomMetric("size", lambda row: len(row["response"]))
+        sides = [[{"response": text} for text in texts] for texts in (["xx", "x", "y"], ["y", "x", "yyyy"])]
+        old, new = (EvalTask(rows, [size]).evaluate() for rows in sides)
+        visit = Visit(browser, saved(tmp_path, old.compare(new).to_html()))
+        page = visit.page
+
+        def shown() -> list[str]:
+            return [e.inner_text() for e in page.locator(".rows tbody:visible td:first-child").all()]
+
+        assert shown() == ["0", "2"]  # regressions first
+        page.get_by_role("button", name="difference").click()
+        page.get_by_role("button", name="difference").click()
+        assert shown() == ["2", "0"]
+        page.get_by_role("button", name="Row").click()
+        assert shown() == ["0", "2"]
+        page.fill("#search", "+3")
+        assert shown() == ["2"]
+        assert page.inner_text("#found") == "1 of 2 rows"
+        assert page.locator("#means button").count() == 0
         assert (visit.trouble, visit.at_home) == ([], True)
 
     def test_rows_of_a_result_can_be_read_without_script(self, browser: Any, tmp_path: Path) -> None:

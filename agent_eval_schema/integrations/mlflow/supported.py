@@ -111,7 +111,8 @@ class SupportedScorers(list["Scorer"]):  # numpydoc ignore=PR01
     def _repr_html_(self) -> str:
         from agent_eval_schema.render.panel import Panel, panel_inline, table
 
-        rows = [(x.scorer, x.system, f"{x.rows:,} / {x.total:,}", x.why_left_out or "included") for x in self._lines]
+        included_first = sorted(self._lines, key=lambda line: line.why_left_out is not None)
+        rows = [(x.scorer, x.system, f"{x.rows:,} / {x.total:,}", x.why_left_out or "included") for x in included_first]
         lines = table("scorers", "Scorers", ["Scorer", "System", "#rows", "Included, or why not"], rows)
         return panel_inline(Panel(f"{len(self):,} of {len(self._lines):,} scorers are supported", tables=[lines]))
 

@@ -28,6 +28,9 @@ from agent_eval_schema.runtime.version import __version__
 ROWS_OPEN = 20
 """Rows of a section that is open at once; a longer one is closed."""
 
+ROWS_INLINE = 5
+"""Rows whose story a notebook shows at once; the others are folded."""
+
 
 def diff_page(summary: DiffSummary) -> str:
     """The comparison as a standalone HTML page."""
@@ -37,10 +40,10 @@ def diff_page(summary: DiffSummary) -> str:
 
 def diff_inline(summary: DiffSummary) -> str:
     """The comparison for the output cell of a notebook."""
-    return inline("diff.html", **_drawn(summary))
+    return inline("diff.html", **_drawn(summary, ROWS_INLINE))
 
 
-def _drawn(summary: DiffSummary) -> dict[str, Any]:
+def _drawn(summary: DiffSummary, shown: int | None = None) -> dict[str, Any]:
     stories = list(row_stories(summary))
     groups, systems = list(_groups(summary)), list(_systems(summary))
     fields, issues = list(map(_field, summary.fields)), list(map(_issue, summary.issues))
@@ -59,7 +62,8 @@ def _drawn(summary: DiffSummary) -> dict[str, Any]:
         "mood": "error" if summary.losses else "good" if summary.same else "",
         "parts": [part for part, content in kept.items() if content],
         "columns": [(sign, names) for sign, names in columns if names],
-        "stories": stories,
+        "stories": stories[:shown],
+        "folded": stories[shown:] if shown else [],
         "groups": groups,
         "fields": fields,
         "issues": issues,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from agent_eval_schema.render.page import inline, page, percent
@@ -102,6 +104,7 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
             for m in summary.cost.metrics
         ],
     }
+    values["key_numbers"] = list(_key_numbers(summary, values["curve"]))
     kept = {
         ("next", "What to do next"): values["steps"],
         ("power", "Size and power"): values["power"],
@@ -113,6 +116,21 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
     }
     shown = [part for part, content in kept.items() if content]
     return {**values, "parts": shown if summary.valid else []}
+
+
+def _key_numbers(summary: ProfileSummary, curve: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """The numbers that a notebook shows at once."""
+    if curve is not None:
+        yield "Smallest paired difference", f"{curve['label']} ({curve['metric']})"
+    found = summary.duplicates
+    yield "Repeated questions", f"{found.exact + found.near:,} of {plural(found.rows, 'row')}"
+    for leak in summary.leaks:
+        yield "Leakage", f"{plural(leak.rows, 'row')}: {leak.kind} in {leak.source}"
+    if tools := summary.coverage.tools:
+        used = sum(bool(tool.expected or tool.called) for tool in tools)
+        yield "Tools exercised", f"{used:,} of {len(tools):,}"
+    for line in islice(about_cost(summary), 1):
+        yield "Cost of one evaluation", line
 
 
 def _power(power: MetricPower) -> dict[str, Any]:

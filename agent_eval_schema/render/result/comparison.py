@@ -33,7 +33,7 @@ def comparison_panel(
         facts=[fact for fact, count in zip(facts, (only_old, only_new), strict=True) if count],
         tables=[
             table("means", "Metrics", means, map(_mean, lines)),
-            table("scores", "Scores that differ, regressions first", scores, map(_score, rows)),
+            table("scores", "Scores that differ, regressions first", scores, map(_score, rows), sortable=True),
         ],
     )
 
@@ -60,7 +60,8 @@ def _mean(line: MetricComparison) -> list[object]:
 
 def _score(row: Changed) -> list[object]:
     key, request_id, metric, old, new, difference = row
-    return [key, request_id, metric, *_pair(metric, old, new), PanelCell(signed(difference), _mood(metric, difference))]
+    pair = [PanelCell(text, number=value) for text, value in zip(_pair(metric, old, new), (old, new), strict=True)]
+    return [key, request_id, metric, *pair, PanelCell(signed(difference), _mood(metric, difference), difference)]
 
 
 def _pair(metric: str, old: float, new: float) -> list[str]:

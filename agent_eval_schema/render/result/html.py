@@ -49,11 +49,11 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
     reasons = [_reason(result, *group) for group in result.reason_groups]
     parts = [("metrics", "Metrics")]
     steps = [line for line in result.steps if any(line.lost) or any(line.unscored)] if result.row_count > 1 else []
+    parts += [("reasons", "Unscored rows")] if reasons or result.issue_counts else []
     parts += [("rows", "Rows")] if result.worst else []
     parts += [("steps", "Scores by row")] if steps else []
     parts += [("groups", "Scores by group")] if result.groups else []
     parts += [("numbers", "Distributions")] if result.plots else []
-    parts += [("reasons", "Unscored rows")] if reasons or result.issue_counts else []
     return {
         "name": os.path.basename(result.name) if result.name else "",
         "verdict": f"{'⚠ ' if result.headline else ''}{result_verdict(result)}",
@@ -72,7 +72,7 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "groups": [_grouping(column, groups) for column, groups in result.groups.items()],
         "legend": CALL_LEGEND,
         "reasons": reasons,
-        "issues": [(code, RULES[code].name, n) for code, n in result.issue_counts.items()],
+        "issues": [(code, RULES[code].name, str(RULES[code].severity), n) for code, n in result.issue_counts.items()],
         "findings": result.findings,
         "options": ", ".join(f"{name}={value}" for name, value in result.options.items()),
         "version": __version__,

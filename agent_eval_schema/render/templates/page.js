@@ -1,5 +1,5 @@
-(() => {
-const all = (s, e = document) => [...e.querySelectorAll(s)], one = s => document.querySelector(s);
+{
+const all = s => [...document.querySelectorAll(s)], one = s => document.querySelector(s);
 const el = (tag, cls, ...parts) => { const e = document.createElement(tag); e.className = cls; e.append(...parts); return e };
 const list = one("#rowlist"), data = list && JSON.parse(one("#data").textContent);
 const items = all(".issues > details, .rows > tbody"), search = one("#search"), found = one("#found");
@@ -28,7 +28,7 @@ function row(r) {
   d.ontoggle = () => {
     if (!d.open || d.children[1]) return;
     const cells = r.cells.flatMap(([k, v]) => [el("dt", "", k), el("dd", "cell", v)]);
-    d.append(el("div", "", ...r.spans.map(span), cells[0] ? el("dl", "", ...cells) : el("p", "muted", "The page does not have the cells of this row.")));
+    d.append(el("div", "", ...r.spans.map(span), cells[0] ? el("dl", "", ...cells) : el("p", "muted", "The page has no cells of this row.")));
   };
   return d;
 }
@@ -40,7 +40,7 @@ function span([name, type, status, start, width, depth, time, inputs, outputs]) 
   const cell = (k, v) => [el("p", "muted", k), el("pre", "cell", v)];
   return el("details", "span", el("summary", "", label, el("span", "meter", bar)), ...cell("inputs", inputs), ...cell("outputs", outputs));
 }
-function pick(test, text) { picked = test; title = text; search.value = ""; draw(); one("#rows").scrollIntoView() }
+function pick(test, text) { [picked, title, search.value] = [test, text, ""]; draw(); one("#rows").scrollIntoView() }
 const filters = all("[data-filter]");
 for (const b of filters) b.onclick = () => {
   filter = b.dataset.filter;
@@ -52,13 +52,10 @@ for (const s of all("#sort")) s.onchange = () => {
   const k = s.value, v = d => k == "rows" ? -d.dataset.rows : k ? d.id : items.indexOf(d);
   one(".issues").append(...[...items].sort((a, b) => v(a) < v(b) ? -1 : 1));
 };
-const button = (e, go) => {
-  const b = el("button", "link", ...e.childNodes);
-  b.onclick = go;
-  e.append(b);
-};
+const button = (e, onclick) => e.append(Object.assign(el("button", "link", ...e.childNodes), {onclick}));
 for (const t of all(".rows")) [...t.tHead.rows[0].cells].forEach((h, i, heads) => button(h, () => {
-  const up = h.ariaSort === "ascending" ? -1 : 1, v = b => b.rows[0].cells[i].textContent, n = b => parseFloat(v(b).replaceAll(",", ""));
+  const up = h.ariaSort === "ascending" ? -1 : 1, v = ({rows: [r]}) => r.cells[i].dataset.n ?? r.cells[i].textContent;
+  const n = b => parseFloat(v(b).replaceAll(",", ""));
   for (const o of heads) o.ariaSort = o !== h ? null : up > 0 ? "ascending" : "descending";
   t.append(...[...t.tBodies].sort((a, b) => up * (n(a) - n(b) || v(a).localeCompare(v(b)))));
 }));
@@ -74,4 +71,4 @@ onhashchange = () => { const d = items.find(d => "#" + d.id === location.hash); 
 for (const e of all("[data-script], .nojs")) e.hidden = !e.hidden;
 draw();
 onhashchange();
-})();
+}
