@@ -156,6 +156,7 @@ SHOWN: dict[str, tuple[str, str, int]] = {
 """What a notebook shows at once, the title of what it folds, and how many it shows at most."""
 
 
+@pytest.mark.slow  # MLflow, for the supported scorers
 @pytest.mark.parametrize("kind", SHOWN)
 def test_every_inline_form_shows_a_few_and_folds_the_rest(kind: str) -> None:
     if kind == "build":
