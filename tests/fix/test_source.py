@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_eval_schema import InvalidEvalSetError, explain, normalize_eval_set, validate_eval_set
+from agent_eval_schema import FormulaWarning, InvalidEvalSetError, explain, normalize_eval_set, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.fix import renames, search
 from agent_eval_schema.fix.catalog import CODES_OF, FIXES
@@ -898,7 +898,8 @@ def test_a_repaired_value_stands_on_lines_as_the_one_before(tmp_path: Path, inde
 def test_fields_of_a_csv_file_keep_their_quotes(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b'"reqest","response",expected_facts,note\r\n"a","","x","=1+1\r\n"\r\n\r\n"b","c",y,a"b\r\nd,,,')
-    fix_source(open_source(str(path)), outputs="generated").write(str(path))
+    with pytest.warns(FormulaWarning, match="a spreadsheet reads 1 cell as a formula"):
+        fix_source(open_source(str(path)), outputs="generated").write(str(path))
     assert path.read_bytes() == (
         b'"request","response",expected_facts,note\r\n"a","","[""x""]","=1+1\r\n"\r\n\r\n"b","c","[""y""]",a"b\r\nd,,,'
     )

@@ -395,6 +395,7 @@ def test_an_encoding_that_is_cached_counts_unasked(
 ) -> None:
     """With an encoding of bytes in the cache of the real tiktoken, and no network."""
     tiktoken = pytest.importorskip("tiktoken")
+    pytest.importorskip("tiktoken.load")  # which tiktoken imports when it is needed
     lines = b"".join(base64.b64encode(bytes([i])) + f" {i}\n".encode() for i in range(256))
     digest = hashlib.sha256(lines).hexdigest()
     monkeypatch.setattr(tokens, "USUAL_SHA256", digest)
@@ -591,7 +592,7 @@ def test_logged_calls_are_no_evaluation_dataset(samples: Path) -> None:
 
 def test_the_turns_of_a_file_of_evaluations(samples: Path) -> None:
     good, broken = (profile_eval_set(samples / name) for name in ("golden.csv", "golden_broken.csv"))
-    assert good.to_text().splitlines()[0].endswith("4 rows, 4 valid; ces-csv format, outputs generated")
+    assert good.to_text(width=300).splitlines()[0].endswith("4 rows, 4 valid; ces-csv format, outputs generated")
     assert "Each row is a turn of an evaluation, or an invalid evaluation." in good.summary.notes
     (step,) = broken.next_steps
     assert step.startswith("100 % of the rows are invalid and support no metric.")
