@@ -93,6 +93,11 @@ class Chat(Sequence[dict[str, Any]]):
             self._messages = [{"role": m.role, "content": m.content} for m in _plain(self.text).messages]
         return self._messages
 
+    @property
+    def question(self) -> str:
+        """The text of its last message, which is the user's; the others are not read."""
+        return _message(_raw(self.text).messages[-1]).content
+
     def __len__(self) -> int:
         return len(self.messages)
 
@@ -123,7 +128,13 @@ class _PlainChat(Struct, forbid_unknown_fields=True, gc=False):
     messages: list[PlainMessage]
 
 
+class _RawChat(Struct, gc=False):
+    messages: list[msgspec.Raw]
+
+
 _plain = msgspec.json.Decoder(_PlainChat).decode
+_raw = msgspec.json.Decoder(_RawChat).decode
+_message = msgspec.json.Decoder(PlainMessage).decode
 
 
 def has_nothing_odd(messages: list[PlainMessage]) -> bool:
@@ -182,6 +193,8 @@ def last_user_text(value: Any) -> str | None:
     """The last question of the user."""
     if isinstance(value, str):
         return value
+    if isinstance(value, Chat):
+        return value.question
     asked = next((m for m in reversed(value) if m.get("role") == "user"), None)
     text = None if asked is None else asked.get("content")
     text = text if isinstance(text, str) else chat.join_text(text)

@@ -74,7 +74,7 @@ def escapes_nul(text: str) -> bool:
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
-def is_json(text: str) -> bool:
+def is_json(text: str | bytes) -> bool:
     """Whether a text is JSON; it is skipped, not read."""
     try:
         _skip(text)

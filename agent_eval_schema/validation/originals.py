@@ -11,14 +11,16 @@ An original is null where it is what MLflow's form would be written from the oth
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.cells.arrow import text_array
+from agent_eval_schema.cells.arrow import simplified, text_array, text_views
+from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import json_cell, read_cells
 from agent_eval_schema.decoding.columns import value_of_cell
 from agent_eval_schema.decoding.requests import canonical_request, request_key
@@ -59,10 +61,8 @@ def original(name: str, rows: Rows) -> pa.Array:
     read, view = _READERS[name]
     found = read(rows)
     if found.count(None) < len(found):
-        views = view(rows)
-        pairs = zip(found, views, strict=True)
-        found = [text if text and not _same(text, says) and jsontext.is_json(text) else None for text, says in pairs]
-    return pa.array(found, pa.string())
+        found = [text and _unless_same(text, says) for text, says in zip(found, view(rows), strict=True)]
+    return text_array(found)
 
 
 def asked(rows: Rows, judged: pa.Array) -> pa.Array:
@@ -76,32 +76,52 @@ def asked(rows: Rows, judged: pa.Array) -> pa.Array:
         if not has_truth or request is None or request is FAILED
         else request_key(request)
         if own is None or _same(own, canonical_request(request))
-        else canonical_json(own)
+        else canonical_json(own.decode())
         for request, has_truth, own in zip(column, judged.to_pylist(), inputs, strict=True)
     ]
     return text_array(keys)
 
 
-def _same(text: str, view: bytes | None) -> bool:
+def _unless_same(text: bytes, view: bytes | None) -> bytes | None:
+    """A JSON text, unless it is that of the view; None for any other text too."""
+    if text == view:
+        return None
+    if view is not None and text.startswith(b"{") and (keys := _keys_of(text)) and keys != _keys_of(view):
+        return text  # most often: another object, which is seen without reading its values
+    return None if _same(text, view) or not jsontext.is_json(text) else text
+
+
+def _same(text: bytes, view: bytes | None) -> bool:
     """Whether a JSON text is that of the view; most often its very bytes, or it begins otherwise."""
-    if view is None or text.encode() == view:
+    if view is None or text == view:
         return view is not None
-    if _start(text) != _start(view.decode()):
+    if _start(text) != _start(view):
         return False
     value, said = jsontext.parse(text), jsontext.decode(view)
-    if "null" in text and isinstance(value, dict) and isinstance(said, dict) and value.keys() == said.keys():
+    if b"null" in text and isinstance(value, dict) and isinstance(said, dict) and value.keys() == said.keys():
         value, said = _without_nulls(value), _without_nulls(said)  # an argument that is null is one all the same
     same: bool = value == said
     return same
 
 
-def _start(text: str) -> str:
+def _start(text: bytes) -> bytes:
     """What JSON begins with, without blanks: a request has one key, and an answer is a string."""
     found = _START(text)
-    return "" if found is None else "".join(found[0].split())
+    return b"" if found is None else b"".join(found[0].split())
 
 
-_START = re.compile(r'\s*(?:\{\s*"messages"|\S)').match
+_START = re.compile(rb'\s*(?:\{\s*"messages"|\S)').match
+
+
+def _keys_of(text: bytes) -> Collection[str]:
+    """The keys of a JSON object; nothing for any other JSON."""
+    try:
+        return _members(text).keys()
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ()
+
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _without_nulls(value: Any) -> Any:
@@ -113,41 +133,52 @@ def _without_nulls(value: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the values of the source
-def _texts(rows: Rows, name: str) -> list[str | None]:
+def _texts(rows: Rows, name: str) -> list[bytes | None]:
     """The JSON texts of a column."""
+    at = rows.batch.schema.get_field_index(name)
+    if at >= 0 and rows.format != "mlflow" and is_json_column(rows.batch.schema.field(at)):
+        return [None if v is None else _of_json(bytes(v)) for v in text_views(simplified(rows.batch.column(at)))]
     cells = read_cells(rows.batch, name)
     return [None] * rows.size if cells is None else [_json_text(text, cells.json, rows, name) for text in cells.texts]
 
 
-def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> str | None:
+def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes | None:
     """The JSON text of a cell. A text output of MLflow is not parsed; any other text may be JSON, as in rows that were
     normalized before."""
     if text is None or text == "null":
         return None
     if rows.format == "mlflow":
-        return json_cell(text, is_json, name not in ("outputs", "response"))
-    if is_json and not text.startswith('"'):
-        return text
-    value = value_of_cell(text, is_json)
-    return jsontext.encode(text if isinstance(value, jsontext.Malformed) else value).decode()
+        return json_cell(text, is_json, name not in ("outputs", "response")).encode()
+    if is_json:
+        return _of_json(text.encode())
+    value = value_of_cell(text, False)
+    return jsontext.encode(text if isinstance(value, jsontext.Malformed) else value)
 
 
-def _unless_null(text: str | None) -> str | None:
-    return None if text == "null" else text
+def _of_json(text: bytes) -> bytes | None:
+    """The JSON text of a JSON cell. A string may be JSON text itself."""
+    if not text.startswith(b'"'):
+        return None if text == b"null" else text
+    value = value_of_cell(text.decode(), True)
+    return text if isinstance(value, jsontext.Malformed) else jsontext.encode(value)
 
 
-def _inputs(rows: Rows) -> list[str | None]:
+def _unless_null(text: str | None) -> bytes | None:
+    return None if text is None or text == "null" else text.encode()
+
+
+def _inputs(rows: Rows) -> list[bytes | None]:
     """inputs; else a request that has more keys than are read, or another form; else those of the trace's root."""
     rules = (requests.REQUEST_EXTRA_KEY, requests.REQUEST_PARAMETERS, requests.RESPONSES_REQUEST)
     return _with_those_of_traces(_given(rows, "inputs", *rules), rows, "inputs")
 
 
-def _outputs(rows: Rows) -> list[str | None]:
+def _outputs(rows: Rows) -> list[bytes | None]:
     """outputs; else a response that is not text; else those of the trace's root."""
     return _with_those_of_traces(_given(rows, "outputs", requests.CHAT_OBJECT_RESPONSE), rows, "outputs")
 
 
-def _with_those_of_traces(found: list[str | None], rows: Rows, name: str) -> list[str | None]:
+def _with_those_of_traces(found: list[bytes | None], rows: Rows, name: str) -> list[bytes | None]:
     """The texts, and those of the traces from which the view was taken."""
     for row, derived in _taken(rows, name):
         found[row] = found[row] or _unless_null(json_of(getattr(derived, name)))
@@ -162,25 +193,23 @@ def _taken(rows: Rows, name: str) -> Iterator[tuple[int, Derived]]:
             yield row, derived
 
 
-def _expected(rows: Rows) -> list[str | None]:
+def _expected(rows: Rows) -> list[bytes | None]:
     """expectations without the keys that are null: MLflow rejects them, and null means absent here. Else those of the
     trace that the row took from it."""
-    found = [_without_null_keys(t) if t is not None and "null" in t else t for t in _texts(rows, "expectations")]
+    found = [_without_null_keys(t) if t is not None and b"null" in t else t for t in _texts(rows, "expectations")]
     for row, derived in _taken(rows, "expectations"):
         columns = {name: EXPECTATIONS.get(name, "custom_expected") for name in derived.expectations or {}}
         own = {n: v for n, v in (derived.expectations or {}).items() if rows.filled[row] & BIT_OF[columns[n]]}
-        found[row] = found[row] or jsontext.encode(own).decode()
+        found[row] = found[row] or jsontext.encode(own)
     return found
 
 
-def _without_null_keys(text: str) -> str:
+def _without_null_keys(text: bytes) -> bytes:
     value = jsontext.parse(text)
-    return (
-        jsontext.encode({k: v for k, v in value.items() if v is not None}).decode() if isinstance(value, dict) else text
-    )
+    return jsontext.encode({k: v for k, v in value.items() if v is not None}) if isinstance(value, dict) else text
 
 
-def _given(rows: Rows, name: str, *rules: Rule) -> list[str | None]:
+def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
     """The cells of a column; where there is none, those of its view that a rule reports to contain more."""
     found, codes = _texts(rows, name), [rule.code for rule in rules]
     noted = {row for row, note in zip(rows.log.rows, rows.log.notes, strict=True) if note[0] in codes}
@@ -214,7 +243,7 @@ def _expectations(rows: Rows) -> list[bytes | None]:
 _ANSWER = b'{"expected_response":'
 
 
-_READERS: dict[str, tuple[Callable[[Rows], list[str | None]], Callable[[Rows], list[bytes | None]]]] = {
+_READERS: dict[str, tuple[Callable[[Rows], list[bytes | None]], Callable[[Rows], list[bytes | None]]]] = {
     "inputs": (_inputs, _requests),
     "outputs": (_outputs, _responses),
     "expectations": (_expected, _expectations),

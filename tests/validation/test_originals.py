@@ -73,6 +73,15 @@ def test_a_request_with_other_keys_and_a_response_that_is_a_chat_object_are_kept
     assert convert_eval_set([row], "databricks").data.to_dict("records") == [row]
 
 
+def test_text_that_is_not_json_is_the_same_beside_text_and_beside_objects() -> None:
+    """Beside an object, the cells of a file are JSON: there the text is a JSON string."""
+    row = {"request": "Hi", "response": "Hello", "inputs": "{not JSON"}
+    other = {**row, "inputs": {"k": 3}}
+    (alone,) = validate_eval_set([row], format="databricks").iter_rows()
+    beside, _ = validate_eval_set([row, other], format="databricks").iter_rows()
+    assert alone["inputs"] == beside["inputs"] == "{not JSON"
+
+
 def test_unknown_keys_of_documents_and_calls_stay_with_them() -> None:
     row = {
         "request": "Hi",

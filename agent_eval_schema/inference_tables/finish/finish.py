@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import list_array
+from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.notes import NOTE, with_plain_requests
 from agent_eval_schema.inference_tables.finish.labels import label
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
@@ -59,7 +60,9 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
         labeled = label(batch, plan)
     columns, redactor = labeled.columns, hook or plan.redact
     counts = _redact(columns, Redactor(redactor)) if redactor else {}
-    given = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    # inputs are bodies that `convert_batch` encoded; the output of a redaction must be examined again
+    json = () if redactor else ("inputs",)
+    given = make_batch({n: (a, n in json) for n, a in columns.items()}, {}, batch.num_rows)
     plain = _plain_requests(batch, columns["request"] if redactor else None)
     checked = check_batch(with_plain_requests(given, plain), finish_plan(plan))
     checked = _with_notes(checked, [batch.column("notes"), labeled.notes])

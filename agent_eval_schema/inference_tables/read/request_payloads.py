@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from agent_eval_schema.inference_tables.read.payloads import Asked, Broken, pars
 from agent_eval_schema.inference_tables.read.wrapped_records import WRAPPERS, records_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
+from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 
 
@@ -43,7 +45,7 @@ class _Body(_Beside, gc=False, kw_only=True):
 
 
 _body = msgspec.json.Decoder(_Body).decode
-_keys = msgspec.json.Decoder(dict[str, Raw]).decode
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -55,12 +57,28 @@ def read_chat(text: bytes) -> Asked | None:
         return None
     if not body.messages:
         return None
-    request = b'{"messages":' + _encode(body.messages) + b"}"
+    messages = _encode(body.messages)
+    request = b'{"messages":' + messages + b"}"
     asked = Asked(request, plain=has_nothing_odd(body.messages), question=request)
-    if len(text) > len(request) and _keys(text).keys() != {"messages"}:
-        asked.inputs = text
+    if len(text) > len(request) and (members := _members(text)).keys() != {"messages"}:
+        asked.inputs = _whole_body(text, members, len(body.messages), Raw(messages))
     _note_beside(asked, body)
     return asked
+
+
+def _whole_body(text: bytes, members: dict[str, Raw], count: int, messages: Raw) -> bytes:
+    """The JSON text of a body, as encoding its value gives it. The `messages`, so many, are encoded already: so are the
+    given ones if each begins with its role. A body that cannot be read as a whole is the text that it is."""
+    try:
+        if len(_ROLE_FIRST(bytes(members["messages"]))) != count:
+            return _encode(jsontext.decode(text))
+        return _encode({k: messages if k == "messages" else jsontext.decode(v) for k, v in members.items()})
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return _encode(text.decode("utf-8", "replace"))
+
+
+_ROLE_FIRST = re.compile(rb'\{\s*"role"').findall
+"""Messages that begin with their role: a quotation mark inside of a text has a backslash before it."""
 
 
 def read_other_request(text: bytes, is_payload: bool) -> Asked | Broken:

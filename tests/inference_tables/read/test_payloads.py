@@ -507,3 +507,28 @@ def test_a_response_with_more_than_its_text_is_kept_whole(body: Any, kept: bool)
     row = {"databricks_request_id": "a", "request": '"Hi"', "response": json.dumps(body), "request_time": 1}
     (built,) = eval_set_from_inference_table([row]).rows.to_dict("records")
     assert built["outputs"] == (body if kept else None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"messages": [{"role": "user", "content": "caf\\u00e9 {\\"role\\": 1}"}], "temperature": 0.10, "n": 1e2}',
+        '{ "k":null, "messages":[ { "role":"system","content":"a" },\t{"role":"user", "content":"b"} ] }',
+        '{"messages": [{"content": "b", "role": "user"}], "k": [1, {"a": "\\u20ac"}]}',
+        '{"messages": [{"role": "user", "content": "a {"}, {"\\u0072ole": "user", "content": "b"}], "k": {}}',
+        '{"messages": [{"role": "user", "content": "b"}], "k": 1, "k": 2}',
+    ],
+)
+def test_a_body_with_more_keys_is_kept_as_its_value_is_encoded(body: str) -> None:
+    asked = read_chat(body.encode())
+    assert asked is not None
+    assert asked.inputs == jsontext.encode(jsontext.decode(body))
+
+
+def test_a_body_with_a_number_that_no_reader_takes_is_kept_as_text() -> None:
+    body = '{"messages": [{"role": "user", "content": "Why?"}], "k": 1e999}'
+    asked = read_chat(body.encode())
+    assert asked is not None
+    assert asked.inputs == jsontext.encode(body)
+    (row,) = eval_set_from_inference_table([logged(body, ANSWERED)]).rows.to_dict("records")
+    assert row["inputs"] == body
