@@ -62,6 +62,23 @@ def validate_on_one_core(path: Path) -> Result:
     return validate(path)
 
 
+def validate_table(path: Path) -> Result:
+    """The same of a table in memory, in seconds of the core."""
+    import pyarrow.parquet as pq
+
+    from agent_eval_schema.formats.opening import open_source
+    from agent_eval_schema.validation.validate import check_source
+
+    pin()
+    table = pq.read_table(path)
+    check_source(open_source(table.slice(0, WARM_UP_ROWS)), jobs=1)
+    start = time.process_time()
+    report = check_source(open_source(table), jobs=1)
+    seconds = time.process_time() - start
+    rows, invalid = report.row_count, report.invalid_count
+    return {"seconds": seconds, "rows": rows, "invalid": invalid, "issues": sum(report.counts.values())}
+
+
 def validate_lines(path: Path) -> Result:
     """``validate_eval_set(path)`` of a file with a trace per line, in seconds of the core."""
     from agent_eval_schema import validate_eval_set
@@ -579,6 +596,7 @@ MEASUREMENTS: dict[str, Callable[[Path], Result]] = {
         *(
             validate,
             validate_on_one_core,
+            validate_table,
             validate_lines,
             validate_column,
             orjson_loads,
