@@ -21,7 +21,6 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
@@ -38,9 +37,9 @@ from agent_eval_schema.formats.adk_documents import (
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
 from agent_eval_schema.formats.openai import is_chat, row_of_chat
 from agent_eval_schema.formats.otel_traces import collected
-from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.records import batch_of_rows
-from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text.describe import describe
@@ -73,23 +72,7 @@ def unfolded(source: Source, *, alone: bool = False) -> Source:
     nesting = _nesting_of(source, alone or source.kind == "json")
     if nesting is None:
         return collected(source)
-    batches = partial(_unfold, source.batches, nesting)
-    return replace(
-        source,
-        batches=batches,
-        take=lambda mask: frame_of(rows_where(batches(), mask)),
-        nests=True,
-        shares=None,
-        lines=None,
-        original=None,
-        index=None,
-        read_share=None,
-        in_order=True,
-        remote=None,
-        columns=None,
-        vary=True,
-        file_of=None,
-    )
+    return with_rows_made(source, partial(_unfold, source.batches, nesting))
 
 
 def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:

@@ -15,15 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column, make_batch
 from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.io.pandas import frame_of
-from agent_eval_schema.io.source import Source, rows_where
+from agent_eval_schema.io.pandas import with_rows_made
+from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
 from agent_eval_schema.text import jsontext
@@ -61,23 +60,7 @@ def collected(source: Source) -> Source:
     """The source with a row per trace, if its rows are exports of OpenTelemetry; else the source itself."""
     if source.is_canonical() or not _is_export(source):
         return source
-    batches = partial(_collect, source.batches, _Index(source.batches))
-    return replace(
-        source,
-        batches=batches,
-        take=lambda mask: frame_of(rows_where(batches(), mask)),
-        nests=True,
-        shares=None,
-        lines=None,
-        original=None,
-        index=None,
-        read_share=None,
-        in_order=True,
-        remote=None,
-        columns=None,
-        vary=True,
-        file_of=None,
-    )
+    return with_rows_made(source, partial(_collect, source.batches, _Index(source.batches)))
 
 
 def _is_export(source: Source) -> bool:

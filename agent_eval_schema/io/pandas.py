@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
 from agent_eval_schema.cells.batch import make_batch, repeated
 from agent_eval_schema.cells.cells import native
@@ -14,7 +15,7 @@ from agent_eval_schema.cells.notes import Notes, own_columns
 from agent_eval_schema.cells.sizes import one_batch
 from agent_eval_schema.io.arrow import to_columns
 from agent_eval_schema.io.records import bytes_per_row, column_name, encode_cells
-from agent_eval_schema.io.source import Source, ranges
+from agent_eval_schema.io.source import Source, ranges, rows_where
 from agent_eval_schema.issues import Issue
 from agent_eval_schema.runtime.put_off_pandas import find_pandas
 from agent_eval_schema.schema import COLUMNS, ROW_SCHEMA
@@ -164,3 +165,23 @@ def issues_frame(found: list[Issue]) -> pd.DataFrame:
     frame["row"] = pd.array([i.row for i in found], dtype="Int64")
     frame["severity"] = pd.Series([str(i.severity) for i in found], dtype="object")
     return frame
+
+
+def with_rows_made(source: Source, batches: Callable[[], Iterator[pa.RecordBatch]]) -> Source:
+    """The source with rows that are made of its own, whose number and places they do not have."""
+    return replace(
+        source,
+        batches=batches,
+        take=lambda mask: frame_of(rows_where(batches(), mask)),
+        nests=True,
+        shares=None,
+        lines=None,
+        original=None,
+        index=None,
+        read_share=None,
+        in_order=True,
+        remote=None,
+        columns=None,
+        vary=True,
+        file_of=None,
+    )
