@@ -397,7 +397,7 @@ class UnreadableTraceWarning(UserWarning):
     """
 
 
-def eval_set_from_traces(traces: Any) -> pd.DataFrame:
+def eval_set_from_traces(traces: Any, *, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Return the canonical rows of MLflow or OpenTelemetry traces.
 
     Request, response, retrieved context, trajectory, token counts, latency and expectations are derived from each
@@ -410,6 +410,8 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
         `mlflow.search_traces()` or with a column `trace`; the path of a file of traces; or the result of
         `traces_from_store`. Documents of OpenTelemetry (`resourceSpans`, exports of Tempo, Jaeger, Phoenix and
         Langfuse) are dicts or JSON strings, too; the spans of a trace may be in several of them.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`: `{"payload": "trace"}`.
 
     Returns
     -------
@@ -445,7 +447,7 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     >>> rows["predicted_trajectory"][0][0]["tool_name"]
     'get_leave_balance'
     """
-    report = validate_traces(traces, screen=notebook())
+    report = validate_traces(traces, screen=notebook(), columns=columns)
     failed = {i.row: i for i in report.iter_issues() if i.code in UNREADABLE_TRACES and i.row is not None}
     if failed:
         row, issue = next(iter(failed.items()))
@@ -454,10 +456,18 @@ def eval_set_from_traces(traces: Any) -> pd.DataFrame:
     return report.rows[list(COLUMNS)]
 
 
-def validate_traces(traces: Any, *, values: bool = True, screen: ProgressDisplay | None = None) -> Report:
+def validate_traces(
+    traces: Any,
+    *,
+    values: bool = True,
+    screen: ProgressDisplay | None = None,
+    columns: Mapping[str, str] | None = None,
+    select: tuple[str, ...] = (),
+    ignore: tuple[str, ...] = (),
+) -> Report:
     """The report on rows that consist of traces. Raises EvalSetError if there are no traces in `traces`."""
-    source = _open_traces(traces)
-    report = check_source(source, outputs="provided", values=values, screen=screen)
+    source = _open_traces(traces) if columns is None else open_source(traces, "traces", columns)
+    report = check_source(source, outputs="provided", values=values, screen=screen, select=select, ignore=ignore)
     has_no_traces = report.format == "databricks" or not report.has_metrics
     if report.row_count and "trace" not in report.source_schema.names and has_no_traces:
         raise EvalSetError(

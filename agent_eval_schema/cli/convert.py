@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         "--to", metavar="TARGET", help="format of OUT (default: databricks, or adk for .evalset.json)"
     )
     add_fail_on(command, "what causes exit code 1: excluded rows (error, default) or any loss (warning)")
-    add_settings(command, "format", "columns")
+    add_settings(command, "format", "columns", "fail_on")
     add_quiet(command)
 
 

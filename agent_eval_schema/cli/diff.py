@@ -43,13 +43,13 @@ def add(commands: Commands) -> None:
         help=f"metrics of {SYSTEM_NAMES} (default: databricks)",
     )
     add_output(command, "comparison")
-    add_settings(command, "format", "outputs", "columns", "output")
+    add_settings(command, "format", "outputs", "columns", "output", "diff_fail_on")
     command.set_defaults(output=None)
     add_html(command, "comparison")
     command.group(EXIT).add_argument(
         "--fail-on",
+        dest="diff_fail_on",
         choices=["any", "loss", "never"],
-        default="any",
         help="what causes exit code 1: any difference except the order of rows (default), or a loss: "
         "a row was removed, became invalid, or no longer supports a metric",
     )
@@ -79,4 +79,4 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.html:
         save_page(arguments.html, found.to_html(), "comparison", arguments)
     fails = {"any": not found.same, "loss": found.losses, "never": False}
-    return ExitCode.FOUND if fails[arguments.fail_on] else ExitCode.CLEAN
+    return ExitCode.FOUND if fails[arguments.diff_fail_on] else ExitCode.CLEAN

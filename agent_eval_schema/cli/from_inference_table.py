@@ -17,6 +17,7 @@ from agent_eval_schema.cli.options import (
     add_no_values,
     add_output,
     add_quiet,
+    add_settings,
     reads_and_writes,
     whole,
 )
@@ -50,6 +51,8 @@ def add(commands: Commands) -> None:
     output = command.group(OUTPUT)
     output.add_argument("--excluded", metavar="PATH", help="write excluded rows, each with its reason, to PATH")
     add_output(command, "summary", dest="summary")
+    add_settings(command, "output")
+    command.set_defaults(summary=None)
     add_html(command, "summary and the report on the rows")
     add_no_values(command)
     command.add_argument("--resume", action="store_true", help="resume an interrupted run")

@@ -8,13 +8,18 @@ from agent_eval_schema.cli.options import (
     ROW_FILES,
     ROWS_OUT,
     Commands,
+    add_columns,
     add_command,
+    add_fail_on,
     add_no_values,
     add_quiet,
+    add_rules,
+    add_settings,
+    codes_in,
     reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, terminal_text
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.issues import FAILING, EvalSetError
 
 
 def add(commands: Commands) -> None:
@@ -36,6 +41,10 @@ def add(commands: Commands) -> None:
     store.add_argument("--experiment", metavar="NAME", help="read traces from this MLflow experiment instead of IN")
     store.add_argument("--filter", metavar="FILTER", help="filter string passed to mlflow.search_traces")
     store.add_argument("--tracking-uri", metavar="URI", help="tracking store (default: MLFLOW_TRACKING_URI)")
+    add_columns(command)
+    add_rules(command)
+    add_fail_on(command)
+    add_settings(command, "columns", "select", "ignore", "fail_on")
     add_no_values(command)
     add_quiet(command)
 
@@ -48,12 +57,20 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_writable(arguments.output)
     require_apart({"IN": arguments.input}, {"OUT": arguments.output})
-    report = validate_traces(_traces(arguments), values=arguments.values, screen=progress_screen(arguments))
+    ignored = () if arguments.input is None else arguments.ignored(arguments.input)
+    report = validate_traces(
+        _traces(arguments),
+        values=arguments.values,
+        screen=progress_screen(arguments),
+        columns=arguments.columns or None,
+        select=codes_in(arguments.select),
+        ignore=(*codes_in(arguments.ignore), *ignored),
+    )
     count = report.write(arguments.output, passthrough=False)
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:
         print_text(terminal_text(report))
-    return ExitCode.CLEAN if report.ok else ExitCode.FOUND
+    return ExitCode.FOUND if any(map(report.count, FAILING[arguments.fail_on])) else ExitCode.CLEAN
 
 
 def _traces(arguments: argparse.Namespace) -> object:

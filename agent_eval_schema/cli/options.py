@@ -119,6 +119,11 @@ def add_format(command: Parser, name: str = "the input") -> None:
     """--format: that of the input."""
     help = f"format of {name}: {', '.join(FORMAT_NAMES)} (default: auto, detected from the column names)"
     command.group(INPUT).add_argument("--format", metavar="FORMAT", help=help)
+    add_columns(command)
+
+
+def add_columns(command: Parser) -> None:
+    """--columns: names of columns that no format knows."""
     named = (
         "read the column or key PATH as our column NAME: item.text=request, ctx[].text=retrieved_context[].content; "
         "or a FILE of them (.json, .toml); repeatable"
@@ -207,8 +212,8 @@ def add_html(command: Parser, what: str) -> None:
 
 
 def add_fail_on(command: Parser, why: str = "lowest severity that causes exit code 1 (default: error)") -> None:
-    """--fail-on: the severities that fail the run."""
-    command.group(EXIT).add_argument("--fail-on", choices=list(FAILING), default="error", help=why)
+    """--fail-on: the severities that fail the run; if it is not given, as the settings say."""
+    command.group(EXIT).add_argument("--fail-on", choices=list(FAILING), help=why)
 
 
 def add_no_values(command: Parser) -> None:

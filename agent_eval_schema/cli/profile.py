@@ -86,7 +86,7 @@ def add(commands: Commands) -> None:
         help=f"metrics of {SYSTEM_NAMES} (default: auto, by the format)",
     )
     add_output(command, "profile")
-    add_settings(command, "format", "outputs", "columns", "output")
+    add_settings(command, "format", "outputs", "columns", "output", "profile_fail_on")
     command.set_defaults(output=None)
     add_html(command, "profile")
     command.group(OUTPUT).add_argument(
@@ -95,6 +95,7 @@ def add(commands: Commands) -> None:
     add_no_values(command)
     command.group(EXIT).add_argument(
         "--fail-on",
+        dest="profile_fail_on",
         choices=FAILING,
         action="append",
         help="what causes exit code 1: invalid rows, duplicates (exact or near), leaks, conflicts (same question, "
@@ -156,7 +157,7 @@ def run(arguments: argparse.Namespace) -> int:
         "leaks": counts["leaked"],
         "conflicts": counts["conflicts"],
     }
-    return ExitCode.FOUND if any(failing.get(name) for name in arguments.fail_on or ()) else ExitCode.CLEAN
+    return ExitCode.FOUND if any(failing.get(name) for name in arguments.profile_fail_on) else ExitCode.CLEAN
 
 
 def _price(text: str) -> dict[str, float]:

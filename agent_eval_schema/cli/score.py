@@ -73,7 +73,7 @@ def add(commands: Commands) -> None:
         help="when two calls are the same: equal names and inputs (default), or equal names",
     )
     add_output(command, "summary")
-    add_settings(command, "format", "columns", "output")
+    add_settings(command, "format", "columns", "output", "fail_on")
     command.set_defaults(output=None)
     add_html(command, "result")
     command.group(OUTPUT).add_argument(

@@ -35,9 +35,14 @@ def _apply(arguments: argparse.Namespace, found: Found) -> None:
             arguments.columns = {**settings.columns, **dict(arguments.columns)}
         elif name in ("select", "ignore"):
             setattr(arguments, name, getattr(arguments, name) or list(getattr(settings, name)))
-        elif getattr(arguments, name) is None:
-            setattr(arguments, name, _default(arguments, name, settings))
+        elif getattr(arguments, _argument(arguments, name)) is None:
+            setattr(arguments, _argument(arguments, name), _default(arguments, name, settings))
     arguments.ignored = found.ignored
+
+
+def _argument(arguments: argparse.Namespace, name: str) -> str:
+    """The argument of a setting: where OUT is an argument, the form of what is printed has another name."""
+    return "summary" if name == "output" and hasattr(arguments, "summary") else name
 
 
 def _default(arguments: argparse.Namespace, name: str, settings: Settings) -> Any:
@@ -51,7 +56,7 @@ def _settings_text(arguments: argparse.Namespace, found: Found) -> str:
     place = "no settings file: the defaults" if found.path is None else f"from {os.path.relpath(found.path)}"
     given = msgspec.to_builtins(found.settings)
     has_rules = "select" in arguments.settings
-    names = {name.replace("_", "-"): getattr(arguments, name) for name in arguments.settings}
+    names = {name.replace("_", "-"): getattr(arguments, _argument(arguments, name)) for name in arguments.settings}
     shown = {n: names.get(n, v) for n, v in given.items() if n in names or (n == "per-file-ignores" and has_rules)}
     shown = {n: v for n, v in shown.items() if v is not None}  # which TOML does not have
     return "".join([f"# {place}, and the command line\n", *(f"{n} = {_toml(v)}\n" for n, v in shown.items())])

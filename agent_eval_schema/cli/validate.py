@@ -82,7 +82,7 @@ def add(commands: Commands) -> None:
     add_max_cell_bytes(command)
     settings = ("files", "format", "outputs", "columns", "select", "ignore", "max_cell_bytes", "fail_on", "output")
     add_settings(command, *settings)
-    command.set_defaults(output=None, fail_on=None)  # not given: as the settings say
+    command.set_defaults(output=None)  # not given: as the settings say
 
 
 def run(arguments: argparse.Namespace) -> int:

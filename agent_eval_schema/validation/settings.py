@@ -58,8 +58,16 @@ class Settings(Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown
         Meta(description="largest cell that `validate` reads, in bytes (default: no limit)"),
     ] = None
     fail_on: Annotated[
-        Literal["error", "warning", "never"], Meta(description="lowest severity that causes exit code 1 of `validate`")
+        Literal["error", "warning", "never"],
+        Meta(description="lowest severity that causes exit code 1 of `validate`, `convert`, `score` and `from-traces`"),
     ] = "error"
+    diff_fail_on: Annotated[
+        Literal["any", "loss", "never"], Meta(description="differences that cause exit code 1 of `diff`")
+    ] = "any"
+    profile_fail_on: Annotated[
+        tuple[Literal["never", "invalid", "duplicates", "leaks", "conflicts"], ...],
+        Meta(description="what causes exit code 1 of `profile` (default: nothing)"),
+    ] = ()
     output: Annotated[
         Literal["text", "concise", "json", "github", "junit", "sarif"],
         Meta(description="form of the report on stdout; a command that does not have it prints text"),

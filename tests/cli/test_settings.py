@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import msgspec
@@ -167,7 +168,83 @@ def test_the_choices_are_those_of_the_options() -> None:
     properties = schema()["$defs"]["Settings"]["properties"]
     for name in ("outputs", "fail-on", "output"):
         assert set(properties[name]["enum"]) == set(options[name.replace("-", "_")].choices)
-    assert {n.replace("-", "_") for n in properties} - {"per_file_ignores"} <= set(options)
+    others = {"per_file_ignores", "diff_fail_on", "profile_fail_on"}
+    assert {n.replace("-", "_") for n in properties} - others <= set(options)
+    assert set(properties["diff-fail-on"]["enum"]) == set(_option("diff", "diff_fail_on").choices)
+    assert set(properties["profile-fail-on"]["items"]["enum"]) == set(_option("profile", "profile_fail_on").choices)
+
+
+def _option(command: str, name: str) -> Any:
+    commands = next(a for a in argument_parser()._actions if a.metavar == "COMMAND").choices
+    return next(a for a in commands[command]._actions if a.dest == name)  # type: ignore[index, call-overload]
+
+
+TOLD = {"openinference.span.kind": "AGENT", "input.value": "How many days?", "output.value": "12 days."}
+SPAN = {
+    **{"traceId": "a", "spanId": "b", "name": "agent"},
+    "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in TOLD.items()],
+}
+TRACE = {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]}
+
+
+@pytest.mark.parametrize(
+    ("settings", "argv", "code"),
+    [
+        ("", ["convert", "LOSS", "out.jsonl", "--to", "vertex"], 0),
+        ('fail-on = "warning"', ["convert", "LOSS", "out.jsonl", "--to", "vertex"], 1),
+        ('fail-on = "warning"', ["convert", "LOSS", "out.jsonl", "--to", "vertex", "--fail-on", "error"], 0),
+        ("", ["score", "BAD"], 1),
+        ('fail-on = "never"', ["score", "BAD"], 0),
+        ("", ["diff", "GOOD", "TYPO"], 1),
+        ('fail-on = "never"', ["diff", "GOOD", "TYPO"], 1),
+        ('diff-fail-on = "never"', ["diff", "GOOD", "TYPO"], 0),
+        ('diff-fail-on = "loss"', ["diff", "GOOD", "TYPO"], 0),
+        ('diff-fail-on = "never"', ["diff", "GOOD", "TYPO", "--fail-on", "any"], 1),
+        ("", ["profile", "TYPO"], 0),
+        ('profile-fail-on = ["invalid"]', ["profile", "TYPO"], 1),
+        ('profile-fail-on = ["leaks"]', ["profile", "TYPO"], 0),
+        ("", ["from-traces", "BAD_TRACE", "out.jsonl"], 1),
+        ('fail-on = "never"', ["from-traces", "BAD_TRACE", "out.jsonl"], 0),
+        ('ignore = ["AE6", "AE2"]', ["from-traces", "BAD_TRACE", "out.jsonl"], 0),
+        ('per-file-ignores = {"bad_trace.jsonl" = ["AE6", "AE2"]}', ["from-traces", "BAD_TRACE", "out.jsonl"], 0),
+        ('columns = {"payload" = "trace"}', ["from-traces", "PAYLOAD", "out.jsonl"], 0),
+    ],
+)
+def test_settings_decide_how_every_command_ends(
+    settings: str, argv: list[str], code: int, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(repository, settings)
+    for name, row in {
+        "bad": {**GOOD, "predicted_trajectory": 3},
+        "bad_trace": {"trace": {"foo": 1}},
+        "payload": {"payload": TRACE},
+        "loss": {**GOOD, "guidelines": ["Be kind."]},
+    }.items():
+        (repository / "work" / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
+    files = {name.upper(): f"../evals/{name}/{name}.jsonl" for name in ("good", "typo", "warning")}
+    files |= {name.upper(): f"{name}.jsonl" for name in ("bad", "bad_trace", "payload", "loss")}
+    found = main([files.get(word, word) for word in argv])
+    assert (found, capsys.readouterr().err.count("Traceback")) == (code, 0)
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("validate x", ["format", "outputs", "columns", "select", "ignore", "per-file-ignores", "fail-on", "output"]),
+        ("metrics x", ["format", "outputs", "columns", "select", "ignore", "per-file-ignores", "output"]),
+        ("convert x y", ["format", "columns", "fail-on"]),
+        ("score x", ["format", "columns", "fail-on", "output"]),
+        ("diff x y", ["format", "outputs", "columns", "diff-fail-on", "output"]),
+        ("profile x", ["format", "outputs", "columns", "profile-fail-on", "output"]),
+        ("from-traces x y", ["columns", "select", "ignore", "per-file-ignores", "fail-on"]),
+        ("from-inference-table x y", ["output"]),
+    ],
+)
+def test_every_command_shows_its_settings(command: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command.split(), "--show-settings"]) == 0
+    shown = tomllib.loads(capsys.readouterr().out)
+    assert sorted({*shown} - {"files"}) == sorted(names)
 
 
 def test_columns_of_the_command_line(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
