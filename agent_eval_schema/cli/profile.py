@@ -47,12 +47,15 @@ def add(commands: Commands) -> None:
         metavar="OTHER",
         action="append",
         default=[],
-        help="dataset, or text file (.txt, .md, .prompt, .jinja), that must not contain the questions; repeatable",
+        help="dataset, or text (.txt, .md, .prompt, .jinja; a file or URL), that must not contain the questions; "
+        "repeatable",
     )
     group.add_argument(
         "--past", metavar="RESULT", action="append", default=[], help="scores of an earlier evaluation; repeatable"
     )
-    group.add_argument("--documents", metavar="LIST", help="text file with the doc_uri of every document, one per line")
+    group.add_argument(
+        "--documents", metavar="LIST", help="text file or URL with the doc_uri of every document, one per line"
+    )
     group = command.group("assumptions")
     group.add_argument("--near", metavar="N", type=float, default=0.7, help="similarity of near duplicates (0.7)")
     group.add_argument("--rate", metavar="N", type=float, default=0.5, help="expected rate of a score (0.5)")

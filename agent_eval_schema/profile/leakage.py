@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from agent_eval_schema.cells.arrow import bounds
 from agent_eval_schema.cells.hashing import Array
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.io.places import ending_of
 from agent_eval_schema.io.streams import STDIN_NAME
-from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.profile.duplicates import Repeats
 from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.similarity.near import near_groups
@@ -54,11 +54,8 @@ def open_others(against: Any) -> list[Other]:
 
 def _open(one: Any, place: int) -> Other:
     name = os.fspath(one) if isinstance(one, str | os.PathLike) else f"against[{place}]"
-    if isinstance(one, str | os.PathLike) and Path(name).suffix.lower() in TEXT_FILES:
-        try:
-            text = Path(name).read_text(encoding="utf-8", errors="replace")
-        except OSError as error:
-            raise EvalSetError(f"{name}: {error.strerror}") from None
+    if isinstance(one, str | os.PathLike) and ending_of(name) in TEXT_FILES:
+        text = read_bytes(name).decode("utf-8", "replace")
         return Other(name, normalized([text])[0].as_py(), shingled(text.splitlines()))
     source = open_source(one, "against")
     name = STDIN_NAME if source.name == STDIN_NAME else name

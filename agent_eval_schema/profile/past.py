@@ -14,6 +14,8 @@ from msgspec import Struct
 from agent_eval_schema.cells.hashing import Array, hash_texts
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io.pandas import frame_of
+from agent_eval_schema.io.places import ending_of
+from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import METRICS, Metric
 from agent_eval_schema.metrics.standard_errors import numbers_of
@@ -60,9 +62,10 @@ def _table(result: Any) -> pd.DataFrame:
 def _saved(path: str | os.PathLike[str]) -> pd.DataFrame | None:
     """The rows in the JSON report of a result; None if the file is none."""
     try:
-        with open(path, "rb") as file:
-            report = json.load(file) if file.read(1) == b"{" and file.seek(0) == 0 else None
-    except (OSError, ValueError):  # also of several lines
+        name = os.fspath(path)
+        text = read_bytes(name) if ending_of(name) == ".json" else b""
+        report = json.loads(text) if text[:1] == b"{" else None
+    except (EvalSetError, ValueError):  # also of several lines
         return None
     if not isinstance(report, dict) or "scored" not in report or not isinstance(report.get("rows"), list):
         return None

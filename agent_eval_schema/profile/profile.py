@@ -20,6 +20,7 @@ from agent_eval_schema.cells.notes import own_columns
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.io.source import rows_where, schema_of
+from agent_eval_schema.io.texts import read_bytes
 from agent_eval_schema.io.write import write_batches
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.support import System
@@ -205,11 +206,12 @@ def build_profile(
 def _documents(given: Any) -> frozenset[str] | None:
     if not isinstance(given, str | os.PathLike):
         return None if given is None else frozenset(map(str, given))
+    name = path_of(given)
     try:
-        with open(given, encoding="utf-8") as file:
-            return frozenset(line.strip() for line in file if line.strip())
-    except (OSError, UnicodeDecodeError) as error:
-        raise EvalSetError(f"documents: {path_of(given)} cannot be read as text: {error}") from None
+        text = read_bytes(name).decode()
+    except (EvalSetError, UnicodeDecodeError) as error:
+        raise EvalSetError(f"documents: {name} cannot be read as text: {error}") from None
+    return frozenset(line.strip() for line in text.splitlines() if line.strip())
 
 
 NUMBERS = ("design_effect", "effective_rows", "mean", "deviation", "half_width", "unpaired", "paired")

@@ -181,7 +181,9 @@ def _option(command: str, name: str) -> Any:
 
 TOLD = {"openinference.span.kind": "AGENT", "input.value": "How many days?", "output.value": "12 days."}
 SPAN = {
-    **{"traceId": "a", "spanId": "b", "name": "agent"},
+    "traceId": "a",
+    "spanId": "b",
+    "name": "agent",
     "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in TOLD.items()],
 }
 TRACE = {"resourceSpans": [{"scopeSpans": [{"spans": [SPAN]}]}]}
