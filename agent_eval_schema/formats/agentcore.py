@@ -160,7 +160,13 @@ STRANDS = Table(
 def _experiment(rows: Sequence[CanonicalRow]) -> Written:
     write = STRANDS.layout.write
     own = [{k: row[k] for k in STRANDS.own if row.get(k) is not None and k != "evaluators"} for row in rows]
-    made = {"cases": [{**write(row), **more} for row, more in zip(rows, own, strict=True)], "evaluators": []}
+    evaluators = [structured(row["evaluators"]) for row in rows if row.get("evaluators") is not None]
+    shared = (
+        evaluators[0]
+        if evaluators and len(evaluators) == len(rows) and all(e == evaluators[0] for e in evaluators)
+        else []
+    )
+    made = {"cases": [{**write(row), **more} for row, more in zip(rows, own, strict=True)], "evaluators": shared}
     return Written(made, made, "strands", range(len(rows)))
 
 

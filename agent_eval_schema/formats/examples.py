@@ -272,4 +272,5 @@ INSPECT = Table(
     read_rest=_read_targets,
     write_rest=_write_targets,
     own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
+    cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell
 )

@@ -27,6 +27,8 @@ OURS = {
     "langsmith": [".jsonl", ".json"],
     "openai": [".jsonl"],
     "vertex": [".jsonl", ".csv"],
+    "inspect": [".jsonl", ".json", ".csv"],
+    "strands": [".json"],
 }
 """The kinds of files that a platform's loader reads."""
 

@@ -4,7 +4,8 @@
     /tmp/deepeval/bin/python tests/helpers/record_platforms.py deepeval
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
-deepeval, ragas (with langchain-community<0.4), openai, langsmith, or google-cloud-aiplatform[evaluation] for vertex.
+deepeval, ragas (with langchain-community<0.4), openai, langsmith, google-cloud-aiplatform[evaluation] for vertex,
+inspect-ai for inspect, or strands-agents-evals for strands.
 It writes `theirs.*`, by the platform's own writer, and `accepted.json`: the version, and for each file `ours.*` how its
 own loader read it. tests/formats/test_platforms.py writes `ours.*` (UPDATE_GOLDEN=1) and compares.
 """
@@ -216,6 +217,55 @@ def vertex(folder: Path) -> None:
         return {"columns": sorted(map(str, loaded.columns)), "rows": len(loaded), "trajectories": built}
 
     _record(folder, "google-cloud-aiplatform", load)
+
+
+def inspect(folder: Path) -> None:
+    from inspect_ai.dataset import Sample, csv_dataset, json_dataset
+    from inspect_ai.model import ChatMessageSystem, ChatMessageUser
+
+    samples = [
+        Sample(id=1, input="Capital of France?", target="Paris", choices=["Lyon", "Paris"], metadata={"topic": "geo"}),
+        Sample(
+            id="b",
+            input=[ChatMessageSystem(content="You help."), ChatMessageUser(content="2+2?")],
+            target=["4", "four"],
+            setup="echo start",
+            files={"notes.txt": "2+2"},
+        ),
+    ]
+    kept = {"exclude_none": True, "exclude": {"input": {"__all__": {"id"}}}}
+    lines = [{k: v for k, v in sample.model_dump(mode="json", **kept).items() if v != ""} for sample in samples]
+    _write_lines(folder / "theirs_samples.jsonl", lines)
+
+    def load(path: Path) -> Any:
+        read = {".csv": csv_dataset, ".json": json_dataset, ".jsonl": json_dataset}[path.suffix]
+        return [sample.model_dump(mode="json", **kept) for sample in read(str(path))]
+
+    _record(folder, "inspect-ai", load)
+
+
+def strands(folder: Path) -> None:
+    from strands_evals import Case, Experiment
+
+    cases = [
+        Case(
+            name="balance",
+            session_id="3f1c7a52-0000-4000-8000-000000000001",
+            input="How many days?",
+            expected_output="12 days.",
+            expected_trajectory=["get_balance"],
+            expected_assertion="Names 12.",
+            metadata={"team": "hr", "level": 2},
+        ),
+        Case(name="decides", session_id="3f1c7a52-0000-4000-8000-000000000002", input="Who decides?"),
+    ]
+    Experiment(cases=cases, evaluators=[]).to_file(str(folder / "theirs_experiment.json"))
+
+    def load(path: Path) -> Any:
+        found = Experiment.from_file(str(path)).cases
+        return [case.model_dump(mode="json", exclude_none=True, exclude={"session_id"}) for case in found]
+
+    _record(folder, "strands-agents-evals", load)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
