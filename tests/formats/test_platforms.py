@@ -29,6 +29,7 @@ OURS = {
     "vertex": [".jsonl", ".csv"],
     "inspect": [".jsonl", ".json", ".csv"],
     "strands": [".json"],
+    "azure": [".jsonl"],
 }
 """The kinds of files that a platform's loader reads."""
 

@@ -5,7 +5,7 @@
 
 Run it from the top of the repository, in an environment that has the platform's package and nothing of this project:
 deepeval, ragas (with langchain-community<0.4), openai, langsmith, google-cloud-aiplatform[evaluation] for vertex,
-inspect-ai for inspect, or strands-agents-evals for strands.
+inspect-ai for inspect, strands-agents-evals for strands, or azure-ai-evaluation for azure.
 It writes `theirs.*`, by the platform's own writer, and `accepted.json`: the version, and for each file `ours.*` how its
 own loader read it. tests/formats/test_platforms.py writes `ours.*` (UPDATE_GOLDEN=1) and compares.
 """
@@ -242,6 +242,40 @@ def inspect(folder: Path) -> None:
         return [sample.model_dump(mode="json", **kept) for sample in read(str(path))]
 
     _record(folder, "inspect-ai", load)
+
+
+def azure(folder: Path) -> None:
+    import pandas as pd
+    from azure.ai.evaluation._evaluate._utils import DataLoaderFactory
+    from azure.ai.evaluation._evaluators._common._validators import ConversationValidator
+    from azure.ai.evaluation._exceptions import ErrorTarget
+
+    call = {"type": "tool_call", "tool_call_id": "c1", "name": "get_balance", "arguments": CALL}
+    result = {"type": "tool_result", "tool_result": {"days": 12}}
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "12 days."}]}
+    messages = [
+        {"role": "assistant", "content": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": [result]},
+        answer,
+    ]
+    lines = [
+        {"query": "How many days?", "response": "12.", "context": "Leave is paid.", "ground_truth": "12 days."},
+        {"query": [{"role": "user", "content": [{"type": "text", "text": "How many?"}]}], "response": messages},
+    ]
+    check = ConversationValidator(error_target=ErrorTarget.COHERENCE_EVALUATOR).validate_eval_input
+
+    def load(path: Path) -> Any:
+        table = DataLoaderFactory.get_loader(path).load()
+        rows = [{k: v for k, v in row.items() if v is not None and v == v} for row in table.to_dict("records")]
+        for row in rows:
+            if "query" in row and row.get("response"):  # it rejects an empty answer
+                check({"query": row["query"], "response": row["response"]})
+        return rows
+
+    _write_lines(folder / "theirs_rows.jsonl", lines)
+    load(folder / "theirs_rows.jsonl")
+    pd.DataFrame(lines[:1]).to_csv(folder / "theirs_texts.csv", index=False)
+    _record(folder, "azure-ai-evaluation", load)
 
 
 def strands(folder: Path) -> None:
