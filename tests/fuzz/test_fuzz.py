@@ -16,6 +16,7 @@ from tests.conftest import DATA, ROOT
 from tests.fuzz.checks import CHECKS
 from tests.fuzz.inputs import MARK, Case, case, in_python, is_of_python
 from tests.fuzz.run import Part, raised, run_part
+from tests.helpers.mutations import copied
 
 FOUND = sorted((DATA / "fuzz").glob("*.json"))
 
@@ -51,7 +52,20 @@ def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-def test_forty_thousand_cells() -> None:
-    command = [sys.executable, "-m", "tests.fuzz", "--cells", "40_000", "--seed", "1", "--sparse", "24", "--jobs", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_two_hundred_thousand_cells(seed: int) -> None:
+    """In four parts, each in one process: the workers of pytest share them."""
+    command = [sys.executable, "-m", "tests.fuzz", "--cells", "50_000", "--seed", str(seed), "--sparse", "24"]
+    done = subprocess.run([*command, "--jobs", "1"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_value_of_any_depth_is_copied() -> None:
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep, {"a": 1}]
+    again = copied({"a": deep, "b": [1, [2]], "c": {MARK: "tuple"}})
+    assert (again["b"], again["c"]) == ([1, [2]], {MARK: "tuple"})
+    assert again["a"] is not deep
+    assert again["a"][0] is not deep[0]
+    assert in_python([again])[0]["c"] == (1, "a")
