@@ -388,3 +388,19 @@ def test_the_text_that_python_writes_is_named_and_not_called_cut_off(column: str
     assert issues["message"][0].startswith("expected JSON, got the text that Python writes of a")
     assert [("truncated" in hint, "--fix" in hint) for hint in issues["hint"]] == [(False, True), (True, False)]
     assert len(normalize_eval_set(path, fix=True, on_invalid="drop")) == 1
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [(True, True), (False, False), ("true", True), (" TRUE ", True), ("False", False), ("false", False)],
+)
+def test_a_flag_as_pandas_and_spreadsheets_write_it(cell: Any, value: bool) -> None:
+    report = validate_eval_set([{"request": "Hi", "response": "Hello", "failure": cell}])
+    assert report.ok
+    assert report.rows["failure"].tolist() == [value]
+
+
+@pytest.mark.parametrize("cell", ["yes", "", "1", 1, 0.0])
+def test_a_flag_that_is_none(cell: Any) -> None:
+    report = validate_eval_set([{"request": "Hi", "response": "Hello", "failure": cell}])
+    assert [i.code for i in report.iter_issues() if i.column == "failure"] == ["AE107"]

@@ -13,8 +13,9 @@ import pytest
 
 from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.decoding.chat import is_parameter
-from agent_eval_schema.decoding.requests import last_user_text, request_key
-from agent_eval_schema.rules.requests import REQUEST_EXTRA_KEY
+from agent_eval_schema.decoding.requests import Chat as PlainChat
+from agent_eval_schema.decoding.requests import asked_in, last_user_text, meant_of_value, request_key
+from agent_eval_schema.rules.requests import REQUEST_EXTRA_KEY, RESPONSES_REQUEST
 
 USER = {"role": "user", "content": "Hi"}
 CALLS = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -365,3 +366,80 @@ def test_chats_in_text_cells_that_look_plain_are_examined(cell: str, code: str) 
     plain = '{"messages": [{"role": "user", "content": "Hi"}]}'
     report = validate_eval_set(pa.table({"request": [plain, cell], "response": ["a", "b"]}), select=["AE2"])
     assert [(i.row, i.code) for i in report.iter_issues()] == [(1, code)]
+
+
+def test_a_plain_chat_is_equal_to_its_messages_and_to_nothing_else() -> None:
+    found = PlainChat(b'{"messages":[{"role":"user","content":"Hi"}]}')
+    assert found.messages == list(found) == [USER]
+    assert (len(found), found[0]) == (1, USER)
+    for same in (
+        [USER],
+        [{"content": "Hi", "role": "user"}],
+        PlainChat(b'{"messages": [{"role": "user", "content": "Hi"}]}'),
+    ):
+        assert found == same
+    for other in ([], [{**USER, "content": "Ho"}], [USER, USER], "Hi", PlainChat(b'{"messages":[]}')):
+        assert found != other
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [({"messages": [USER]}, "Hi"), ('{"query": "Ho"}', "Ho"), ([USER], "Hi"), ({"messages": []}, None), (5, None)],
+)
+def test_the_question_in_a_cell(cell: Any, text: str | None) -> None:
+    assert asked_in(cell) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "meant"),
+    [
+        ("messages", "Hi", "query"),
+        ("messages", [USER], "messages"),
+        ("messages", [], "messages"),
+        ("query", [USER], "messages"),
+        ("query", 5, "query"),
+        ("history", "Hi", "history"),
+        (None, "Hi", None),
+    ],
+)
+def test_the_key_that_fits_a_value(name: str | None, value: Any, meant: str | None) -> None:
+    assert meant_of_value(name, value) == meant
+
+
+@pytest.mark.parametrize(
+    ("request_cell", "codes"),
+    [
+        ('{"messages": [{"role": "user"', ["AE002"]),
+        ('{"messages": [{"role": "user", "content": "Hi"}], "k": NaN}', ["AE003"]),
+        ({"query": "Hi", "history": [{"role": "user", "content": None}]}, ["AE207"]),
+        (5, ["AE204"]),
+        ([USER], ["AE204"]),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_one_error_of_its_column(request_cell: Any, codes: list[str]) -> None:
+    rows = [{"request": request_cell, "response": "Hello"}]
+    issues = [i for i in validate_eval_set(rows).iter_issues() if i.row == 0]
+    assert [i.code for i in issues] == codes
+    assert {i.column for i in issues} == {"request"}
+    assert ("put the messages into an object" in issues[0].hint) == isinstance(request_cell, list)
+    assert normalize_eval_set(rows, on_invalid="keep")[0]["request"] is None
+
+
+def test_a_request_of_the_responses_api_is_read_and_reported() -> None:
+    issues = list(validate_eval_set([{"request": {"input": "Hi", "mine": 1}, "response": "Hello"}]).iter_issues())
+    (extra,) = [i for i in issues if i.code == REQUEST_EXTRA_KEY.code]
+    assert (extra.column, extra.message.endswith("in inputs: mine")) == ("request", True)
+    assert [i.column for i in issues if i.code == RESPONSES_REQUEST.code] == ["request"]
+
+
+def test_requests_of_a_normalized_file_are_the_same_bytes_again(tmp_path: Path) -> None:
+    """The fast path of chats that this package wrote itself."""
+    rows = [
+        {"request": {"messages": [{"role": "system", "content": "Be kind"}, {**USER, "content": f"Hi {i}"}]}}
+        for i in range(3)
+    ]
+    once, twice = tmp_path / "once.parquet", tmp_path / "twice.parquet"
+    validate_eval_set([{**row, "response": "Hello"} for row in rows]).write(once)
+    validate_eval_set(once).write(twice)
+    assert pd.read_parquet(twice)["request"].tolist() == pd.read_parquet(once)["request"].tolist()
+    assert validate_eval_set(once).rows["request"].tolist() == [row["request"] for row in rows]

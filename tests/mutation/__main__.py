@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import gc
+import importlib
 import importlib.abc
 import importlib.util
 import os
@@ -83,8 +84,8 @@ def main() -> int:
         elif arguments.verbose:
             print(f"killed  line {done.line}  {done.name}", flush=True)
 
-    for module, tree, mutant in _sample(chosen, arguments.count, arguments.seed):
-        name = f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
+    for module, tree, mutant in _sample(chosen, arguments.count, arguments.seed, arguments.of):
+        name = _name(module, mutant)
         if name in same:
             skipped += 1
             continue
@@ -123,13 +124,14 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--least", type=float, default=92, help="the percentage that has to be killed")
     parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules whose path contains one of these")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--of", metavar="FILE", help="only the survivors that an earlier run has printed into FILE")
     parser.add_argument("--verbose", action="store_true", help="print every mutant")
     return parser.parse_args()
 
 
 def _load(chosen: Sequence[str]) -> None:
     """All modules of the package and of the tests, which every fork shares; and what each test calls. The tests have
-    to pass, also where all modules are loaded again."""
+    to pass, those of the first module also where all modules are loaded again."""
     _run([*{test for module in chosen for test in MODULES[module]}, "--collect-only"])
     gc.collect()
     gc.freeze()
@@ -140,7 +142,8 @@ def _load(chosen: Sequence[str]) -> None:
         with tempfile.NamedTemporaryFile() as file:
             calls = _Calls(path, file.name)
             _require_pass(module, _forked(lambda: _run(MODULES[module], calls)))  # noqa: B023
-            _require_pass(module, _forked(lambda: _again(module, code)))  # noqa: B023
+            if module == chosen[0]:
+                _require_pass(module, _forked(lambda: _again(module, code)))  # noqa: B023
             _CALLED[module] = msgspec.json.decode(file.read(), type=list[_Test])
         print(f"{module}: {len(_CALLED[module])} tests, {time.monotonic() - start:.0f} s", flush=True)
 
@@ -151,11 +154,18 @@ def _require_pass(module: str, pid: int) -> None:
         sys.exit(f"the tests of {module} do not pass, or take too long: {status}")
 
 
-def _sample(chosen: Sequence[str], count: int, seed: int) -> list[tuple[str, ast.Module, Mutant]]:
+def _name(module: str, mutant: Mutant) -> str:
+    return f"{module}:{mutant.function[0] if mutant.function else ''}: {mutant.text}"
+
+
+def _sample(chosen: Sequence[str], count: int, seed: int, again: str | None) -> list[tuple[str, ast.Module, Mutant]]:
     found = []
     for module in chosen:
         tree = ast.parse((ROOT / "agent_eval_schema" / module).read_text())
         found += [(module, tree, mutant) for mutant in mutants(tree)]
+    if again:
+        names = {line.split("  ", 2)[2] for line in Path(again).read_text().splitlines() if line[:8] == "survived"}
+        found = [entry for entry in found if _name(entry[0], entry[2]) in names]
     some = random.Random(seed).sample(range(len(found)), min(count, len(found)))
     print(f"{len(some)} of {len(found)} mutants", flush=True)
     return [found[i] for i in sorted(some)]
@@ -258,6 +268,7 @@ def _forked(work: Callable[[], int]) -> int:
 
 def _run(tests: Sequence[str], *plugins: object) -> int:
     options = ["-n", "0", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no"]
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
     return int(pytest.main([*options, *tests], plugins))
 
 
@@ -301,10 +312,14 @@ class _Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _import_again(module: str, code: CodeType) -> None:
-    """Forget all modules of ours, and load one of them, when it is needed, from other code."""
+    """Forget all modules of ours, and load one of them from other code. It is loaded at once: pytest has a loader of
+    its own for the modules of a package that is a plugin."""
     for name in [n for n in sys.modules if n.partition(".")[0] in ("agent_eval_schema", "tests", "conftest")]:
         del sys.modules[name]
-    sys.meta_path.insert(0, _Mutated("agent_eval_schema." + module[:-3].replace("/", "."), code))
+    name = "agent_eval_schema." + module[:-3].replace("/", ".")
+    sys.meta_path.insert(0, _Mutated(name, code))
+    loaded = importlib.import_module(name)
+    assert isinstance(loaded.__loader__, _Mutated)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The mutants of a module: each changes one place of its syntax tree.
 
-Not changed is what no test can see or should pin: annotations, docstrings, decorators and the words of messages.
+Not changed is what no test can see or should pin: annotations, docstrings, decorators, the words of messages, the names
+that a module offers, and whether the garbage collector looks at a Struct.
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ def _is_type(node: ast.AST, name: str) -> bool:
 
 
 def _is_text_of_reader(node: ast.AST) -> bool:
-    """A docstring or a message; a string alone on its line explains the name above it."""
+    """A docstring or a message, or what has no effect; a string alone on its line explains the name above it."""
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("__all__", "__slots__"):
+        return True
+    if isinstance(node, ast.keyword) and node.arg == "gc":
+        return True
     return isinstance(node, ast.JoinedStr | ast.Raise | ast.Assert | ast.Import | ast.ImportFrom) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )
