@@ -286,7 +286,7 @@ def usage(given: int, made: int) -> Row:
     return {"input_tokens": given, "output_tokens": made, "total_tokens": given + made}
 
 
-def raised(message: str) -> Row:
+def raised(message: Any) -> Row:
     event = {"name": "exception", "attributes": {"exception.type": "ValueError", "exception.message": message}}
     return {"status": {"code": "STATUS_CODE_ERROR", "message": f"ValueError: {message}"}, "events": [event]}
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_eval_schema import validate_eval_set
+from agent_eval_schema.api import validate_traces
 from tests.helpers.traces import (
     ASKED,
     ROOT,
@@ -215,6 +216,7 @@ SECOND = 1_000_000_000
         ({"execution_time_ms": 1500}, 1.5),
         ({"execution_duration_ms": 0}, 0.0),
         ({"execution_duration_ms": None}, 4.0),
+        ({"execution_duration_ms": 1 << 63}, 4.0),
         ({}, 4.0),
     ],
 )
@@ -240,6 +242,19 @@ FAILURES: dict[str, tuple[Row, tuple[bool | None, str | None]]] = {
     "an error without an exception": (trace(span(), state="ERROR"), (True, None)),
     "all went well": (trace(span()), (False, None)),
     "a tool failed, the trace did not": (trace(ROOT, span("2", "1", "TOOL", **raised("no"))), (False, None)),
+    "a status with a message": (
+        trace(span(status={"code": "STATUS_CODE_ERROR", "message": "out of tokens"}), state="ERROR"),
+        (True, "out of tokens"),
+    ),
+    "a status of v2 with a message": (
+        trace(span(status_code="ERROR", status_message="out of tokens"), state="ERROR"),
+        (True, "out of tokens"),
+    ),
+    "a message that is a number": (trace(span(**raised("5")), state="ERROR"), (True, "5")),
+    "a message in quotes": (trace(span(**raised('"no"')), state="ERROR"), (True, "no")),
+    "a message that is no text": (trace(span(**raised(5)), state="ERROR"), (True, "ValueError: 5")),
+    "no span": (trace(state="ERROR"), (True, None)),
+    "the root failed, the trace did not": (trace(span(**raised("no"))), (False, None)),
     "the state is missing": (trace(span(**raised("no")), state=None), (True, "no")),
     "state and status are missing": (trace(span(), state=None), (None, None)),
 }
@@ -419,3 +434,43 @@ def test_a_column_wins_over_the_trace_and_the_difference_is_said() -> None:
     assert row(given)["response"] == "Bye"
     assert codes(given) == ["AE605"]
     assert codes({**given, "response": "Hello"}) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# rules: traces that were made of rows, and marks
+
+
+@pytest.mark.parametrize(
+    ("made", "kept"),
+    [
+        ("of a row", set()),
+        ("of a row: response", set()),
+        ("of a row: latency_seconds", {"latency_seconds"}),
+        ("of a row: failure, latency_seconds", {"latency_seconds", "failure"}),
+        ("rewritten", {"latency_seconds", "failure", "request_id"}),
+        (None, {"latency_seconds", "failure", "request_id"}),
+        (5, {"latency_seconds", "failure", "request_id"}),
+    ],
+)
+def test_what_a_row_did_not_have_is_not_read_from_the_trace_made_of_it(made: Any, kept: set[str]) -> None:
+    tags = {} if made is None else {"agent_eval_schema.made": made}
+    found = row(trace(ROOT, execution_duration_ms=1500, tags=tags))
+    assert found.keys() & {"latency_seconds", "failure", "request_id"} == kept
+    assert found["response"] == "Hello"
+
+
+@pytest.mark.parametrize("mark", [True, "true", "True", "TRUE"])
+def test_marks_of_a_cut_trace(mark: Any) -> None:
+    assert codes(trace(ROOT, trace_metadata={"is_truncated": mark})) == ["AE609"]
+
+
+@pytest.mark.parametrize("mark", [False, "false", "no", 1, None])
+def test_marks_of_a_whole_trace(mark: Any) -> None:
+    assert codes(trace(ROOT, trace_metadata={"is_truncated": mark})) == []
+
+
+def test_an_input_that_is_no_request_is_its_json_text_which_a_note_names() -> None:
+    given = trace(span(inputs={"n": 5}, outputs="Hello"))
+    assert row(given)["request"] == {"messages": [user('{"n":5}')]}
+    (issue,) = [i for i in validate_traces([given]).iter_issues() if "JSON text is taken" in i.message]
+    assert (issue.column, issue.path) == ("trace", "trace.request")
