@@ -2,11 +2,13 @@
 
 part ─▶ steps    per metric: what the scores of each step of the rows lack to 1
      ─▶ groups   per column with few values: the rows and the scores of each value
+     ─▶ errors   the calls that failed with each error
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -23,8 +25,14 @@ from agent_eval_schema.render.result.summary import Group, GroupMean, ScoreSteps
 GROUPINGS, MOST_GROUPS = 3, 12
 """Columns that rows are grouped by, and the values of such a column, at most."""
 
+CAUSES_SHOWN = 10
+"""Errors that a result shows, at most."""
+
 SMALLEST_GROUP = 2
 """Rows that a group has on average, at least: otherwise the values identify rows."""
+
+ERRORS_COUNTED, LONGEST_ERROR = 1_000, 200
+"""Different errors that are counted, and the characters of one by which it is known."""
 
 GROUP_RESAMPLES = 500
 """Samples that the interval of a group is read from; there can be hundreds of them."""
@@ -43,6 +51,7 @@ class Overview:
         self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._groups: dict[str, dict[str, dict[str, ScoreStats]]] | None = None
+        self._errors: Counter[str] = Counter()
         self._rows = 0
 
     def watching(self, parts: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
@@ -50,6 +59,7 @@ class Overview:
         for part in parts:
             self._add_steps(part)
             self._add_groups(part)
+            self._add_errors(part)
             self._rows += len(part)
             yield part
 
@@ -75,6 +85,18 @@ class Overview:
                 tallies = found.setdefault(str(key), {name: ScoreStats() for name in self._names})
                 for name, tally in tallies.items():
                     tally.add(_scores(rows, name))
+
+    def _add_errors(self, part: pd.DataFrame) -> None:
+        if FAILURE in self._names:
+            told = part.loc[(part[FAILURE] == 1).to_numpy(bool, na_value=False), "error"].dropna()
+            for error in told.astype(str).str.slice(0, LONGEST_ERROR):
+                if error in self._errors or len(self._errors) < ERRORS_COUNTED:
+                    self._errors[error] += 1
+
+    @property
+    def errors(self) -> list[tuple[str, int]]:
+        """The most frequent errors of calls that failed, each with its rows."""
+        return self._errors.most_common(CAUSES_SHOWN)
 
     @property
     def steps(self) -> list[ScoreSteps]:

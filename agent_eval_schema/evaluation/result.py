@@ -612,6 +612,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
             intervals={name: one.interval() for name, one in stats.items() if one.scored > 1},
             steps=overview.steps,
             groups=overview.groups,
+            errors=overview.errors,
         )
 
     def to_text(self, width: int | None = None) -> str:

@@ -54,13 +54,18 @@ def _drawn(head: str, issues: Sequence[Issue], source: str | None, shown: int | 
                 }
                 for i in found[:LISTED]
             ],
+            "has_rows": any(i.row is not None for i in found[:LISTED]),
+            "has_ids": any(i.request_id for i in found[:LISTED]),
+            "has_paths": any(i.path for i in found[:LISTED]),
             "more": max(len(found) - LISTED, 0),
         }
         for found in grouped(issues)
     ]
+    following = next_commands(issues, source)
     return {
         "head": head,
-        "following": next_commands(issues, source),
+        "mood": "good" if not issues else "error" if following else "",
+        "following": following,
         "parts": [("losses", "Losses")] if groups else [],
         "groups": groups[:shown],
         "folded": groups[shown:] if shown else [],

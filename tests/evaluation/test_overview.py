@@ -80,3 +80,17 @@ def test_a_mean_has_the_interval_that_the_result_has() -> None:
     alone = scored([{"prompt": "a", "s": 1}]).to_html()
     assert 'data-label="95%">–</td>' in alone
     assert 'class="interval"' not in alone
+
+
+def test_failed_calls_are_grouped_by_their_error() -> None:
+    def agent(text: str) -> str:
+        if text == "a":
+            raise KeyError("no voice")
+        return {"b": "x"}[text]
+
+    found = EvalTask([{"prompt": text, "reference": "x"} for text in "aabca"], ["exact_match"]).evaluate(agent)
+    assert found.summary(worst=1).errors == [("KeyError: 'no voice'", 3), ("KeyError: 'c'", 1)]
+    page = found.to_html()
+    assert page.index("KeyError: &#39;no voice&#39;") < page.index(">Rows</h2>")
+    assert "metrics_table.query(&#39;failure == 1&#39;)" in page
+    assert len(found.metrics_table.query("failure == 1")) == 4

@@ -72,6 +72,7 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "groups": [_grouping(column, groups) for column, groups in result.groups.items()],
         "legend": CALL_LEGEND,
         "reasons": reasons,
+        "errors": result.errors,
         "issues": [(code, RULES[code].name, str(RULES[code].severity), n) for code, n in result.issue_counts.items()],
         "findings": result.findings,
         "options": ", ".join(f"{name}={value}" for name, value in result.options.items()),
@@ -155,7 +156,7 @@ def _rows(rows: list[Worst]) -> list[dict[str, Any]]:
     return [_row(row, list(texts), first=i == 0) for i, (row, texts) in enumerate(zip(rows, cells, strict=True))]
 
 
-def _row(row: Worst, scores: list[dict[str, str]], *, first: bool) -> dict[str, Any]:
+def _row(row: Worst, scores: list[dict[str, Any]], *, first: bool) -> dict[str, Any]:
     cells = dict(row.cells)
     told = cells.get("error", "") if row.failed else row.asked
     return {
@@ -170,10 +171,12 @@ def _row(row: Worst, scores: list[dict[str, str]], *, first: bool) -> dict[str, 
     }
 
 
-def _scores(*column: tuple[str, float | None]) -> list[dict[str, str]]:
+def _scores(*column: tuple[str, float | None]) -> list[dict[str, Any]]:
     """The scores of a metric, aligned; the darker the more they lack to 1."""
     metric = column[0][0]
     scores = [math.nan if score is None else score for _, score in column]
     lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
     moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
-    return [{"text": text, "mood": mood} for text, mood in zip(aligned(scores), moods, strict=True)]
+    texts = list(map(seconds_text, scores)) if metric == LATENCY else aligned(scores)
+    cells = zip(texts, moods, scores, strict=True)
+    return [{"text": text, "mood": mood, "number": score} for text, mood, score in cells]

@@ -78,7 +78,8 @@ class Group(Struct, frozen=True):
 class ResultSummary(Struct, frozen=True, kw_only=True):
     """A result as plain values. `reason_groups` has (reason, rows, metrics), `findings` (row, path, message) of the
     first issues, `latency` the percentiles in seconds; the `headline` says which of the rows given were not scored.
-    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column."""
+    `intervals` are the 95 % confidence intervals of the means by metric, `groups` the groups by column,
+    `errors` the most frequent errors of failed calls, with their rows."""
 
     name: str | None
     row_count: int
@@ -97,6 +98,7 @@ class ResultSummary(Struct, frozen=True, kw_only=True):
     intervals: dict[str, tuple[float, float]] = {}
     steps: list[ScoreSteps] = []
     groups: dict[str, list[Group]] = {}
+    errors: list[tuple[str, int]] = []
 
 
 class MetricComparison(Struct, frozen=True):

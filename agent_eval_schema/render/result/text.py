@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from rich.console import Console
 
 from agent_eval_schema.issues import Severity
-from agent_eval_schema.metrics.catalog import LATENCY, METRICS
+from agent_eval_schema.metrics.catalog import FAILURE, LATENCY, METRICS
 from agent_eval_schema.render.console import drawn, print_columns, print_verdict
 from agent_eval_schema.render.numbers import aligned, number, seconds, share, signed
 from agent_eval_schema.render.phrases import STYLES, NextCommand, command_on, plural
@@ -67,6 +67,8 @@ def next_commands(result: ResultSummary) -> list[NextCommand]:
     if any(RULES[code].severity is not Severity.INFO for code in result.issue_counts):
         command = command_on(result.name, "validate", instead="validate_eval_set(data)")
         return [NextCommand(command, "shows where the issues are and how to fix them")]
+    if any(line.metric == FAILURE and line.mean > 0 for line in result.lines):
+        return [NextCommand("result.metrics_table.query('failure == 1')", "shows the calls that failed")]
     command = command_on(result.name, "metrics", "--system", "vertex")
     if command and result.headline and result.row_count and _VERTEX.issuperset(result.metrics):
         return [NextCommand(command, "shows which field would enable the most rows")]
