@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from agent_eval_schema import FormulaWarning
 from tests.fuzz.checks import CHECKS, OF_JSON, Broken, Check
 from tests.fuzz.inputs import Case, case, smaller
 from tests.helpers.mutations import Row
@@ -108,7 +109,7 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
     try:
         with warnings.catch_warnings(), limited(SECONDS * _READINGS.get(check.__name__, 4)):
             warnings.simplefilter("error")
-            for category in _OF_OTHERS:
+            for category in _EXPECTED:
                 warnings.filterwarnings("ignore", category=category)
             check(given, folder)
     except (Exception, Hang) as error:
@@ -119,7 +120,8 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
 _READINGS = {"validate": 1, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
 """How often a check reads an input, about."""
 
-_OF_OTHERS = (ResourceWarning,)
+_EXPECTED = (ResourceWarning, FormulaWarning)
+"""Warnings that are no finding: of other libraries, and of cells such as `=1+1` in a CSV file."""
 
 
 def key_of(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import normalize_eval_set, validate_eval_set, write_eval_set
+from agent_eval_schema import FormulaWarning, normalize_eval_set, validate_eval_set, write_eval_set
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.schema import CANONICAL
 from agent_eval_schema.text.jsontext import parse_leniently
@@ -24,7 +25,9 @@ from tests.helpers.wild import EXAMPLES
 def written(ending: str) -> Callable[[Any, Path], str]:
     def write(rows: Any, folder: Path) -> str:
         path = str(folder / f"again{ending}")
-        write_eval_set(rows, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FormulaWarning)
+            write_eval_set(rows, path)
         return path
 
     return write
