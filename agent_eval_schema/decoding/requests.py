@@ -195,10 +195,12 @@ def last_user_text(value: Any) -> str | None:
         return value
     if isinstance(value, Chat):
         return value.question
-    asked = next((m for m in reversed(value) if m.get("role") == "user"), None)
-    text = None if asked is None else asked.get("content")
-    text = text if isinstance(text, str) else chat.join_text(text)
-    return text if isinstance(text, str) else None
+    for message in reversed(value):
+        if message.get("role") == "user":
+            content = message.get("content")
+            text = content if isinstance(content, str) else chat.join_text(content)
+            return text if isinstance(text, str) else None
+    return None
 
 
 def asked_in(cell: Any) -> str | None:
