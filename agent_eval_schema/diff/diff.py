@@ -25,10 +25,7 @@ from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.render.diff.html import diff_inline, diff_page
-from agent_eval_schema.render.diff.json import diff_json
 from agent_eval_schema.render.diff.summary import DiffSummary, IssueChange, MetricChange
-from agent_eval_schema.render.diff.text import diff_text
 from agent_eval_schema.render.shown import Saved
 from agent_eval_schema.validation.ces_turns import CES_FORMATS, turns_of
 from agent_eval_schema.validation.plan import Outputs, make_plan
@@ -505,6 +502,8 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> "Good day!" in diff.to_text(width=80)
         True
         """
+        from agent_eval_schema.render.diff.text import diff_text
+
         return diff_text(self.review, color=color, width=width, system=system)
 
     def to_json(self) -> str:
@@ -523,6 +522,8 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> json.loads(diff_eval_sets(old, old).to_json())["same"]
         True
         """
+        from agent_eval_schema.render.diff.json import diff_json
+
         return diff_json(self.review)
 
     def to_html(self) -> str:
@@ -540,9 +541,13 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> diff_eval_sets(old, old).to_html().startswith("<!doctype html>")
         True
         """
+        from agent_eval_schema.render.diff.html import diff_page
+
         return diff_page(self.review)
 
     def _repr_html_(self) -> str:
+        from agent_eval_schema.render.diff.html import diff_inline
+
         return diff_inline(self.review)
 
     def __repr__(self) -> str:
