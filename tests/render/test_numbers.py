@@ -6,11 +6,12 @@ import re
 import pandas as pd
 import pytest
 
-from agent_eval_schema import EvalTask
+from agent_eval_schema import Diff, EvalTask, diff_eval_sets, profile_eval_set
 from agent_eval_schema.render.numbers import aligned, number, seconds, share, signed
 from agent_eval_schema.render.result.summary import MetricComparison
 from agent_eval_schema.render.result.text import comparison_text
 from agent_eval_schema.render.scores import scores_text
+from tests.conftest import SAMPLES
 
 WIDTHS = [60, 80, 100, 140]
 
@@ -58,6 +59,25 @@ def test_no_number_of_a_comparison_is_broken(width: int) -> None:
     text = comparison_text(lines, 0, 0, width)
     assert numbers_in(text) == ["0.123", "0.235", "0.111", "6,789", "1,234", "12,345", "0.0456"] * 2
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.fixture(scope="module")
+def differing() -> Diff:
+    return diff_eval_sets(SAMPLES / "good.jsonl", SAMPLES / "edited_broken.jsonl")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_number_of_a_diff_is_broken(differing: Diff, width: int) -> None:
+    counts = re.findall(r"(\d+/12) → (\d+/12)$", differing.to_text(width=width), re.MULTILINE)
+    assert len(counts) == 11
+    assert counts[0] == ("12/12", "11/12")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_number_of_a_profile_is_broken(width: int) -> None:
+    text = profile_eval_set(SAMPLES / "good.jsonl").to_text(width=width)
+    assert len(re.findall(r" 838 +2,326 +20,931$", text, re.MULTILINE)) == 3
+    assert "chunk_relevance_precision" in text
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -213,8 +213,12 @@ def _print_changes(console: Console, lines: list[MetricChange]) -> None:
     numbers = [f"{line.old:,}/{line.old_rows:,} → {line.new:,}/{line.new_rows:,}" for line in lines]
     longest, widest = max(len(line.metric) for line in lines), max(map(len, numbers))
     reasons = [metric_reasons(line) for line in lines]
+    one_line = 4 + longest + widest <= console.width
     for i, (line, told) in enumerate(zip(lines, numbers, strict=True)):
-        console.print(f"  {line.metric:<{longest}}  {told:>{widest}}")
+        if one_line:
+            console.print(f"  {line.metric:<{longest}}  {told:>{widest}}", soft_wrap=True)
+        else:
+            console.print(f"  {line.metric}\n    {told}", soft_wrap=True)
         if i + 1 == len(lines) or reasons[i + 1] != reasons[i]:
             console.print(Padding(Text("↳ ", style="dim").append(reasons[i]), (0, 0, 0, 4)))
 
