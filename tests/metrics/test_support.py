@@ -3,7 +3,7 @@
 import argparse
 import re
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -12,6 +12,7 @@ from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.cli.options import FORMAT_NAMES
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, METRICS, SUPPORT_FIELDS, SYSTEMS
+from agent_eval_schema.metrics.support import System, metrics_of, support_of, why_supported
 
 HEADER = "display_name,turn_index,action_type,text_content,response_agent,tool_name\n"
 
@@ -291,3 +292,21 @@ def test_of_a_result_the_replayed_turns_are_measured() -> None:
 
 def test_an_evaluation_without_rows_supports_nothing() -> None:
     assert metric_support([{"displayName": "A", "golden": {"turns": []}}], system="ces").empty
+
+
+def test_the_systems_that_may_be_asked_for_are_those_there_are() -> None:
+    assert sorted(get_args(System)) == sorted({"auto", "all", *SYSTEMS})
+    with pytest.raises(EvalSetError, match="system: expected"):
+        metrics_of("nobody")
+    assert {metric.system for metric in metrics_of("vertex")} == {"vertex"}
+    assert metrics_of("all") == METRICS
+
+
+def test_what_the_app_must_do_is_part_of_why() -> None:
+    every = sum(BIT.values())
+    conditions = {metric: support_of(metric, {every: 1}, 1, "generated").condition for metric in METRICS}
+    assert any(conditions.values())
+    for metric, condition in conditions.items():
+        more = f", {condition}" if condition else ""
+        assert why_supported(metric, every, "generated") == f"supports {metric.name}{more}"
+        assert why_supported(metric, every, "provided") == f"supports {metric.name}"

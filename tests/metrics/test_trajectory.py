@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema import EvalSetError
-from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS, call_ids, score_trajectory, single_tool_use
+from agent_eval_schema.metrics.trajectory import (
+    TRAJECTORY_METRICS,
+    call_ids,
+    require_options,
+    score_trajectory,
+    single_tool_use,
+)
 from agent_eval_schema.schema import ToolCall
 
 EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL = TRAJECTORY_METRICS
@@ -201,3 +207,18 @@ def test_precision_is_recall_the_other_way_round(
     predicted: list[ToolCall], reference: list[ToolCall], options: dict[str, Any]
 ) -> None:
     assert scores(predicted, reference, **options)[3] == scores(reference, predicted, **options)[4]
+
+
+def test_calls_have_one_number_if_they_match() -> None:
+    calls = [[ToolCall("a", {"x": 1}), ToolCall("b", {})], [ToolCall("a", {"x": 2}), ToolCall("b", None)]]
+    assert call_ids(calls) == call_ids(calls, "call") == [[0, 1], [2, 1]]
+    assert call_ids(calls, "tool_name") == [[0, 1], [0, 1]]
+
+
+def test_a_match_that_there_is_not() -> None:
+    for refuse in (
+        lambda: score_trajectory("trajectory_recall", [], [], match="name"),  # type: ignore[arg-type]
+        lambda: require_options("membership", "nan", "name"),
+    ):
+        with pytest.raises(EvalSetError, match=r"match: expected .*tool_name"):
+            refuse()

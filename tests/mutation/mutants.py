@@ -40,6 +40,7 @@ def mutants(tree: ast.Module) -> Iterator[Mutant]:
 
 
 def _of(node: ast.AST, function: tuple[str, int] | None) -> Iterator[Mutant]:
+    outer = function  # defaults are not part of the function's code
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         function = function or (node.name, first)
@@ -49,7 +50,7 @@ def _of(node: ast.AST, function: tuple[str, int] | None) -> Iterator[Mutant]:
             continue
         for inner in value if isinstance(value, list) else [value]:
             if isinstance(inner, ast.AST) and not _is_text_of_reader(inner):
-                yield from _of(inner, function)
+                yield from _of(inner, outer if name == "args" else function)
 
 
 def _is_type(node: ast.AST, name: str) -> bool:
