@@ -256,6 +256,7 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
     """Show the effect of --fix; nothing is written. Like diff, exit code 1 means that something would change."""
     from msgspec.structs import astuple
 
+    from agent_eval_schema.fix.preview import fix_command
     from agent_eval_schema.fix.source import FixCounts
     from agent_eval_schema.render.fixes import cell_lines, file_lines, unfixed_lines, unrenamed_lines
 
@@ -272,8 +273,11 @@ def _show_fixes(fixed: FixedSource, arguments: argparse.Namespace) -> int:
             print_text(head + "".join(lines))
             head = ""
         start += batch.num_rows
-    found = f"{counts} can be fixed; no file was written" if counts else _nothing_fixed(fixed.plan.format)
-    print_note(found, arguments)
+    if counts:
+        print_note(f"{counts} can be fixed; no file was written. To write it:", arguments)
+        print_note(f"  {fix_command(fixed.given.name)}", arguments)
+    else:
+        print_note(_nothing_fixed(fixed.plan.format), arguments)
     return ExitCode.FOUND if counts else ExitCode.CLEAN
 
 

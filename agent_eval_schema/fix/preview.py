@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import PurePath
 
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.render.phrases import command_on
 from agent_eval_schema.render.report.summary import FixPreview
 from agent_eval_schema.validation.report import Report, previewing
 
@@ -30,7 +30,7 @@ def _preview(report: Report, source: Source) -> FixPreview | None:
     codes = [code for code in report.counts if code in FIXABLE and code in plan.codes]
     if plan.format not in FIXED_FORMATS or not codes or source.remote is not None:
         return None
-    command = _command(report)
+    command = fix_command(report.name)
     if report.row_count > PREVIEWED_ROWS:
         return FixPreview(dict.fromkeys(codes), command)
     try:
@@ -48,8 +48,7 @@ def _preview(report: Report, source: Source) -> FixPreview | None:
     return FixPreview(settled, command, str(counts), after.valid_count) if counts and settled else None
 
 
-def _command(report: Report) -> str:
-    if report.name is None or report.name == "-":
-        return "normalize_eval_set(data, fix=True)"
-    out = f"fixed{PurePath(report.name).suffix or '.jsonl'}"
-    return shlex.join(["agent-eval-schema", "validate", report.name, "--fix", out])
+def fix_command(name: str | None) -> str:
+    """What to type to write the fixed rows of a file."""
+    out = f"fixed{PurePath(name or '').suffix or '.jsonl'}"
+    return command_on(name, "validate", "--fix", out, instead="normalize_eval_set(data, fix=True)")

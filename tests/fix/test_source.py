@@ -703,7 +703,13 @@ def test_the_diff_of_the_broken_sample(
     monkeypatch.chdir(samples.parent)
     code, out, err = run(capsys, "validate", "sample_data/broken.jsonl", "--diff")
     compare(GOLDEN / "broken.diff", out)
-    assert (code, err) == (1, "8 cells in 8 rows and 1 column name can be fixed; no file was written\n")
+    assert (code, err.splitlines()) == (
+        1,
+        [
+            "8 cells in 8 rows and 1 column name can be fixed; no file was written. To write it:",
+            "  agent-eval-schema validate sample_data/broken.jsonl --fix fixed.jsonl",
+        ],
+    )
 
 
 def test_the_diff_of_good_data_is_empty(capsys: pytest.CaptureFixture[str], samples: Path) -> None:
