@@ -8,7 +8,7 @@ Without a runnable the data is scored as it is (score.py). In both cases a file 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -58,6 +58,8 @@ class EvalTask:
         When two tool calls are the same, as in `score_trajectories`.
     format : FormatName or "auto", default "auto"
         The format of the data. `"auto"` detects it from the column names.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Attributes
     ----------
@@ -91,10 +93,11 @@ class EvalTask:
         empty: Empty = "nan",
         match: Match = "call",
         format: InputFormat = "auto",
+        columns: Mapping[str, str] | None = None,
     ) -> None:
         self.metrics = require_metrics(metrics)
         self._options = TrajectoryOptions(trajectory_metrics(self.metrics), duplicates, empty, match)
-        self._source = open_source(dataset, "dataset")
+        self._source = open_source(dataset, "dataset", columns)
         self._format = format
 
     def evaluate(

@@ -50,9 +50,7 @@ class Move(Struct, frozen=True):
 def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool = True) -> Source:
     """The source with the columns under these names. Raises EvalSetError for a path that is malformed, a name that no
     column has here, or (unless some may lack) a column that the data does not have."""
-    targets = _targets(columns)
-    names = source.column_names()
-    moves = [_move(path, names, *targets[path]) for path in columns if all_of_them or _is_in(path, names)]
+    moves = _moves(source.column_names(), columns, all_of_them=all_of_them)
     if not moves:
         return source
     touched, original = {name for move in moves for name in (move.column, move.name)}, source.original
@@ -66,6 +64,18 @@ def with_names(source: Source, columns: Mapping[str, str], *, all_of_them: bool 
         vary=source.vary or any(move.steps for move in moves),  # what stays of a column may be in some rows only
         remote=source.remote and _Named(source.remote, moves),
     )
+
+
+def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -> list[Move]:
+    targets = _targets(columns)
+    return [_move(path, names, *targets[path]) for path in columns if all_of_them or _is_in(path, names)]
+
+
+def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """The function that puts the columns of a batch with these columns under their names, wherever its rows are. Raises
+    EvalSetError as `with_names`."""
+    moves = _moves(names, columns, all_of_them=True)
+    return partial(_renamed, moves=moves)
 
 
 def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:

@@ -9,7 +9,7 @@ to come: first the last row of each trace, then the spans. A row that has all of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from agent_eval_schema.traces.otel.envelopes import (
     Part,
     are_empty_groups,
     is_document,
+    is_span,
     joined,
     parts_of,
     raw_parts,
@@ -70,8 +71,15 @@ def _is_export(source: Source) -> bool:
     if COLUMN in names:
         return True
     head = source.head()
+    if source.remote is not None:  # no row is fetched to look at it
+        return are_spans(names)
     rows = [] if head is None else native_rows(head.slice(0, HEAD_ROWS))
     return any(is_document(_structured(row)) for row in rows)
+
+
+def are_spans(names: Sequence[str]) -> bool:
+    """Whether the rows of a table with these columns are spans, by their ids."""
+    return _NEVER.isdisjoint(names) and is_span(dict.fromkeys(names))
 
 
 def _structured(row: dict[str, Any]) -> dict[str, Any]:

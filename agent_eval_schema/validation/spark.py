@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from agent_eval_schema.formats.column_names import naming
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.formats.otel_traces import are_spans
 from agent_eval_schema.formats.registry import InputFormat
 from agent_eval_schema.io.spark import Stream, backticked, ddl_of, in_python, named, plainly_named, spark_source
 from agent_eval_schema.issues import EvalSetError
@@ -34,6 +37,7 @@ def spark_validate(
     outputs: Outputs = "auto",
     select: Iterable[str] = (),
     ignore: Iterable[str] = (),
+    columns: Mapping[str, str] | None = None,
     show_values: bool = True,
     keep: Iterable[str] = ("request_id",),
 ) -> DataFrame:
@@ -52,6 +56,8 @@ def spark_validate(
         Rules to apply: codes, prefixes of codes or names. Empty means all rules.
     ignore : iterable of str, default ()
         Rules to disable, in the same notation.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
     show_values : bool, default True
         If False, omit cell values from messages, hints and paths.
     keep : iterable of str, default ("request_id",)
@@ -66,7 +72,8 @@ def spark_validate(
     Raises
     ------
     EvalSetError
-        An option is not one of the allowed values, or `keep` contains `_valid` or `_issues`.
+        An option is not one of the allowed values, the rows are spans of OpenTelemetry, or `keep` contains `_valid` or
+        `_issues`.
 
     See Also
     --------
@@ -82,7 +89,14 @@ def spark_validate(
     [Row(request_id='q2', code='AE202')]
     """
     require_bool("show_values", show_values)
-    plan = make_plan(spark_source(df), format, outputs, words(select), words(ignore), show_values)
+    if columns is None and are_spans(df.columns):
+        raise EvalSetError(
+            "df: expected a trace per row, got a span per row: collect them first, "
+            '`df.groupBy("trace_id").agg(to_json(collect_list(struct("*"))).alias("trace"))`, '
+            "or let `eval_set_from_traces(df)` do it on the driver"
+        )
+    source = open_source(spark_source(df), "df", columns)
+    plan = make_plan(source, format, outputs, words(select), words(ignore), show_values)
     kept = [name for name in dict.fromkeys(words(keep)) if name in df.columns]
     for name in (VALID, ISSUES):
         if name in kept:
@@ -93,12 +107,15 @@ def spark_validate(
         f"{backticked(f.name)} {f.dataType.simpleString()}" for n in kept for f in df.schema.fields if f.name == n
     ]
     schema = ", ".join([*fields, f"{VALID} boolean", f"{ISSUES} {ddl_of(pa.list_(ISSUE))}"])
-    return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, kept), schema)
+    return in_python(plainly_named(df), partial(_verdicts, plan, df.columns, columns or {}, kept), schema)
 
 
-def _verdicts(plan: Plan, names: Sequence[str], kept: Sequence[str], batches: Stream) -> Stream:
+def _verdicts(
+    plan: Plan, names: Sequence[str], columns: Mapping[str, str], kept: Sequence[str], batches: Stream
+) -> Stream:
+    rename = naming(list(names), columns)
     for batch in named(names, batches):
-        checked = check_batch(batch, plan)
+        checked = check_batch(rename(batch), plan)
         arrays = [
             *(batch.column(name) for name in kept),
             verdict(checked, "valid"),

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, normalize_eval_set, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    EvalTask,
+    eval_set_from_traces,
+    normalize_eval_set,
+    prepare_for_evaluate,
+    validate_eval_set,
+)
 from agent_eval_schema.formats.column_names import _flat, _put, _without
 from agent_eval_schema.formats.suggestions import SAMPLED_ROWS, suggested_columns
 
@@ -218,6 +225,21 @@ def test_a_suggestion_is_a_hint_and_is_not_applied() -> None:
     assert issue.hint.endswith(
         '"hits[].url": "retrieved_context[].doc_uri", "hits[].text": "retrieved_context[].content"})'
     )
+
+
+def test_rows_for_an_evaluator_and_traces_are_named_too() -> None:
+    rows = [{"ask": "Hi", "reply": "Hello", "gold": "Hello"}]
+    columns = {"ask": "request", "reply": "response", "gold": "expected_response"}
+    assert EvalTask(rows, ["exact_match"], columns=columns).evaluate().summary_metrics["exact_match/mean"] == 1
+    frame = prepare_for_evaluate(rows, columns=columns)
+    assert frame["expectations"].tolist() == [{"expected_response": "Hello"}]
+    root = {
+        "name": "agent",
+        "span_id": "1",
+        "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Hello"'},
+    }
+    traces = [{"payload": {"info": {"trace_id": "t"}, "data": {"spans": [root]}}}]
+    assert eval_set_from_traces(traces, columns={"payload": "trace"})["response"].tolist() == ["Hello"]
 
 
 def test_keys_of_cells_are_not_quoted_without_values() -> None:

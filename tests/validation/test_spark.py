@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError, diff_eval_sets, normalize_eval_set, validate_eval_set
+from agent_eval_schema import EvalSetError, diff_eval_sets, eval_set_from_traces, normalize_eval_set, validate_eval_set
 from agent_eval_schema.io.spark import in_python, lists_filled, plainly_named
 from agent_eval_schema.validation.spark import spark_validate
 
@@ -177,3 +177,57 @@ def test_null_lists_come_back_as_they_were(spark: Any) -> None:
     assert [tuple(row) for row in in_python(df, iter, df.schema).orderBy("c0").collect()] == cells
     none = in_python(df.where("c0 = 2").select("c0", "c1"), iter, "c0 int, c1 array<string>")
     assert [tuple(row) for row in none.collect()] == [(2, None)]
+
+
+FOREIGN = {"question": "request", "info.reply": "response", "ctx[].text": "retrieved_context[].content"}
+
+
+def test_columns_are_named_where_the_rows_are(spark: Any) -> None:
+    given = [
+        {
+            "request_id": f"id-{n}",
+            "question": " " if n == 1 else f"q {n}",
+            "info": {"reply": "a"},
+            "ctx": [{"text": "t"}],
+        }
+        for n in range(4)
+    ]
+    schema = "request_id string, question string, info struct<reply: string>, ctx array<struct<text: string>>"
+    df = spark.createDataFrame([tuple(row.values()) for row in given], schema)
+    there, here = validate_eval_set(df, columns=FOREIGN), validate_eval_set(given, columns=FOREIGN)
+    assert there.counts == here.counts
+    assert there.counts["AE202"] == 1
+    assert there.metric_support.equals(here.metric_support)
+    checked = spark_validate(df, columns=FOREIGN, keep=["request_id", "question"]).collect()
+    assert {row["request_id"]: row["_valid"] for row in checked} == {f"id-{n}": n != 1 for n in range(4)}
+    with pytest.raises(EvalSetError, match="columns: expected one of"):
+        spark_validate(df, columns={"qestion": "request"})
+
+
+def test_spans_in_rows_are_collected_by_trace(spark: Any) -> None:
+    told = {"openinference.span.kind": "AGENT", "input.value": "How many days?", "output.value": "12 days."}
+    spans = [
+        (
+            trace,
+            f"{trace}{n}",
+            None if n == 0 else f"{trace}0",
+            "agent",
+            1_000 * n,
+            1_000 * n + 9,
+            told if n == 0 else {},
+        )
+        for n in range(2)
+        for trace in ("a", "b")
+    ]
+    names = "trace_id string, span_id string, parent_span_id string, name string, start_time bigint, end_time bigint"
+    df = spark.createDataFrame(spans, f"{names}, attributes map<string, string>")
+    found = eval_set_from_traces(df)
+    assert found["request_id"].tolist() == ["a", "b"]
+    assert found["response"].tolist() == ["12 days."] * 2
+    with pytest.raises(EvalSetError, match="expected a trace per row, got a span per row: collect them first"):
+        spark_validate(df)
+    from pyspark.sql.functions import collect_list, struct, to_json
+
+    traces = df.groupBy("trace_id").agg(to_json(collect_list(struct("*"))).alias("trace"))
+    checked = spark_validate(traces, keep=["trace_id"]).collect()
+    assert {row["trace_id"]: row["_valid"] for row in checked} == {"a": True, "b": True}

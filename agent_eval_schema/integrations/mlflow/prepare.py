@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -84,6 +84,7 @@ def prepare_for_evaluate(
     on_invalid: OnInvalid = "drop",
     format: InputFormat = "auto",
     outputs: Outputs = "auto",
+    columns: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
     """Return the rows of an evaluation dataset as the DataFrame that an evaluator reads.
 
@@ -108,6 +109,8 @@ def prepare_for_evaluate(
     outputs : {"auto", "provided", "generated"}, default "auto"
         Whether the agent's outputs are in the data, as in `validate_eval_set`. With `"generated"` the DataFrame has
         neither outputs nor traces.
+    columns : mapping of str to str or None, default None
+        Canonical names of columns of the data, as in `validate_eval_set`.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def prepare_for_evaluate(
     ({'question': 'What is Delta Lake?'}, {'expected_facts': ['It is a format']})
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
-    source = open_source(data)
+    source = open_source(data, "data", columns)
     figures = evaluator not in _HAND_ON_TRACES
     prepared = _prepare(source, evaluator, inputs, format, outputs, keep=on_invalid == "keep", figures=figures)
     if on_invalid == "raise" and not prepared.report.ok:
