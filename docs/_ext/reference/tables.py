@@ -124,6 +124,7 @@ _FIELDS = {
     "inputs": "input",
     "outputs": "output",
     "documents": "retrieved documents",
+    "documents_by_id": "retrieved documents, named by their ID",
     "tool": "name of a tool",
     "input_tokens": "input tokens",
     "output_tokens": "output tokens",
