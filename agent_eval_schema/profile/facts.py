@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -96,8 +97,10 @@ class Facts:
     def shingles(self) -> tuple[Array, Array]:
         """The shingles of the questions of valid rows, and where those of each row end."""
         sizes = np.concatenate([*self._sizes, np.zeros(0, np.int64)])
-        flat = np.concatenate([*self._shingles, np.zeros(0, np.uint32)])
-        self._shingles.clear()
+        flat, end = np.zeros(int(sizes.sum()), np.uint32), 0
+        for part in _taken(self._shingles):  # they may be a gigabyte, which is not to be there twice
+            flat[end : end + len(part)] = part
+            end += len(part)
         return flat, bounds(sizes)
 
     @property
@@ -147,6 +150,13 @@ def gather(
             so_far.add(batch.num_rows)
     facts.builder.finish()
     return facts
+
+
+def _taken(parts: list[Array]) -> Iterator[Array]:
+    """The parts, in their order; each is gone from the list."""
+    parts.reverse()
+    while parts:
+        yield parts.pop()
 
 
 def _repeats(hashes: Array) -> bool:

@@ -5,6 +5,8 @@ A row becomes its verdict and a few numbers, hashes and names; no cell is kept.
 
 from __future__ import annotations
 
+import re
+import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
@@ -144,12 +146,19 @@ def script_of(text: str) -> str | None:
     """The script of most letters of a text: Latin, Cyrillic, Arabic, Cjk, Hiragana …; None if it has no letter."""
     if text.isascii():
         return None if text.strip("0123456789 .,;:?!-+*/=()'\"\n") == "" else "Latin"
-    scripts = [_script(c) for c in text[:500] if c.isalpha()]
+    head = text[:500]
+    plain = head.encode("ascii", "ignore")
+    scripts = ["Latin"] * (len(plain) - len(plain.translate(None, _LETTERS)))
+    scripts += [_script(c) for c in _BEYOND_ASCII(head) if c.isalpha()]
     if not scripts:
         return None
     if "Japanese" in scripts:
         return "Japanese"
     return max(dict.fromkeys(scripts), key=scripts.count)
+
+
+_LETTERS = string.ascii_letters.encode()
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]").findall
 
 
 @lru_cache(maxsize=1 << 14)

@@ -43,7 +43,9 @@ def repeats(exact: Array, asked: Array, shingles: Array, ends: Array, threshold:
     sizes = np.diff(ends)
     kept = np.zeros(len(sizes), bool)
     kept[alone] = True
-    groups = near_groups(shingles[np.repeat(kept, sizes)], np.concatenate([[0], np.cumsum(sizes[alone])]), threshold)
+    if np.any(sizes[~kept]):
+        shingles = shingles[np.repeat(kept, sizes)]
+    groups = near_groups(shingles, np.concatenate([[0], np.cumsum(sizes[alone])]), threshold)
     return firsts, joined(firsts, alone, alone[groups])
 
 
