@@ -5,7 +5,8 @@
 MinHash (Broder 1997) with the banding of locality-sensitive hashing: two sets share the minimum of a permutation with a
 probability that is their similarity, and a bucket if they share all minima of a band. There are as many bands as find
 98 % of the pairs that are just at the threshold. In a bucket each set is compared with the first one and with the one
-before it, so that the time grows with the number of questions, however many are alike.
+before it, so that the time grows with the number of questions, however many are alike; sets that shared the bucket of
+the last band too are beside each other.
 
 Written on flat arrays, as the libraries for it keep one Python object or one list of integers per question.
 """
@@ -64,10 +65,12 @@ def near_groups(shingles: Array, ends: Array, threshold: float) -> Array:
     labels = np.arange(count)
     filled = np.flatnonzero(np.diff(ends) > 0)
     random = np.random.default_rng(0)
+    before = np.zeros(len(filled), np.uint64)
     for _ in range(bands_for(threshold)):
         factors = random.integers(0, 1 << 63, (2, ROWS), np.uint64)
         keys = np.concatenate([*_keys(shingles, ends, filled, factors), np.zeros(0, np.uint64)])
-        one, other = _pairs(keys, filled)
+        one, other = _pairs(keys, before, filled)
+        before = keys
         apart = labels[one] != labels[other]
         one, other = one[apart], other[apart]
         for start in range(0, len(one), CHUNK):
@@ -91,9 +94,9 @@ def _keys(shingles: Array, ends: Array, filled: Array, factors: Array) -> Iterat
         yield keys
 
 
-def _pairs(keys: Array, places: Array) -> tuple[Array, Array]:
-    """Of each bucket every set with the first one and with the one before it."""
-    order = np.argsort(keys, kind="stable")
+def _pairs(keys: Array, before: Array, places: Array) -> tuple[Array, Array]:
+    """Of each bucket every set with the first one and with the one before it, in the order of the buckets `before`."""
+    order = np.lexsort((before, keys))
     keys, places = keys[order], places[order]
     same = np.concatenate([np.zeros(1, bool), keys[1:] == keys[:-1]]) if len(keys) else np.zeros(0, bool)
     first = np.maximum.accumulate(np.where(same, 0, np.arange(len(keys))))

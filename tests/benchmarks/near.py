@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 
-from agent_eval_schema.similarity.near import near_groups
+from agent_eval_schema.similarity import near
+from agent_eval_schema.similarity.near import NEAR, near_groups
 from agent_eval_schema.similarity.shingles import shingled
 
 Words = list[str]
@@ -60,6 +62,25 @@ def found(
     return float(hits.mean()), int(np.count_nonzero(labels[:QUESTIONS] != np.arange(QUESTIONS)))
 
 
+TEMPLATES = (
+    "how do i reset the password of my {} account in the {} portal when i am at {}",
+    "please tell me how many days of {} leave i get in {} if i started in {}",
+    "which documents do i need for a {} trip to {} when i travel for {}",
+    "my {} does not start since the {} update what can i do about the {} error",
+)
+
+
+def of_templates(questions: int, threshold: float = NEAR) -> tuple[int, int]:
+    """The groups of questions that are made of a few templates, of which very many are alike; and those that four times
+    as many bands find."""
+    draw = random.Random(2)
+    words = ["".join(draw.choices("abcdefghijklmnoprstuw", k=6)) for _ in range(300)]
+    of = shingled([draw.choice(TEMPLATES).format(*draw.choices(words, k=3)) for _ in range(questions)])
+    found = len(np.unique(near.near_groups(of.shingles, of.ends, threshold)))
+    with patch.object(near, "bands_for", lambda t, bands=near.bands_for: 4 * bands(t)):
+        return found, len(np.unique(near.near_groups(of.shingles, of.ends, threshold)))
+
+
 def main() -> None:
     """Print a table per length."""
     for name, length in LENGTHS.items():
@@ -72,6 +93,8 @@ def main() -> None:
                 wrong = [w + n for w, (_, n) in zip(wrong, shares, strict=True)]
                 print(f"| {kind}: {title} | " + " | ".join(f"{share:.0%}" for share, _ in shares) + " |")
         print("| different questions in one group | " + " | ".join(map(str, wrong)) + " |")
+    found_, more = of_templates(60_000)
+    print(f"\ngroups of 60,000 questions of four templates: {found_:,}; with four times as many bands: {more:,}")
 
 
 if __name__ == "__main__":

@@ -343,6 +343,51 @@ def test_kinds_of_rows_by_hand() -> None:
     assert [c.value for c in found["tag intent"].thin] == ["desk"]
 
 
+def test_lengths_sessions_and_turns_by_hand() -> None:
+    def chat(*texts: str) -> Row:
+        roles = ("user", "assistant") * len(texts)
+        return {"messages": [{"role": r, "content": t} for r, t in zip(roles, texts, strict=False)]}
+
+    rows: list[Row] = [
+        {"request": "Why is the sky blue?", "session_id": "a"},  # 5 words
+        {"request": "Who are you?", "session_id": "a"},  # 3 words
+        {"request": chat("Book a desk", "Which day?", "Friday"), "session_id": "b"},  # 3 + 2 + 1 words, two turns
+        {"request": "Hi"},
+    ]
+    found = profile_eval_set([{**r, "response": "x"} for r in rows]).summary.coverage
+    assert (found.sessions, found.median_words, found.longest_words) == (2, 4.0, 6)
+    turns = next(b for b in found.breakdowns if b.name == "turns")
+    assert (turns.values, [(c.value, c.rows) for c in turns.top]) == (2, [("1 turn", 3), ("2 turns", 1)])
+
+
+def test_the_share_of_a_document_and_of_guidelines_by_hand() -> None:
+    rows = [
+        row(q, expected_retrieved_context=[{"doc_uri": u}], guidelines=g)
+        for q, u, g in zip(QUESTIONS, "aaab", (["Be kind"], ["Be kind", "Be brief"], None, None), strict=True)
+    ]
+    profile = profile_eval_set(rows)
+    assert (profile.summary.balance.guideline_rows, profile.summary.balance.shared_guidelines) == (2, ("Be kind",))
+    assert "75 % of the rows that expect a document expect a." in profile.to_text(width=200)  # 3 of 4
+
+
+def test_the_steps_have_their_shares_by_hand() -> None:
+    rows = [row(LEAVE, "a"), row(LEAVE, "b"), *map(row, QUESTIONS), {"request": "", "response": "x"}]
+    steps = {s.text: s.gain for s in profile_eval_set(rows, against=[[{"request": QUESTIONS[0]}]]).summary.next_steps}
+    shares = {
+        "14 % of the rows are invalid and support no metric.": 1 / 7,
+        "17 % of the rows repeat an earlier question: 5 of 6 are distinct.": 1 / 6,
+        "1 row asks the same as an earlier one and expects another answer.": 1 / 6,
+        "17 % of the rows have the same question in against[0]: they measure memory.": 1 / 6,
+    }
+    assert {text: gain for text, gain in steps.items() if text in shares} == pytest.approx(shares)
+
+
+def test_the_power_curve_of_a_page_by_hand() -> None:
+    page = profile_eval_set([row(q, "t") for q in QUESTIONS]).to_html()
+    # 2.8016 · 0.5 / √4 = 0.70; eight times as many rows: 0.70 / √8 = 0.248
+    assert "4 rows: 70 points; 8 times as many: 25 points" in page
+
+
 def test_truth_that_is_all_alike() -> None:
     rows = [row(q, "yes", guidelines=["Be kind", f"Rule {i}"]) for i, q in enumerate(QUESTIONS)]
     profile = profile_eval_set(rows)

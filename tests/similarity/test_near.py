@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_eval_schema.similarity import near
 from agent_eval_schema.similarity.near import bands_for, joined, near_groups, similarity
 from agent_eval_schema.similarity.shingles import MOST_SHINGLES, contained, normalized, shingled
-from tests.benchmarks.near import OTHER, SAME, found
+from tests.benchmarks.near import OTHER, SAME, found, of_templates
 
 
 def pairs_of(text: str) -> set[tuple[str, str]]:
@@ -88,6 +88,12 @@ def test_many_alike_are_one_group() -> None:
     texts = [f"please tell me how many days of leave i get in {i}" for i in range(3_000)]
     of = shingled(texts)
     assert set(near_groups(of.shingles, of.ends, 0.7).tolist()) == {0}
+
+
+def test_few_questions_of_a_template_are_left_over() -> None:
+    """Very many are alike, and only two others of a bucket are compared."""
+    found, more = of_templates(3_000)
+    assert more <= found <= 1.03 * more
 
 
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
