@@ -239,3 +239,43 @@ def test_nothing_is_redacted_unless_asked() -> None:
     build = eval_set_from_inference_table(table([chat("a", PRIVATE)]))
     assert build.rows["request"][0]["messages"][0]["content"] == PRIVATE
     assert build.summary.redacted == {}
+
+
+def test_a_hook_is_not_asked_about_the_structure_of_chats_and_traces() -> None:
+    structure = [
+        "role",
+        "type",
+        "object",
+        "model",
+        "status",
+        "status_code",
+        "code",
+        "finish_reason",
+        "state",
+        "id",
+        "span_id",
+        "trace_id",
+        "parent_id",
+        "parent_span_id",
+        "request_id",
+        "call_id",
+        "tool_call_id",
+        "client_request_id",
+        "run_id",
+        "mlflow.traceRequestId",
+        "mlflow.spanType",
+        "start_time",
+        "end_time",
+        "start_time_unix_nano",
+        "end_time_unix_nano",
+        "request_time",
+        "timestamp",
+        "execution_duration",
+    ]
+    cell = {**dict.fromkeys(structure, "ana"), "content": "ana"}
+    assert json.loads(Redactor(str.upper).cell(json.dumps(cell))) == {**cell, "content": "ANA"}
+
+
+def test_a_column_without_private_data_is_the_same_array() -> None:
+    array = pa.array(["Hello", None, "a@b is no address"])
+    assert Redactor("default").column(array) is array
