@@ -1,7 +1,7 @@
 """Which tests are long: `python -m tests.durations RESULTS.xml [SECONDS]` writes them into long.txt.
 
     python -m pytest -m "not slow or long" --junitxml results.xml
-    python -m tests.durations results.xml 0.05
+    python -m tests.durations results.xml
 
 A test whose cases take more than so many seconds each, on average, is long; so are all cases of it.
 """
@@ -15,7 +15,7 @@ from statistics import mean
 from xml.etree import ElementTree
 
 LIST = Path(__file__).parent / "long.txt"
-USUAL = 0.05
+USUAL = 0.02
 
 
 def main(results: str, seconds: float = USUAL) -> None:

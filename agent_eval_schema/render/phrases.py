@@ -23,8 +23,12 @@ class NextCommand(NamedTuple):
 
 
 def command_on(name: str | None, verb: str, *options: str, instead: str = "") -> str:
-    """The command that reads a file; for data in memory and stdin another call, if there is one."""
-    return instead if name in (None, "-") else shlex.join(["agent-eval-schema", verb, str(name), *options])
+    """The command that reads a file, or stdin once more; for data in memory another call, if there is one."""
+    from agent_eval_schema.io.streams import STDIN, STDIN_NAME, STDOUT  # not above: `rules` needs no Arrow
+
+    if name in (None, STDOUT):
+        return instead
+    return shlex.join(["agent-eval-schema", verb, STDIN if name == STDIN_NAME else str(name), *options])
 
 
 def plural(count: int, noun: str) -> str:

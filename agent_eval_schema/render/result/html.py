@@ -179,4 +179,4 @@ def _scores(*column: tuple[str, float | None]) -> list[dict[str, Any]]:
     moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
     texts = list(map(seconds_text, scores)) if metric == LATENCY else aligned(scores)
     cells = zip(texts, moods, scores, strict=True)
-    return [{"text": text, "mood": mood, "number": score} for text, mood, score in cells]
+    return [{"text": t, "mood": m, **({} if math.isnan(score) else {"number": score})} for t, m, score in cells]

@@ -728,7 +728,8 @@ def test_judges_that_are_skipped_for_want_of_a_model_are_reported_with_their_row
     skipped = table[table["why_left_out"].str.startswith("needs a judge")]["rows"].to_dict()
     assert found.without_judge == skipped
     assert (skipped["Correctness"], skipped["RelevanceToQuery"]) == (1, 2)
-    last = " ".join(found.to_text(width=200).split("with the rows that each could score: ")[1].split())
+    last = found.to_text(width=200).split("with the rows that each could score: ")[1].partition("\n\n")[0]
+    last = " ".join(last.split())
     assert last == ", ".join(f"{name} {count}" for name, count in skipped.items())
     assert "Skipped" not in evaluated(ROWS, [made(length)]).to_text()
 
