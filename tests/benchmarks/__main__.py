@@ -62,6 +62,7 @@ GOLDEN_ROWS = 100_000
 EVALUATIONS = 5_000
 MEASURED_FILES = {
     "traces.parquet": TRACE_ROWS,
+    "short-traces.parquet": TRACE_ROWS,
     "traces.jsonl": TRACE_ROWS,
     "mlflow-lines.jsonl": LINE_ROWS,
     "otel-lines.jsonl": LINE_ROWS,
@@ -152,6 +153,8 @@ def traces(bench: Bench) -> list[Line]:
     names = ("validate", "validate_on_one_core", "orjson_loads", "mlflow_extraction", "read_and_decode")
     best = fastest(path, *names, rounds=bench.rounds)
     whole, one_core, parser, mlflow, least = (per_row(result) for result in best.values())
+    short = fastest(bench.file("short-traces.parquet"), "validate_table", "orjson_loads", rounds=bench.rounds)
+    short_ones, short_parser = (per_row(result) for result in short.values())
     return [
         checked(best["validate"]),
         Line("validate_eval_set", f"{whole * 1e6:.0f} µs a trace"),
@@ -159,6 +162,8 @@ def traces(bench: Bench) -> list[Line]:
         Line("mlflow's extraction", f"{mlflow * 1e6:.0f} µs a trace"),
         at_most("validate_eval_set / orjson.loads", whole / parser, 1.5, " ×"),
         at_most("the same on one core", one_core / parser, 2, " ×"),
+        at_most("traces of 4 KB in memory, one core / orjson.loads", short_ones / short_parser, 2, " ×"),
+        Line("the same without the parser", f"{(short_ones - short_parser) * 1e6:.0f} µs a trace"),
         at_least("mlflow's extraction / validate_eval_set", mlflow / whole, 15, " ×"),
         Line("mlflow's extraction / bare reading and decoding", f"{mlflow / least:.3g} ×"),
     ]

@@ -310,6 +310,14 @@ def agent_trace(rng: random.Random, number: int) -> str:
     return recording.to_json(total_usage(plan, answer))
 
 
+def short_trace_row(rng: random.Random, number: int) -> Row:
+    answer = completion(rng, {"role": "assistant", "content": prose(rng, 120)}, "stop")
+    return {
+        "request_id": f"req-{number:08}",
+        "trace": short_trace(rng, number, f"Case {number}: {prose(rng, 60)}", answer),
+    }
+
+
 def trace_line(rng: random.Random, number: int) -> Row:
     return {"text": agent_trace(rng, number)}
 
@@ -572,6 +580,7 @@ PAYLOAD_BATCHES = batches_of(PAYLOAD_SCHEMA, payload_row)
 TRAJECTORY_BATCHES = batches_of(TRAJECTORY_SCHEMA, trajectory_row)
 FILES: dict[str, tuple[pa.Schema, Callable[[int], Iterator[pa.RecordBatch]], Writer]] = {
     "traces.parquet": (TRACE_SCHEMA, TRACE_BATCHES, write_parquet),
+    "short-traces.parquet": (TRACE_SCHEMA, batches_of(TRACE_SCHEMA, short_trace_row), write_parquet),
     "traces.jsonl": (TRACE_SCHEMA, TRACE_BATCHES, write_jsonl),
     "mlflow-lines.jsonl": (LINE_SCHEMA, batches_of(LINE_SCHEMA, trace_line), write_lines),
     "otel-lines.jsonl": (LINE_SCHEMA, batches_of(LINE_SCHEMA, otel_line), write_lines),
