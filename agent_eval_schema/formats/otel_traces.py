@@ -49,7 +49,9 @@ _MAY_BE = frozenset(
 )
 """An export has one of these columns; those of OTLP's other signals occur beside spans in the files of a collector."""
 
-_NEVER = frozenset({"request", "response", "inputs", "outputs", "expectations", "info"})
+_NEVER = frozenset(
+    {"request", "response", "inputs", "outputs", "expectations", "info", "expected_output", "expected_trajectory"}
+)
 """Columns of rows that may have ids of spans, too."""
 
 HEAD_ROWS = 4

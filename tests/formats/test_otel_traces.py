@@ -96,6 +96,8 @@ def test_empty_requests_are_no_rows_and_others_are_reported(groups: Any, count: 
     [
         {"request": "Hi", "response": "Hello", "trace_id": "a", "span_id": "b", "attributes": {}},
         {"inputs": {"q": "Hi"}, "context": {"trace_id": "a", "span_id": "b"}, "attributes": {}},
+        {"expected_output": "Hello", "trace_id": "a", "span_id": "b", "attributes": {}},
+        {"expected_trajectory": ["search"], "trace_id": "a", "span_id": "b", "attributes": {}},
         {"data": [{"input": "Hi"}], "meta": {}},
         {"trace_id": "a", "request": "Hi", "response": "Hello"},
         {"batches": [1, 2]},

@@ -53,8 +53,6 @@ def names(folder: Path) -> set[str]:
 
 
 GOLDEN = """\
-10 logged → 11 records → 10 calls → 5 readable → 4 distinct → 2 sampled
-
 Excluded rows
 1  feedback        feedback request for another row
 1  status          the call failed: its status is not 200, or the response is an error
@@ -74,6 +72,7 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     assert code == 0
     head, _, about = text.partition("\n\nTable")
     assert head + "\n" == GOLDEN
+    assert "\n\n✓ 10 logged → 11 records → 10 calls → 5 readable → 4 distinct → 2 sampled\n" in about
     assert "ai_gateway (the columns databricks_request_id, request, request_time)" in about
     assert "2 with seed 7" in about
     assert notes == f"2 rows written to {out}\n"

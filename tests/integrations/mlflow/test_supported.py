@@ -165,12 +165,10 @@ def test_a_notebook_shows_every_scorer_with_its_rows_or_why_not() -> None:
     shown = found._repr_html_()
     table = found.table
     assert f"{len(found)} of {len(table)} scorers are supported" in shown
-    for line in table.head(20).itertuples():
+    for line in table.itertuples():
         assert f">{line.scorer}</td>" in shown
         assert f">{line.rows} / {line.total}</td>" in shown
     assert "needs a judge: name one with model=" in shown
-    if len(table) > 20:
-        assert f"… and {len(table) - 20} more rows." in shown
 
 
 def test_a_no_is_a_score(judge: Judge) -> None:
