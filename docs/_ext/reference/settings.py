@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from agent_eval_schema.validation.settings import schema
 from reference.markdown import Pages, code, fence, prose, table
@@ -27,9 +28,9 @@ def pages(_: Path) -> Pages:
         "# Configuration\n",
         "A repository keeps its options in `[tool.agent-eval-schema]` of `pyproject.toml`, or without that table in "
         "`agent-eval-schema.toml`. The commands that read rows (`validate`, `metrics`, `profile`, `diff`, `score`, "
-        "`convert`) read the file in the working directory or in the nearest folder above it; an option of the command "
+        "`convert`, `from-traces`) read the file in the working directory or in the nearest folder above it; an option of the command "
         "line takes precedence, and `--config PATH` names another file. A command takes the settings that it has as "
-        "options; `fail-on` is that of `validate`.\n",
+        "options; the choices of `--fail-on` differ for `diff` and `profile`, which have a setting each.\n",
         fence(EXAMPLE, "toml"),
         "With `files`, `agent-eval-schema validate` needs no argument.\n",
         "## Settings\n",
@@ -41,8 +42,9 @@ def pages(_: Path) -> Pages:
     return {"reference/configuration.md": "\n".join(parts)}
 
 
-def _choices(about: dict[str, object]) -> str:
+def _choices(about: dict[str, Any]) -> str:
     choices = about.get("enum")
     if isinstance(choices, list):
         return ", ".join(map(code, choices))
-    return {"array": "list of strings", "object": "table"}.get(str(about["type"]), str(about["type"]))
+    kinds = [str(kind["type"]) for kind in about.get("anyOf", [about])]
+    return ", ".join({"array": "list of strings", "object": "table"}.get(k, k) for k in kinds if k != "null")
