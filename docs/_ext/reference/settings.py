@@ -28,9 +28,10 @@ def pages(_: Path) -> Pages:
         "# Configuration\n",
         "A repository keeps its options in `[tool.agent-eval-schema]` of `pyproject.toml`, or without that table in "
         "`agent-eval-schema.toml`. The commands that read rows (`validate`, `metrics`, `profile`, `diff`, `score`, "
-        "`convert`, `from-traces`) read the file in the working directory or in the nearest folder above it; an option of "
-        "the command line takes precedence, and `--config PATH` names another file. A command takes the settings that it has as "
-        "options; the choices of `--fail-on` differ for `diff` and `profile`, which have a setting each.\n",
+        "`convert`, `from-traces`) read the file in the working directory or in the nearest folder above it; an option "
+        "of the command line takes precedence, and `--config PATH` names another file. A command takes the settings "
+        "that it has as options; the choices of `--fail-on` differ for `diff` and `profile`, which have a setting "
+        "each.\n",
         fence(EXAMPLE, "toml"),
         "With `files`, `agent-eval-schema validate` needs no argument.\n",
         "## Settings\n",
