@@ -10,16 +10,18 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import FrameType
 
 GRACE = 0.6
 """Seconds that a run has to end by itself."""
 
 TEMPORARY: set[str] = set()
 """The paths of the temporary files and folders that there are."""
+
+_at_once = threading.Event()
+"""Set if the main thread cannot end the run itself."""
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -62,10 +64,20 @@ def _watched() -> int:
     return writing
 
 
-def _raise(number: int, _: Any) -> None:
+def _raise(number: int, frame: FrameType | None) -> None:
     for other in _ENDING:
         signal.signal(other, signal.SIG_IGN)
+    if _is_importing(frame) and sys.platform != "win32":  # compiled modules may crash where one is broken off
+        os.write(2, b"agent-eval-schema: " + (b"terminated\n" if number == signal.SIGTERM else b"interrupted\n"))
+        _at_once.set()
+        return  # the watching thread ends the process
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_globals.get("__name__") != "importlib._bootstrap":
+        frame = frame.f_back
+    return frame is not None
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
@@ -77,7 +89,7 @@ def _watch(reading: int) -> None:
     """End the process a while after a signal."""
     while number := os.read(reading, 1):
         if number[0] in _ENDING:
-            time.sleep(GRACE)
+            _at_once.wait(GRACE)
             remove_temporary()
             os._exit(128 + number[0])
     os.close(reading)

@@ -13,6 +13,7 @@ import pytest
 
 from agent_eval_schema.runtime import signals
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has other signals")
 
@@ -53,6 +54,31 @@ def test_a_signal_ends_a_command(number: int, code: int, word: bytes, at: str, t
     assert said in (b"agent-eval-schema: " + word + b"\n", b"")
     assert out.read_text() == "old"
     assert sorted(tmp_path.iterdir()) == [out, path]
+
+
+IMPORTED = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.{name})
+    time.sleep(30)
+except KeyboardInterrupt:
+    print("broken off", flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")])
+def test_no_import_is_broken_off(name: str, code: int, word: str, tmp_path: Path) -> None:
+    """A process was seen to crash in the first decoder that msgspec made, where a signal raised in an import."""
+    (tmp_path / "imported.py").write_text(IMPORTED.format(name=name))
+    run = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from agent_eval_schema.runtime.signals import ending_on_signals\n"
+        "with ending_on_signals():\n    import imported"
+    )
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run([sys.executable, "-c", run], env=paths, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", f"agent-eval-schema: {word}\n")
 
 
 @pytest.mark.slow
