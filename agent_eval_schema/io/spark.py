@@ -142,7 +142,9 @@ def held(df: DataFrame) -> Iterator[DataFrame]:
         df.count()
         yield df
     finally:
-        df.unpersist()
+        # a stream that is dropped half-read ends when the garbage collector comes, perhaps within a call of Spark
+        with suppress(Exception):
+            df.unpersist()
 
 
 def persisted(df: DataFrame, on_disk: bool = False) -> DataFrame:

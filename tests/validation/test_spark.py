@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from agent_eval_schema import EvalSetError, diff_eval_sets, eval_set_from_traces, normalize_eval_set, validate_eval_set
-from agent_eval_schema.io.spark import in_python, lists_filled, plainly_named
+from agent_eval_schema.io.spark import held, in_python, lists_filled, plainly_named
 from agent_eval_schema.validation.spark import spark_validate
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("spark")]
@@ -231,3 +231,15 @@ def test_spans_in_rows_are_collected_by_trace(spark: Any) -> None:
     traces = df.groupBy("trace_id").agg(to_json(collect_list(struct("*"))).alias("trace"))
     checked = spark_validate(traces, keep=["trace_id"]).collect()
     assert {row["trace_id"]: row["_valid"] for row in checked} == {"a": True, "b": True}
+
+
+def test_a_stream_ends_where_spark_does_not_listen(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector may end a stream within another call of Spark, which takes no second one."""
+    df = spark.range(3)
+
+    def unpersist() -> None:
+        raise RuntimeError("reentrant call")
+
+    monkeypatch.setattr(df, "unpersist", unpersist)
+    with held(df) as kept:
+        assert kept.count() == 3
