@@ -19,6 +19,7 @@ ENDS: dict[str, tuple[str, str]] = {
     f"metrics {BROKEN}": ("12 of 12 metrics can score at least one row", f"validate {BROKEN}"),
     f"diff {GOOD} {GOOD}": ("✓ No difference: all 12 rows are the same.", ""),
     f"diff {GOOD} {EDITED}": ("✗ 5 of 11 matched rows changed", f"validate {EDITED} --select AE206"),
+    f"diff {GOOD} {BROKEN}": ("✗ 1 of 1 matched row changed, 36 added", f"validate {BROKEN}"),  # 27 codes are no line
     f"diff {GOOD} less.jsonl": ("✗ 1 of 12 matched rows changed; 1 lost a metric.", "metrics less.jsonl"),
     "score vertex.jsonl": ("✓ 3 rows evaluated", ""),
     "score vertex_broken.jsonl": ("✗ 1 of 4 rows scored; 3 unreadable", "validate vertex_broken.jsonl"),

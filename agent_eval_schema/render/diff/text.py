@@ -32,6 +32,9 @@ from agent_eval_schema.text.visible import visible
 ROWS_SHOWN = 5
 """Rows added, removed, made invalid … in a text; JSON and the frames of a Diff have more."""
 
+MOST_SELECTED = 5
+"""Codes that a command selects, at most: with more it would be no line to type."""
+
 
 def diff_text(summary: DiffSummary, *, color: bool, width: int | None, system: str) -> str:
     """The whole comparison for a terminal of the given width (that of the terminal, or 100, if not given)."""
@@ -95,7 +98,8 @@ def next_commands(summary: DiffSummary) -> list[NextCommand]:
     severities = (Severity.ERROR, Severity.WARNING)
     codes = [i.code for i in summary.issues if i.severity in severities and (i.gained or i.on_added)]
     if codes:
-        command = command_on(name, "validate", "--select", ",".join(codes), instead="validate_eval_set(new)")
+        chosen = ("--select", ",".join(codes)) if len(codes) <= MOST_SELECTED else ()
+        command = command_on(name, "validate", *chosen, instead="validate_eval_set(new)")
         return [NextCommand(command, "shows the new issues")]
     if summary.rows.lost_a_metric and (command := command_on(name, "metrics")):
         return [NextCommand(command, "shows what would enable more metrics")]
