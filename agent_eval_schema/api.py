@@ -19,7 +19,7 @@ from agent_eval_schema.cells.notes import free, own_columns, reading_problems
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.opening import ArrowArray, ArrowStream, EvalSetLike, SparkFrame, open_source
 from agent_eval_schema.formats.registry import InputFormat
-from agent_eval_schema.formats.values_as_text import TextCounts, ValuesAsTextWarning
+from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.tables import like
@@ -560,8 +560,7 @@ def write_eval_set(data: EvalSetLike, path: str | os.PathLike[str]) -> int:
     schema = schema_of(source)
     counts = TextCounts(schema, out)
     written = write_batches(out, counts.of(_whole(source)), schema, source.state)
-    if counts:
-        warnings.warn(counts.message, ValuesAsTextWarning, stacklevel=2)
+    counts.warn()
     return written
 
 

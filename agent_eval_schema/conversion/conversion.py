@@ -10,6 +10,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.formats.registry import find_format
+from agent_eval_schema.formats.values_as_text import TextCounts
 from agent_eval_schema.formats.writer import RowWriter, Writer
 from agent_eval_schema.io.atomic import require_place
 from agent_eval_schema.io.pandas import issues_frame
@@ -240,6 +241,11 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         EvalSetError
             The file extension is not supported, or the file cannot be written.
 
+        Warns
+        -----
+        ValuesAsTextWarning
+            Values that are not text are read back as text from a file of this kind.
+
         See Also
         --------
         Conversion.save : Write the losses.
@@ -259,7 +265,10 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         rows = [{n: v for n, v in row.items() if v is not None} for row in self.data.to_dict("records")]
         made = list(map(cells_writer(writer, out), rows))
         schema = target_schema(dict.fromkeys([*writer.columns, *self.data.columns]))
-        return write_batches(out, [batch_of_rows(made)] if made else [], schema)
+        counts = TextCounts(schema, out, self.target)
+        written = write_batches(out, counts.of([batch_of_rows(made)] if made else []), schema)
+        counts.warn()
+        return written
 
     @property
     def _headline(self) -> str:

@@ -112,8 +112,6 @@ def _named(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def has_scenarios(names: Sequence[str], _: Callable[[], Any]) -> bool:
     """Whether there is a list of scenarios, or each row is one."""
-    if "prompts" in names:  # a configuration of promptfoo, which may have scenarios, too
-        return False
     return "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
 
 

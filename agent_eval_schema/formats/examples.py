@@ -273,4 +273,5 @@ INSPECT = Table(
     write_rest=_write_targets,
     own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),
     cells=lambda row: {**row, "metadata": row.get("metadata") or {}},  # Inspect cannot read an empty cell
+    texts=("input", _TARGETS),  # a chat, or several targets, are one text to its reader of CSV files
 )

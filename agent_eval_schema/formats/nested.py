@@ -37,12 +37,12 @@ from agent_eval_schema.formats.adk_documents import (
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
 from agent_eval_schema.formats.openai import is_chat, row_of_chat
 from agent_eval_schema.formats.otel_traces import collected
+from agent_eval_schema.formats.table import objects_of
 from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.issues import Finding, Rule
-from agent_eval_schema.rules import ces, reading
-from agent_eval_schema.text.describe import describe
+from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules import ces
 from agent_eval_schema.text.jsontext import structured
 
 Rows = Sequence[Mapping[str, Any]]
@@ -118,30 +118,21 @@ def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterat
 
 
 def _with_lists(row: dict[str, Any], paths: Sequence[str]) -> tuple[dict[str, Any] | None, list[Finding]]:
-    """The row without the entries of its lists that are no objects, and the issues of these; no row if a list is
-    none."""
+    """The row without the entries of its lists that are no objects, and the issues of these; no row if that is all."""
     unread: list[Finding] = []
+    is_read = False
     for path in paths:
         above, _, key = path.rpartition(".")
         home = structured(row.get(above)) if above else row
         value = structured(home.get(key)) if isinstance(home, dict) else None
         if value is None:
             continue
-        if not isinstance(value, list):
-            return None, [_other(reading.NOT_A_LIST, path, "a list of objects", value)]
-        wrong = {i for i, item in enumerate(value) if not isinstance(structured(item), dict)}
-        unread += [_other(reading.NOT_A_ROW, f"{path}[{i}]", "an object", value[i]) for i in sorted(wrong)]
-        if len(wrong) == len(value) and wrong:
-            return None, unread
+        objects, wrong = objects_of(value, path)
+        is_read, unread = is_read or bool(objects), unread + wrong
         if wrong:
-            home = {**home, key: [item for i, item in enumerate(value) if i not in wrong]}
+            home = {**home, key: objects}
             row = {**row, above: home} if above else home
-    return row, unread
-
-
-def _other(rule: Rule, path: str, expected: str, value: Any) -> Finding:
-    hint = "Give the file that it names." if isinstance(value, str) else ""
-    return Finding(rule, f"expected {expected}, got {describe(value)}", path=path, hint=hint)
+    return (row if is_read or not unread else None), unread
 
 
 def _first_objects(source: Source) -> Rows:
@@ -282,6 +273,14 @@ NESTED: tuple[Nested, ...] = (
         ("conversationTurns",),
     ),
     Nested(
+        "promptfoo",
+        promptfoo.is_configuration,
+        lambda: promptfoo.rows_of_configuration,
+        ("tests", "scenarios"),
+        ("vars", "assert"),
+        ("tests", "scenarios"),
+    ),
+    Nested(
         "agentcore",
         agentcore.has_scenarios,
         lambda: agentcore.turns_of_scenarios,
@@ -302,12 +301,4 @@ NESTED: tuple[Nested, ...] = (
     Nested("deepeval", deepeval.is_run, lambda: deepeval.cases_of_run, (), ("input", "actualOutput"), deepeval.CASES),
     Nested("openai", is_chat, lambda: row_of_chat, ("messages",), ("input", "ideal")),
     Nested("promptfoo", promptfoo.is_csv, lambda: promptfoo.row_of_csv),
-    Nested(
-        "promptfoo",
-        promptfoo.is_configuration,
-        lambda: promptfoo.rows_of_configuration,
-        ("tests",),
-        ("vars", "assert"),
-        ("tests",),
-    ),
 )

@@ -13,7 +13,8 @@
     metadata                                    tags
 
 In a CSV file `__expected`, `__expected1`, … are assertions (`equals` without a type), `__metadata:key` is metadata, and
-all other columns are variables. Source: the documentation of promptfoo (test case files, assertions).
+all other columns are variables. A configuration has `tests`, and `scenarios`, each of which runs all of its tests on
+each entry of its `config`. Source: the documentation of promptfoo (test case files, assertions, scenarios).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question
-from agent_eval_schema.formats.table import Entry, Table, all_of
+from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
+from agent_eval_schema.issues import Finding
 from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -137,13 +139,28 @@ def _read_rest(theirs: Row, made: dict[str, Any]) -> None:
     if isinstance(made.get("expected_facts"), list) and "expected_response" in made:
         made["expected_facts"] = [made.pop("expected_response"), *made["expected_facts"]]  # a row has one of them
     variables = structured(theirs.get("vars"))
-    if isinstance(variables, dict) and made.get("request") is not None and len(variables) > 1:
-        made["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
+    if isinstance(variables, dict):
+        made |= {name: _rendered(made[name], variables) for name in _TEMPLATES if name in made}
+        if made.get("request") is not None and len(variables) > 1:
+            made["inputs"] = {k: v for k, v in variables.items() if k != _CONTEXT}
     tags = made.get("tags")
     if isinstance(tags, dict) and _ID in tags:
         made["request_id"] = tags.pop(_ID)
     if tags == {}:
         del made["tags"]
+
+
+_TEMPLATES = ("expected_response", "expected_facts", "guidelines")
+_VARIABLE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+
+def _rendered(value: Any, variables: Row) -> Any:
+    """The value with the variables that its texts name, as promptfoo renders assertions."""
+    if isinstance(value, str):
+        return _VARIABLE.sub(lambda m: as_text(variables[m[1]]) if m[1] in variables else m[0], value)
+    if isinstance(value, dict):
+        return {k: _rendered(v, variables) for k, v in value.items()}
+    return [_rendered(v, variables) for v in value] if isinstance(value, list) else value
 
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
@@ -156,6 +173,8 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
         written["vars"] = {**inputs, **{k: v for k, v in written.get("vars", {}).items() if k == _CONTEXT}}
     if row.get("request_id") is not None:
         written["metadata"] = {**(written.get("metadata") or {}), _ID: row["request_id"]}
+    if isinstance(written.get("vars", {}).get(_CONTEXT), list):  # which would become a test for each of its texts
+        written["options"] = {"disableVarExpansion": True}
     written.setdefault("assert", [])  # by which it is known as a test
 
 
@@ -186,6 +205,8 @@ PROMPTFOO = Table(
     inspected=("request",),
     read_rest=_read_rest,
     write_rest=_write_rest,
+    marks=("options",),
+    texts=("vars", "assert"),  # in a CSV file every column is a variable
     own=frozenset(
         [
             *("description", "options", "threshold", "provider", "providers", "prompts", "assertScoringFunction"),
@@ -247,25 +268,45 @@ _OTHERS = (
 
 def is_configuration(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
     """Whether this is a configuration, whose tests may be in other files, or a list of tests that have variables."""
-    if "tests" not in names or not _OF_CONFIGURATION.isdisjoint(names):
-        return "tests" in names
-    return any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
+    if not _OF_CONFIGURATION.isdisjoint(names):
+        return not _LISTS.isdisjoint(names)
+    return "tests" in names and any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
 
 
 _OF_CONFIGURATION = frozenset({"prompts", "providers", "targets", "defaultTest"})
+_LISTS = frozenset({"tests", "scenarios"})
 
 
-def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
-    """The tests of a configuration; the defaults of all tests are assertions of each."""
-    default = structured(row.get("defaultTest"))
-    shared = default if isinstance(default, dict) else {}
+def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]]:
+    """The tests of a configuration, then those of its scenarios, each with the defaults of all tests."""
+    shared = structured(row.get("defaultTest"))
     for test in all_of(row.get("tests")):
-        own = test if isinstance(test, dict) else {"vars": test}
-        made = {**shared, **own}
-        for name in ("vars", "assert"):
-            before, after = shared.get(name), own.get(name)
-            if isinstance(before, dict) and isinstance(after, dict):
-                made[name] = {**before, **after}
-            elif isinstance(before, list) and isinstance(after, list):
-                made[name] = [*before, *after]
-        yield made, ()
+        yield _joined(shared, test), ()
+    for i, scenario in enumerate(map(structured, all_of(row.get("scenarios")))):
+        data, unread = _entries(scenario, "config", f"scenarios[{i}]")
+        tests, others = _entries(scenario, "tests", f"scenarios[{i}]")
+        yield from (({"vars": None, "assert": None}, (finding,)) for finding in [*unread, *others])
+        yield from ((_joined(shared, given, test), ()) for given in data for test in tests)
+
+
+def _entries(scenario: Row, name: str, path: str) -> tuple[list[Any], list[Finding]]:
+    """The entries of a list of a scenario, one without anything if there is none, and the issues of those unread."""
+    return ([{}], []) if scenario.get(name) is None else objects_of(scenario[name], f"{path}.{name}")
+
+
+def _joined(*parts: Any) -> dict[str, Any]:
+    """The parts of a test as one: objects and lists of assertions are joined, of others the last one counts."""
+    made: dict[str, Any] = {}
+    for part in map(structured, parts):
+        for name, value in (part if isinstance(part, dict) else {}).items():
+            given, before = structured(value), made.get(name)
+            if name in _OBJECTS and isinstance(given, dict) and isinstance(before, dict):
+                made[name] = {**before, **given}
+            elif name == "assert" and isinstance(given, list) and isinstance(before, list):
+                made[name] = [*before, *given]
+            else:
+                made[name] = given if name in _OBJECTS or name == "assert" else value
+    return made
+
+
+_OBJECTS = frozenset({"vars", "metadata", "options"})

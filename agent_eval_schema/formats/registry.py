@@ -168,7 +168,14 @@ def _of_table(table: Table) -> Format:
         outputs=table.outputs,
         given=table.given,
         writer=_DOCUMENTS.get(table.name)
-        or Writer(layout.write, (*layout.written, *table.marks), cells=table.cells, replaces=kept, marks=table.marks),
+        or Writer(
+            layout.write,
+            (*layout.written, *table.marks),
+            cells=table.cells,
+            texts=table.texts,
+            replaces=kept,
+            marks=table.marks,
+        ),
     )
 
 

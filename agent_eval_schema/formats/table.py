@@ -22,6 +22,9 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats.detection import Columns, Signs
 from agent_eval_schema.formats.layout import Layout, Row, nothing_more, nothing_to_say, same
 from agent_eval_schema.formats.writer import RowWriter
+from agent_eval_schema.issues import Finding, Rule
+from agent_eval_schema.rules.reading import NOT_A_LIST, NOT_A_ROW
+from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.jsontext import structured
 
 Step = str | int
@@ -54,7 +57,7 @@ class Table(Struct, frozen=True):
     `read_rest(theirs, ours)` and `write_rest(ours, theirs)` complete what the entries made; `more` are the columns that
     they read, and `unkept` those of which no original is kept. `inspect` may look at the `inspected` columns, too;
     `marks` are further columns that are written, by which the rows are known. `needs`, `instead_of_request`,
-    `instead_of_response`, `outputs` and `given` are those of a `Format`; `cells` are those of a `Writer`.
+    `instead_of_response`, `outputs` and `given` are those of a `Format`; `cells` and `texts` are those of a `Writer`.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Table(Struct, frozen=True):
     outputs: Columns = ("response", "trace")
     given: Columns = ()
     cells: RowWriter | None = None
+    texts: Columns = ()
 
     @property
     def columns(self) -> Columns:
@@ -230,7 +234,7 @@ def value_at(row: Any, path: str) -> Any:
 
 
 def put(row: dict[str, Any], path: str, value: Any) -> None:
-    """Set a value at a path; of two values that are there already lists are joined, else the first one stays."""
+    """Set a value at a path; with a value that is there already it is joined (lists, objects), else that one stays."""
     steps: list[Any] = list(_steps(path))
     at: Any = row
     for step, following in zip(steps, [*steps[1:], None], strict=True):
@@ -245,6 +249,8 @@ def put(row: dict[str, Any], path: str, value: Any) -> None:
             at[step] = value
         elif isinstance(at.get(step), list) and isinstance(value, list):
             at[step] = [*at[step], *value]
+        elif isinstance(at.get(step), dict) and isinstance(value, dict):
+            at[step] = {**value, **at[step]}
         else:
             at.setdefault(step, value)
 
@@ -266,3 +272,22 @@ def all_of(values: Any) -> Sequence[Any]:
     """The entries of a list, or none."""
     found = structured(values)
     return found if isinstance(found, list) else ()
+
+
+def objects_of(value: Any, path: str) -> tuple[list[Any], list[Finding]]:
+    """The objects of a list at a path, and an issue for each entry that is none, or for the value if it is no list."""
+    given = structured(value)
+    if not isinstance(given, list):
+        return [], [_other(NOT_A_LIST, path, "a list of objects", value)]
+    objects, unread = [], []
+    for i, entry in enumerate(given):
+        if isinstance(structured(entry), dict):
+            objects.append(entry)
+        else:
+            unread.append(_other(NOT_A_ROW, f"{path}[{i}]", "an object", entry))
+    return objects, unread
+
+
+def _other(rule: Rule, path: str, expected: str, value: Any) -> Finding:
+    hint = "Give the file that it names." if isinstance(value, str) else ""
+    return Finding(rule, f"expected {expected}, got {describe(value)}", path=path, hint=hint)

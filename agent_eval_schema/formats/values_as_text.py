@@ -1,11 +1,13 @@
 """Values that become text in a file whose cells are text.
 
-MLflow reads the text of an output as text, whatever it looks like. So in Parquet, CSV and Delta, an output that is a
-number, an object or a list is read back as its JSON text, and writing such a file emits a warning.
+MLflow reads the text of an output as text, whatever it looks like; Inspect does so with an input, promptfoo with every
+variable. So in Parquet, CSV and Delta, a number, an object or a list is read back as its JSON text there, and writing
+such a file emits a warning.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -38,10 +40,11 @@ class ValuesAsTextWarning(UserWarning):
 
 
 class TextCounts:
-    """The values of each column that become text in a file, counted while its batches are written."""
+    """The values of each column that become text in a file of a format (None: the one that its columns show), counted
+    while its batches are written."""
 
-    def __init__(self, schema: pa.Schema, path: str) -> None:
-        form = detect(schema.names, schema.metadata).format
+    def __init__(self, schema: pa.Schema, path: str, format: str | None = None) -> None:
+        form = format or detect(schema.names, schema.metadata).format
         writer = None if form is None or keeps_types(path) else find_format(form).writer
         self._names = [] if writer is None else [name for name in writer.texts if name in schema.names]
         self._only_text = path.lower().endswith(".csv")
@@ -50,7 +53,7 @@ class TextCounts:
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches."""
         for batch in batches:
-            for name in self._names:
+            for name in [n for n in self._names if n in batch.schema.names]:
                 self._counts[name] += self._count(batch.schema.field(name), batch.column(name))
             yield batch
 
@@ -59,11 +62,12 @@ class TextCounts:
             return int(pc.sum(pc.invert(pc.starts_with(cells, '"'))).as_py() or 0)
         return len(cells) - cells.null_count if self._only_text and not is_text(field.type) else 0
 
-    def __bool__(self) -> bool:
-        return self._counts.total() > 0
+    def warn(self) -> None:
+        """Emit a warning with the number of values of each column that are read back as text, if there are any."""
+        if self._counts.total():
+            warnings.warn(self._message, ValuesAsTextWarning, stacklevel=3)
 
     @property
-    def message(self) -> str:
-        """How many values of which columns are read back as text."""
+    def _message(self) -> str:
         found = ", ".join(f"{count:,} of `{name}`" for name, count in self._counts.items() if count)
         return f"values that are not text ({found}) are read back as their JSON text: write .jsonl to keep them"

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_eval_schema import EvalSetError, EvalTask, convert_eval_set, score_trajectories, validate_eval_set
+from agent_eval_schema import (
+    EvalSetError,
+    EvalTask,
+    ValuesAsTextWarning,
+    convert_eval_set,
+    score_trajectories,
+    validate_eval_set,
+    write_eval_set,
+)
+from agent_eval_schema.conversion.convert import convert_file
 from agent_eval_schema.formats.registry import TABLES
 from agent_eval_schema.formats.table import Entry, Table, put, value_at
 from tests.conftest import DATA, SAMPLES
@@ -443,6 +452,80 @@ def test_the_default_of_a_configuration_is_part_of_each_test(tmp_path: Path) -> 
     assert (found["guidelines"], found["expected_response"]) == ({"guidelines": ["polite"]}, "a")
 
 
+CHAT = [
+    *({"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello!"}),
+    {"role": "user", "content": "How many days?"},
+]
+SCENARIOS: list[dict[str, Any]] = [
+    {
+        "config": [{"vars": {"lang": "es", "hello": "Hola"}}, {"vars": {"lang": "fr", "hello": "Salut"}}],
+        "tests": [
+            {"vars": {"question": "Hello"}, "assert": [{"type": "equals", "value": "{{ hello }}, {{name}}"}]},
+            {"vars": {"question": "Hi"}, "assert": [{"type": "contains-all", "value": ["{{hello}}", "!"]}]},
+        ],
+    }
+]
+
+
+@pytest.mark.parametrize("as_text", [False, True], ids=["opened", "as text"])
+def test_each_scenario_of_a_configuration_runs_all_tests_on_all_its_data(as_text: bool) -> None:
+    default = {"metadata": {"team": "hr"}, "assert": [{"type": "llm-rubric", "value": "polite"}]}
+    scenarios = json.dumps(SCENARIOS) if as_text else SCENARIOS
+    document = {"providers": ["x"], "defaultTest": default, "scenarios": scenarios}
+    found = read([document])
+    assert [(*asked(row), row["inputs"]["lang"]) for row in found] == [
+        *(("Hello", "es"), ("Hi", "es"), ("Hello", "fr"), ("Hi", "fr"))
+    ]
+    assert [row.get("expected_response") for row in found] == ["Hola, {{name}}", None, "Salut, {{name}}", None]
+    assert found[3]["expected_facts"] == ["Salut", "!"]
+    assert {str(row["tags"]) for row in found} == {"{'team': 'hr'}"}
+    assert {str(row["guidelines"]) for row in found} == {"{'guidelines': ['polite']}"}
+    rows = convert_eval_set([document], "promptfoo").data.to_dict("records")
+    assert rows[0]["assert"] == [*default["assert"], *SCENARIOS[0]["tests"][0]["assert"]]
+
+
+def test_a_configuration_has_tests_and_scenarios() -> None:
+    document = {"prompts": ["x"], "tests": [{"vars": {"question": "first"}, "assert": []}], "scenarios": SCENARIOS}
+    assert len(read([document])) == 5
+    no_data = {"prompts": ["x"], "scenarios": [{"tests": [{"vars": {"question": "q"}}]}]}
+    assert [asked(row) for row in read([no_data])] == [["q"]]
+
+
+def test_several_texts_of_a_context_stay_one_test() -> None:
+    """A variable that is a list becomes a test for each of its entries."""
+    texts = [{"doc_uri": name, "content": name} for name in "ab"]
+    several, single = ([{"request": "q", "retrieved_context": texts[:n]}] for n in (2, 1))
+    (made,) = convert_eval_set(several, "promptfoo").data.to_dict("records")
+    assert (made["vars"]["context"], made["options"]) == (["a", "b"], {"disableVarExpansion": True})
+    assert "options" not in convert_eval_set(single, "promptfoo").data
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# files whose cells are text
+@pytest.mark.parametrize(
+    ("target", "row", "column"),
+    [
+        ("inspect", {"request": {"messages": CHAT}, "expected_response": "12"}, "input"),
+        ("inspect", {"request": "q", "custom_expected": {"target": ["a", "b"]}, "expected_response": "a"}, "target"),
+        ("promptfoo", {"request": "q"}, "vars"),
+    ],
+)
+def test_a_value_that_a_platform_reads_as_text_is_a_loss_of_a_csv_file(
+    target: str, row: dict[str, Any], column: str, tmp_path: Path
+) -> None:
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps([row]), encoding="utf-8")
+    assert convert_file(str(given), str(tmp_path / "made.jsonl"), target).lossless
+    losses = convert_file(str(given), str(tmp_path / "made.csv"), target).losses
+    assert {"code": "AE812", "column": column} in losses[["code", "column"]].to_dict("records")
+    made = convert_eval_set([row], target)
+    with pytest.warns(ValuesAsTextWarning, match=rf"\(1 of `{column}`"):
+        made.write(tmp_path / "written.csv")
+    with pytest.warns(ValuesAsTextWarning):
+        write_eval_set(made.data, tmp_path / "again.csv")
+    made.write(tmp_path / "written.jsonl")
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # damaged rows
 @pytest.mark.parametrize(
@@ -473,6 +556,8 @@ NOT_A_LIST = [
     ({"testCases": {"input": "q"}}, "deepeval", "testCases"),
     ({"conversation": {"messages": 3}}, "azure", "conversation.messages"),
     ({"prompts": ["{{question}}"], "tests": "file://tests.csv"}, "promptfoo", "tests"),
+    ({"prompts": ["{{question}}"], "scenarios": "file://scenarios.yaml"}, "promptfoo", "scenarios"),
+    ({"providers": ["x"], "scenarios": [{"config": [], "tests": "tests.csv"}]}, "promptfoo", "scenarios[0].tests"),
 ]
 NOT_AN_OBJECT = [
     ({"scenarios": [3]}, "agentcore", "scenarios[0]"),
@@ -480,6 +565,8 @@ NOT_AN_OBJECT = [
     ({"conversationTurns": ["q"]}, "bedrock-rag", "conversationTurns[0]"),
     ({"test_cases": [None]}, "deepeval", "test_cases[0]"),
     ({"prompts": ["{{question}}"], "tests": ["file://tests.csv"]}, "promptfoo", "tests[0]"),
+    ({"prompts": ["{{question}}"], "scenarios": ["file://scenarios.yaml"]}, "promptfoo", "scenarios[0]"),
+    ({"prompts": ["{{question}}"], "scenarios": [{"config": ["a.yaml"]}]}, "promptfoo", "scenarios[0].config[0]"),
     ({"eval_set_id": "a", "eval_cases": [3]}, "adk", "eval_cases[0]"),
 ]
 
