@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk_documents import OF_CASE, OF_SET, snake_keys
 from agent_eval_schema.formats.adk_schema import inspect_part
 from agent_eval_schema.formats.detection import Signs
@@ -39,14 +40,14 @@ ADK_LEGACY_OWN = frozenset({"expected_intermediate_agent_responses"})
 
 
 ADK_SIGNS = Signs(
-    (("turn", "history", "user_content"),),
+    catalog.ADK.sure,
     columns=ADK_OWN.union(COLUMNS_OF_A_TURN),
-    needs=("eval_cases",),
+    needs=catalog.ADK.needs,
 )
 ADK_LEGACY_SIGNS = Signs(
-    (("turn", "history", "query"),),
+    catalog.ADK_LEGACY.sure,
     columns=ADK_LEGACY_OWN.union(COLUMNS_OF_A_TURN),
-    needs=("query", "expected_tool_use"),
+    needs=catalog.ADK_LEGACY.needs,
 )
 
 

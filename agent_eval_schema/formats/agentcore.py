@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.conversations import TURN, Conversations
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_or_chat
@@ -74,8 +75,7 @@ def _read_history(theirs: Row, made: dict[str, Any]) -> None:
 _OF_A_SESSION = ("expected_trajectory", ASSERTIONS, "metadata")
 
 AGENTCORE = Table(
-    name="agentcore",
-    summary="scenarios of an AgentCore dataset: turns, assertions and the names of the expected tools",
+    about=catalog.AGENTCORE,
     page="https://docs.aws.amazon.com/bedrock-agentcore/latest/devguide/ground-truth-evaluations.html",
     entries=(
         Entry("scenario_id", "session_id", as_text),
@@ -85,10 +85,7 @@ AGENTCORE = Table(
         Entry(ASSERTIONS, "guidelines", _read_assertions, _write_assertions),
         Entry("metadata", "tags", as_tags),
     ),
-    sure=(("scenario_id", "input"), ("turn", "turns", "input")),
     never=frozenset({"request", "inputs"}),
-    system="agentcore",
-    needs=("scenarios",),
     more=TURN,
     unkept=TURN,
     read_rest=_read_history,
@@ -136,8 +133,7 @@ def turns_of_scenarios(row: Row) -> Iterator[tuple[dict[str, Any], tuple[Finding
 # ---------------------------------------------------------------------------------------------------------------------
 # Strands
 STRANDS = Table(
-    name="strands",
-    summary="cases of Strands Evals: input, expected_output, expected_trajectory",
+    about=catalog.STRANDS,
     page="https://strandsagents.com/latest/documentation/docs/user-guide/evals-sdk/quickstart/",
     entries=(
         Entry("name", "request_id", as_text),
@@ -148,9 +144,7 @@ STRANDS = Table(
         Entry("expected_assertion", "guidelines", lambda v: {ASSERTIONS: [v]}, lambda g: _one(_write_assertions(g))),
         Entry("metadata", "tags", as_tags),
     ),
-    sure=(("input", "expected_trajectory"), ("input", "expected_interactions"), ("input", "expected_assertion")),
     never=frozenset({"request", "inputs", "scenario_id", "turn", "actual_output"}),
-    system="strands",
     own=frozenset({"expected_interactions", "expected_environment_state", "evaluators", "retry_strategy"}),
 )
 

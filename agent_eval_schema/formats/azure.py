@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.layout import Row, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
@@ -174,8 +175,7 @@ def _write_labels(documents: list[dict[str, Any]]) -> Any:
 
 
 AZURE = Table(
-    name="azure",
-    summary="rows for the evaluators of Azure AI Foundry: query, response, context, ground_truth",
+    about=catalog.AZURE,
     page="https://learn.microsoft.com/azure/ai-foundry/how-to/develop/evaluate-sdk",
     entries=(
         Entry("query", "request", _asked, question_or_messages),
@@ -189,15 +189,8 @@ AZURE = Table(
         Entry("response", "predicted_trajectory", _calls_made, lambda _: None),
         Entry("session_id", "session_id", text_only),
     ),
-    sure=(
-        *(("query", n) for n in ("response", "ground_truth", "context", "tool_calls", "tool_definitions")),
-        *(("query", n) for n in ("retrieval_ground_truth", "retrieved_documents")),
-        ("retrieval_ground_truth", "retrieved_documents"),
-        ("response", "ground_truth"),
-    ),
     likely=(("response", "context"), ("response", "tool_definitions")),
     never=frozenset({"request", "inputs", "question", "user_input", "turn", "trace"}),
-    system="azure",
     own=frozenset({"tool_definitions", "sample", "test_case_description", "desired_num_turns"}),
     instead_of_request=("response", "expected_response", "expected_retrieved_context", "predicted_trajectory"),
     instead_of_response=("request", "predicted_trajectory", "expected_retrieved_context"),

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.layout import Row, question
 from agent_eval_schema.formats.table import Entry, Table
 
@@ -24,8 +25,7 @@ def _with_model(_: Row, made: dict[str, Any]) -> None:
 
 
 BEDROCK = Table(
-    name="bedrock",
-    summary="prompts for model evaluation of Amazon Bedrock: prompt, referenceResponse, modelResponses",
+    about=catalog.BEDROCK,
     page="https://docs.aws.amazon.com/bedrock/latest/userguide/model-evaluation-prompt-datasets-judge.html",
     entries=(
         Entry("prompt", "request", write=question, others=("inputRecord.prompt",)),
@@ -37,10 +37,8 @@ BEDROCK = Table(
         ),
         Entry("category", "tags", lambda v: {"category": v}, lambda tags: tags.get("category")),
     ),
-    sure=(("prompt", "referenceResponse"), ("prompt", "modelResponses"), ("inputRecord",)),
     likely=(("prompt", "category"),),
     never=frozenset({"request", "inputs"}),
-    system="bedrock",
     write_rest=_with_model,
     own=frozenset({"automatedEvaluationResult", "modelIdentifier"}),
 )

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.conversations import TURN, Conversations
 from agent_eval_schema.formats.layout import Row, question
 from agent_eval_schema.formats.table import Entry, Table, text_only, value_at
@@ -78,8 +79,7 @@ def _with_sources(_: Row, written: dict[str, Any]) -> None:
 _PASSAGES = "output.retrievedPassages.retrievalResults"
 
 BEDROCK_RAG = Table(
-    name="bedrock-rag",
-    summary="conversations for RAG evaluation of Amazon Bedrock: conversationTurns",
+    about=catalog.BEDROCK_RAG,
     page="https://docs.aws.amazon.com/bedrock/latest/userguide/knowledge-base-evaluation-prompt.html",
     entries=(
         Entry(_PROMPT, "request", write=question),
@@ -91,9 +91,6 @@ BEDROCK_RAG = Table(
         Entry("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
         Entry("session_id", "session_id", text_only, lambda _: None),
     ),
-    sure=(("turn", "turns", "prompt"), ("turn", "turns", "referenceResponses")),
-    system="bedrock-rag",
-    needs=("conversationTurns",),
     more=TURN,
     unkept=TURN,
     read_rest=_read_history,

@@ -19,6 +19,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_from, calls_to, python_lists, question
 from agent_eval_schema.formats.text_documents import read_texts, uri_of
@@ -215,17 +216,8 @@ _OWN = (
 DEEPEVAL_OWN = frozenset((*_OWN, *_camel(_OWN), *CONVERSATION))
 """Columns of a golden or a test case that are not reported."""
 
-_SIGNS = (
-    *("actual_output", "expected_output", "expected_tools", "tools_called", "retrieval_context"),
-    *("additional_metadata", "source_file"),
-)
 DEEPEVAL_SIGNS = Signs(
-    (
-        *(("input", name) for name in (*_SIGNS, *_camel(_SIGNS))),
-        *((one, other) for one in ("scenario", "turns") for other in ("turns", *_OUTCOMES) if one != other),
-        *(("scenario", name) for name in ("user_description", "userDescription", "persona", "chatbot_role")),
-        *(("turns", name) for name in ("chatbot_role", "chatbotRole")),
-    ),
+    catalog.DEEPEVAL.sure,
     likely=(("input", "context"),),
     columns=DEEPEVAL.columns | DEEPEVAL_OWN,
     never=frozenset({"request"}),

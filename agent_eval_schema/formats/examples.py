@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of
@@ -101,13 +102,8 @@ def _say_archived(theirs: Row) -> Iterator[Finding]:
 LANGFUSE = _table(
     "input",
     "expectedOutput",
-    name="langfuse",
-    summary="items of a Langfuse dataset: input, expectedOutput, metadata",
+    about=catalog.LANGFUSE,
     page="https://langfuse.com/docs/evaluation/experiments/datasets",
-    sure=(
-        *(("input", name) for name in ("datasetId", "datasetName", "sourceTraceId", "sourceObservationId")),
-        ("input", "expectedOutput", "status"),
-    ),
     likely=(("input", "status"),),
     never=_NEVER,
     inspect=_say_archived,
@@ -176,15 +172,9 @@ BRAINTRUST = replace(
     _table(
         "input",
         "expected",
-        name="braintrust",
-        summary="rows of a Braintrust dataset: input, expected, metadata, tags",
+        about=catalog.BRAINTRUST,
         page="https://www.braintrust.dev/docs/annotate/datasets",
-        sure=(
-            *(("input", name) for name in ("_xact_id", "_pagination_key", "root_span_id")),
-            ("input", "expected", "metadata"),
-        ),
         never=_NEVER,
-        system="braintrust",
         own=frozenset(
             [
                 *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
@@ -202,13 +192,10 @@ BRAINTRUST = replace(
 PHOENIX = _table(
     "input",
     "output",
-    name="phoenix",
-    summary="examples of a Phoenix dataset: input, output (the reference), metadata",
+    about=catalog.PHOENIX,
     page="https://arize.com/docs/phoenix/datasets-and-experiments/how-to-datasets/exporting-datasets",
-    sure=tuple(("input", "output", name) for name in ("node_id", "splits", "example_id", "metadata")),
     likely=(("input", "output"),),
     never=_NEVER | {"reference", "expected", "trace_id", "span_id"},
-    system="phoenix",
     own=frozenset({"node_id", "splits", "example_id", "updated_at", "dataset_id", "version_id"}),
 )
 
@@ -256,8 +243,7 @@ def _write_targets(row: Row, written: dict[str, Any]) -> None:
 
 
 INSPECT = Table(
-    name="inspect",
-    summary="samples of Inspect AI: input, target, choices, metadata",
+    about=catalog.INSPECT,
     page="https://inspect.aisi.org.uk/datasets.html",
     entries=(
         Entry("id", "request_id", as_text),
@@ -266,9 +252,7 @@ INSPECT = Table(
         Entry(_TARGETS, "custom_expected", _nothing, _nothing),
         Entry("metadata", "tags", as_tags),
     ),
-    sure=(("input", _TARGETS),),
     never=_NEVER - {"prompt"},
-    system="inspect",
     read_rest=_read_targets,
     write_rest=_write_targets,
     own=frozenset({"choices", "sandbox", "files", "setup", "checkpoint"}),

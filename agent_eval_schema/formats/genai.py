@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk_schema import snake_case
 from agent_eval_schema.formats.layout import Row
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
@@ -158,9 +159,7 @@ def _write_rubrics(guidelines: dict[str, list[str]]) -> dict[str, Any]:
 
 
 GENAI = Table(
-    name="vertex-genai",
-    summary="rows and cases for the Gen AI evaluation service of Vertex AI: prompt, history, response, "
-    "intermediate_events",
+    about=catalog.GENAI,
     page="https://cloud.google.com/vertex-ai/generative-ai/docs/models/evaluation-dataset",
     entries=(
         Entry("prompt", "request", _text, lambda _: None, ("source",)),
@@ -178,14 +177,7 @@ GENAI = Table(
         Entry("session_id", "session_id", text_only),
         Entry("eval_case_id", "request_id", text_only),
     ),
-    sure=(
-        *(("prompt", name) for name in (*_HISTORY, *_INSTRUCTION, "context", "intermediate_events", "rubric_groups")),
-        *(("prompt", name) for name in ("responses", "eval_case_id", "agent_data")),
-        ("response", "intermediate_events"),
-        ("starting_prompt", "conversation_plan"),
-    ),
     never=frozenset({"request", "inputs", "trace", "latency_in_seconds", "predicted_trajectory"}),
-    system="vertex-genai",
     more=(*_HISTORY, *_INSTRUCTION),
     read_rest=_read_request,
     write_rest=_write_request,

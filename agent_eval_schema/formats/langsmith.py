@@ -16,6 +16,7 @@ from uuid import UUID
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, as_text, calls_to
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours, whole
@@ -134,12 +135,16 @@ LANGSMITH = Layout(
     },
 )
 
-_SIGNS = ("dataset_id", "source_run_id", "example_id", "metadata", "modified_at", "reference_outputs", "attachments")
-LANGSMITH_OWN = frozenset((*_SIGNS, "created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments"))
+LANGSMITH_OWN = frozenset(
+    (
+        *(name for _, name in catalog.LANGSMITH.sure),
+        *("created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments"),
+    )
+)
 """Columns of an example that are not reported."""
 
 LANGSMITH_SIGNS = Signs(
-    tuple(("inputs", name) for name in _SIGNS),
+    catalog.LANGSMITH.sure,
     columns=LANGSMITH.columns | LANGSMITH_OWN,
     never=frozenset({"expectations", "trace", "request", "tags", "session"}),
 )

@@ -26,6 +26,7 @@ from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes,
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
 from agent_eval_schema.decoding.requests import match_request_keys
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.mlflow_form import EXPECTED, notes_beside_inputs
 from agent_eval_schema.formats.writer import POSITION
 from agent_eval_schema.issues import Finding, Rule, Severity
@@ -36,7 +37,7 @@ from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
 
-MLFLOW_COLUMNS = ("inputs", "outputs", "expectations")
+MLFLOW_COLUMNS = tuple(name for (name,) in catalog.MLFLOW.sure)
 MLFLOW_OWN = frozenset(
     [
         *("dataset_record_id", "dataset_id", "source_type", "source_id", "source", "created_time", "create_time"),

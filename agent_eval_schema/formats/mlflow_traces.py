@@ -7,6 +7,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import row_texts
 from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.mlflow import MLFLOW_COLUMNS, ORIGINS, read_mlflow
 from agent_eval_schema.schema import COLUMNS
@@ -19,7 +20,7 @@ def _are_traces(names: Sequence[str]) -> bool:
     return {"spans", "request"}.isdisjoint(names) or {"spans"} <= set(names) <= _ARTIFACT
 
 
-TRACES_SIGNS = Signs((("info", "data"), ("spans",)), columns=_ARTIFACT, test=_are_traces)
+TRACES_SIGNS = Signs(catalog.TRACES.sure, columns=_ARTIFACT, test=_are_traces)
 
 
 def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -68,13 +69,13 @@ def read_beside_traces(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 SEARCH_TRACES_SIGNS = Signs(
-    (("trace", "trace_id"), ("trace", "request_id")),
+    catalog.SEARCH_TRACES.sure,
     columns=SEARCH_TRACES_COLUMNS | _COPIES,
     never=frozenset(MLFLOW_COLUMNS),
     test=lambda names: bool(_trace_signs(names)),
 )
 MLFLOW_SIGNS = Signs(
-    tuple((name,) for name in MLFLOW_COLUMNS),
+    catalog.MLFLOW.sure,
     columns=SEARCH_TRACES_COLUMNS.union(ORIGINS.values(), COLUMNS) - {"request", "response"},
     test=lambda names: "request" not in [names[i] for i in _without_copies(names)],
 )

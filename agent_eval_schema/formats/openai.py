@@ -16,6 +16,7 @@ from typing import Any
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES, typed_value
 from agent_eval_schema.decoding.values import FAILED
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Layout, Row, as_text, question_or_messages
 from agent_eval_schema.issues import Finding
@@ -179,7 +180,7 @@ OPENAI = Layout(
     inspect=_say_guesses,
 )
 OPENAI_SIGNS = Signs(
-    (("item",), ("input", "ideal")),
+    catalog.OPENAI.sure,
     columns=OPENAI.columns,
     never=frozenset({"request", "inputs", "prompt", "user_input"}),
 )

@@ -20,6 +20,7 @@ from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column, make_batch
 from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.source import Source
@@ -40,7 +41,7 @@ from agent_eval_schema.traces.otel.envelopes import (
 from agent_eval_schema.traces.otel.trace import decode_otel
 from agent_eval_schema.traces.spans import Trace
 
-COLUMN = "resourceSpans"
+((COLUMN,),) = catalog.OTEL.sure
 _MAY_BE = frozenset(
     {
         *(COLUMN, "resource_spans", "batches", "data", "observations", "traceId", "trace_id", "traceID", "context"),
@@ -56,7 +57,7 @@ _NEVER = frozenset(
 
 HEAD_ROWS = 4
 
-OTEL_SIGNS = Signs(((COLUMN,),), columns=frozenset({COLUMN}))
+OTEL_SIGNS = Signs(catalog.OTEL.sure, columns=frozenset({COLUMN}))
 
 
 def collected(source: Source) -> Source:

@@ -55,8 +55,8 @@ def overview_of(name: str) -> FormatOverview:
 
 
 def _of(form: Format) -> FormatOverview:
-    signs = (form.signs.needs,) if form.signs.needs else form.signs.sure
-    return FormatOverview(form.name, form.summary, form.writer is not None, signs, form.system, _example(form))
+    about = form.about
+    return FormatOverview(about.name, about.summary, about.written, about.signs, about.system, _example(form))
 
 
 def _example(form: Format) -> Any:

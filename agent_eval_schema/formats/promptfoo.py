@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question
 from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
@@ -179,8 +180,7 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
 
 
 PROMPTFOO = Table(
-    name="promptfoo",
-    summary="tests of promptfoo: vars and assertions",
+    about=catalog.PROMPTFOO,
     page="https://www.promptfoo.dev/docs/configuration/test-cases/",
     entries=(
         Entry("vars", "request", _asked, lambda request: {"question": question(request)}),
@@ -193,14 +193,7 @@ PROMPTFOO = Table(
         Entry("metadata", "tags", as_tags),
         Entry("metadata.request_id", "request_id", as_text, lambda _: None),
     ),
-    sure=(
-        ("vars", "assert"),
-        ("vars", "metadata"),
-        ("vars", "options"),
-        ("vars", "threshold"),
-    ),
     likely=(("vars",),),
-    system="promptfoo",
     given=("retrieved_context",),
     inspected=("request",),
     read_rest=_read_rest,

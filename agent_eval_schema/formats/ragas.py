@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import (
     Field,
@@ -184,7 +185,7 @@ RAGAS_OWN = frozenset(
 
 
 RAGAS_SIGNS = Signs(
-    (("user_input",), ("question", "contexts"), ("question", "ground_truth"), ("question", "ground_truths")),
+    catalog.RAGAS.sure,
     likely=(
         *(("response", "retrieved_contexts"), ("answer", "contexts")),
         *(("retrieved_contexts", "reference_contexts"), ("retrieved_context_ids", "reference_context_ids")),

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.decoding.columns import Typed
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk import (
     ADK,
     ADK_LEGACY_OWN,
@@ -25,6 +26,7 @@ from agent_eval_schema.formats.agentcore import AGENTCORE, AGENTCORE_TURNS, STRA
 from agent_eval_schema.formats.azure import AZURE
 from agent_eval_schema.formats.bedrock import BEDROCK
 from agent_eval_schema.formats.bedrock_rag import BEDROCK_RAG, BEDROCK_TURNS
+from agent_eval_schema.formats.catalog import About
 from agent_eval_schema.formats.ces.tables import (
     EVALUATION_SIGNS,
     GOLDEN_SIGNS,
@@ -91,30 +93,27 @@ InputFormat = FormatName | Literal["auto"]
 
 
 class Format(Struct, frozen=True):
-    """A format of evaluation data. `signs` are the columns by which it is known.
+    """A format of evaluation data. `about` is its description; `signs` are the columns by which it is known.
 
     `own_columns` are the columns of the format in addition to ours: they are passed through and not reported, except
     those that it `reads`, which become ours. `origins` names, for a table with these columns, the places of ours in it,
     where they have other names there; `words` reads the columns in whose cells the keys have (`decode_column`).
-    `system` is the one whose metrics its users ask about first. A row may lack its request if it has one of
-    `instead_of_request`, and its response if it has one of `instead_of_response`. `outputs` are the columns that an
-    agent produces; `given` are such columns that are inputs here. `expects_no_call` means that an empty list of
-    expected calls means that no tool is to be called.
+    A row may lack its request if it has one of `instead_of_request`, and its response if it has one of
+    `instead_of_response`. `outputs` are the columns that an agent produces; `given` are such columns that are inputs
+    here. `expects_no_call` means that an empty list of expected calls means that no tool is to be called.
 
     A format whose rows are not evaluation rows (`is_rows`) has no metrics, and inspects them itself (`inspect`),
     including unknown columns (`knows_columns`). `prepare` makes the source whose batches are checked; `remarks` are
     what its first batch shows of the data as a whole. `writer` is None if the format is not a target of conversions.
     """
 
-    name: str
-    summary: str
+    about: About
     signs: Signs
     read: Callable[[pa.RecordBatch], pa.RecordBatch]
     own_columns: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
     origins: Callable[[Collection[str]], dict[str, str]] = _our_names
     words: Mapping[str, Callable[[Any, str], Typed]] = {}
-    system: str = "databricks"
     instead_of_request: tuple[str, ...] = ()
     instead_of_response: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ("response", "trace")
@@ -127,10 +126,23 @@ class Format(Struct, frozen=True):
     remarks: Callable[[pa.RecordBatch], list[Finding]] | None = None
     writer: Writer | None = None
 
+    @property
+    def name(self) -> str:
+        return self.about.name
+
+    @property
+    def summary(self) -> str:
+        return self.about.summary
+
+    @property
+    def system(self) -> str:
+        """The system whose metrics its users ask about first."""
+        return self.about.system
+
 
 _LOGS = (group for f in TABLE_FAMILIES if f.name != "search_traces" for group in product(*f.signs))
 _DATABRICKS_SIGNS = Signs(
-    (("request",),),
+    catalog.DATABRICKS.sure,
     likely=(
         *((name,) for name in ("trace", "expected_response", "expected_facts", "guidelines", "custom_expected")),
         *((name,) for name in ("retrieved_context", "expected_retrieved_context")),
@@ -142,15 +154,11 @@ _DATABRICKS_SIGNS = Signs(
 )
 
 
-def _of(
-    layout: Layout, name: str, summary: str, signs: Signs, system: str, own: frozenset[str] = frozenset(), **more: Any
-) -> Format:
+def _of(layout: Layout, about: About, signs: Signs, own: frozenset[str] = frozenset(), **more: Any) -> Format:
     """The format of a layout, with its `own` columns in addition to those that are read."""
     writer = more.pop("writer", Writer(layout.write, layout.written))
     read, known = layout.read, layout.columns | own
-    return Format(
-        name, summary, signs, read, known, layout.columns, layout.origins, system=system, writer=writer, **more
-    )
+    return Format(about, signs, read, known, layout.columns, layout.origins, writer=writer, **more)
 
 
 def _of_table(table: Table) -> Format:
@@ -158,10 +166,8 @@ def _of_table(table: Table) -> Format:
     kept = tuple(map(table.kept, table.columns))
     return _of(
         layout,
-        table.name,
-        table.summary,
+        table.about,
         table.signs,
-        table.system,
         table.own_columns,
         instead_of_request=table.instead_of_request,
         instead_of_response=table.instead_of_response,
@@ -191,48 +197,40 @@ _DOCUMENTS = {
 
 FORMATS: tuple[Format, ...] = (
     Format(
-        "ces-csv",
-        "a golden CSV of Google CES: evaluations and their conversations",
+        catalog.CES_CSV,
         GOLDEN_SIGNS,
         lambda batch: batch,
-        system="ces",
         is_rows=False,
         knows_columns=True,
         prepare=prepare_golden,
         writer=GOLDEN_WRITER,
     ),
     Format(
-        "ces-evaluation",
-        "Evaluation JSON of Google CES: golden or scenario",
+        catalog.CES_EVALUATION,
         EVALUATION_SIGNS,
         read_evaluation_batch,
-        system="ces",
         is_rows=False,
         knows_columns=True,
         inspect=inspect_evaluations,
         writer=EVALUATION_WRITER,
     ),
-    Format("traces", "one MLflow trace a row (info, data)", TRACES_SIGNS, read_trace_rows),
+    Format(catalog.TRACES, TRACES_SIGNS, read_trace_rows),
     Format(
-        "otel",
-        "traces of OpenTelemetry, one per row: resourceSpans",
+        catalog.OTEL,
         OTEL_SIGNS,
         read_otel_rows,
         remarks=remarks_on_content,
     ),
     Format(
-        "search_traces",
-        "a DataFrame of mlflow.search_traces()",
+        catalog.SEARCH_TRACES,
         SEARCH_TRACES_SIGNS,
         read_search_traces,
         SEARCH_TRACES_COLUMNS,
     ),
     _of(
         ADK,
-        "adk",
-        "turns of an evalset of Google's Agent Development Kit",
+        catalog.ADK,
         ADK_SIGNS,
-        "vertex",
         ADK_OWN,
         writer=ADK_WRITER,
         expects_no_call=True,
@@ -240,10 +238,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     _of(
         ADK,
-        "adk-legacy",
-        "turns of an older test list of the ADK",
+        catalog.ADK_LEGACY,
         ADK_LEGACY_SIGNS,
-        "vertex",
         ADK_LEGACY_OWN,
         writer=ADK_LEGACY_WRITER,
         expects_no_call=True,
@@ -251,10 +247,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     _of(
         LANGSMITH,
-        "langsmith",
-        "examples of LangSmith: inputs, outputs (the reference), metadata",
+        catalog.LANGSMITH,
         LANGSMITH_SIGNS,
-        "mlflow",
         LANGSMITH_OWN,
         words=WORDS,
         instead_of_response=("request",),
@@ -262,10 +256,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     _of(
         RAGAS,
-        "ragas",
-        "samples of Ragas: user_input, response, reference, retrieved_contexts",
+        catalog.RAGAS,
         RAGAS_SIGNS,
-        "mlflow",
         RAGAS_OWN,
         instead_of_request=("expected_response", "retrieved_context", "expected_retrieved_context"),
         instead_of_response=("request", "expected_response", "retrieved_context", "expected_retrieved_context"),
@@ -274,10 +266,8 @@ FORMATS: tuple[Format, ...] = (
     ),
     _of(
         DEEPEVAL,
-        "deepeval",
-        "goldens and test cases of DeepEval: input, actual_output, expected_output; scenario, turns",
+        catalog.DEEPEVAL,
         DEEPEVAL_SIGNS,
-        "mlflow",
         DEEPEVAL_OWN,
         writer=Writer(DEEPEVAL.write, DEEPEVAL.written, cells=as_csv_cells, kind=kind_of_golden),
         instead_of_response=("request",),
@@ -285,45 +275,38 @@ FORMATS: tuple[Format, ...] = (
     ),
     _of(
         OPENAI,
-        "openai",
-        "OpenAI evals: item and sample, or input and ideal",
+        catalog.OPENAI,
         OPENAI_SIGNS,
-        "mlflow",
         instead_of_response=("request",),
     ),
     _of(
         VERTEX,
-        "vertex",
-        "trajectory datasets of Vertex AI: prompt, reference_trajectory",
+        catalog.VERTEX,
         VERTEX_SIGNS,
-        "vertex",
         instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
         instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
         outputs=("response", "trace", "predicted_trajectory"),
     ),
     *map(_of_table, TABLES),
     Format(
-        "mlflow",
-        "what mlflow.genai.evaluate takes: inputs, outputs, expectations",
+        catalog.MLFLOW,
         MLFLOW_SIGNS,
         read_beside_traces,
         MLFLOW_OWN,
         origins=lambda names: {ours: place for ours, place in ORIGINS.items() if ours not in names},
         words=WORDS,
-        system="mlflow",
         instead_of_response=("request",),
         remarks=remarks,
         writer=Writer(write_mlflow, MLFLOW_ROW, texts=("outputs",)),
     ),
     Format(
-        "databricks",
-        "the Databricks Agent Evaluation schema, which is also the canonical one",
+        catalog.DATABRICKS,
         _DATABRICKS_SIGNS,
         lambda batch: batch,
         writer=Writer(write_databricks, COLUMNS),
     ),
 )
-"""Of several that claim a table alike, the first one has it."""
+"""In the order of the catalog."""
 
 
 def _asked_by_none(field: str) -> tuple[str, ...]:
@@ -333,7 +316,7 @@ def _asked_by_none(field: str) -> tuple[str, ...]:
 
 NORMALIZED = structs.replace(
     FORMATS[-1],
-    summary="rows that were normalized before, of any format",
+    about=structs.replace(catalog.DATABRICKS, summary="rows that were normalized before, of any format"),
     instead_of_request=_asked_by_none("instead_of_request"),
     instead_of_response=_asked_by_none("instead_of_response"),
     outputs=_asked_by_none("outputs"),
@@ -362,8 +345,7 @@ def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str
 
 
 UNKNOWN = Format(
-    "unknown",
-    "a table whose columns are of no format",
+    About("unknown", "a table whose columns are of no format", ((),), "databricks"),
     Signs(((),)),
     lambda batch: batch,
     is_rows=False,

@@ -1,6 +1,6 @@
 """Tables: a neighbor's format as one declaration, from which it is detected, read and written.
 
-    Table("inspect", …, sure=(("input", "target"),), entries=(
+    Table(catalog.INSPECT, …, entries=(
         Entry("input", "request", write=question_or_messages),          the same value under another name
         Entry("target", "expected_response", first, …),                 another shape of the same thing
         Entry("scores.answer[0].text", "response"),                     a value inside a column
@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
+from agent_eval_schema.formats.catalog import About
 from agent_eval_schema.formats.detection import Columns, Signs
 from agent_eval_schema.formats.layout import Layout, Row, nothing_more, nothing_to_say, same
 from agent_eval_schema.formats.writer import RowWriter
@@ -51,25 +52,21 @@ class Entry(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A flat format. `sure`, `likely` and `never` are its signs (`Signs`), `page` is its documentation, `system` the
-    metrics of its platform; `own` are further columns, which are passed through.
+    """A flat format. `likely` and `never` are signs of it (`Signs`), besides the sure ones of `about`; `page` is its
+    documentation; `own` are further columns, which are passed through.
 
     `read_rest(theirs, ours)` and `write_rest(ours, theirs)` complete what the entries made; `more` are the columns that
     they read, and `unkept` those of which no original is kept. `inspect` may look at the `inspected` columns, too;
-    `marks` are further columns that are written, by which the rows are known. `needs`, `instead_of_request`,
+    `marks` are further columns that are written, by which the rows are known. `instead_of_request`,
     `instead_of_response`, `outputs` and `given` are those of a `Format`; `cells` and `texts` are those of a `Writer`.
     """
 
-    name: str
-    summary: str
+    about: About
     page: str
     entries: tuple[Entry, ...]
-    sure: tuple[Columns, ...]
     likely: tuple[Columns, ...] = ()
     never: frozenset[str] = frozenset()
-    system: str = "mlflow"
     own: frozenset[str] = frozenset()
-    needs: Columns = ()
     more: Columns = ()
     unkept: Columns = ()
     marks: Columns = ()
@@ -85,6 +82,11 @@ class Table(Struct, frozen=True):
     texts: Columns = ()
 
     @property
+    def name(self) -> str:
+        """The name of the format."""
+        return self.about.name
+
+    @property
     def columns(self) -> Columns:
         """The columns of theirs that are read and written."""
         paths = (path for entry in self.entries for path in (entry.path, *entry.others))
@@ -94,7 +96,7 @@ class Table(Struct, frozen=True):
     def signs(self) -> Signs:
         """The columns by which the format is known."""
         known = frozenset(self.columns) | self.own
-        return Signs(self.sure, likely=self.likely, columns=known, never=self.never, needs=self.needs)
+        return Signs(self.about.sure, self.likely, known, self.never, needs=self.about.needs)
 
     @property
     def own_columns(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, question
 from agent_eval_schema.issues import Finding
@@ -82,7 +83,7 @@ _OF_DATABRICKS = (
 """Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
 
 VERTEX_SIGNS = Signs(
-    (("prompt",), ("latency_in_seconds",), ("predicted_trajectory",), ("reference_trajectory",)),
+    catalog.VERTEX.sure,
     likely=(("response", "reference"),),
     columns=VERTEX.columns,
     never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),

@@ -6,21 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent_eval_schema.render.document import json_text
+from agent_eval_schema.formats.catalog import About
 from agent_eval_schema.render.lines import Line, drawn_lines
 
 SHOWN = 3
 """Groups of columns that a list shows of each format."""
 
 
-def formats_text(formats: Sequence[dict[str, Any]], *, color: bool = False) -> str:
+def formats_text(formats: Sequence[About], *, color: bool = False) -> str:
     """Two lines per format: its content, and the columns by which it is known."""
-    width = max(len(entry["name"]) for entry in formats)
+    width = max(len(about.name) for about in formats)
     lines: list[Line] = []
-    for entry in formats:
-        use = "read, written" if entry["written"] else "read"
-        lines.append(((f"{entry['name']:{width}}", "bold"), f"  {use:13}  {entry['summary']}"))
-        signs = _signs(entry["signs"][:SHOWN], len(entry["signs"]) > SHOWN)
+    for about in formats:
+        use = "read, written" if about.written else "read"
+        lines.append(((f"{about.name:{width}}", "bold"), f"  {use:13}  {about.summary}"))
+        signs = _signs(about.signs[:SHOWN], len(about.signs) > SHOWN)
         lines.append((f"{'':{width}}  known by       {signs}",))
     return drawn_lines(lines, color)
 
@@ -40,6 +40,8 @@ def format_text(entry: dict[str, Any], *, color: bool = False) -> str:
 
 def formats_json(formats: Sequence[dict[str, Any]]) -> str:
     """The formats as JSON."""
+    from agent_eval_schema.render.document import json_text
+
     return json_text({"schema_version": 1, "formats": list(formats)})
 
 

@@ -22,6 +22,8 @@ COMMANDS: dict[str, tuple[list[str], set[str]]] = {
     "explain": (["explain", "AE206"], set()),
     "rules": (["rules"], set()),
     "rules as JSON": (["rules", "--output", "json"], set()),
+    "formats": (["formats"], set()),
+    "a format": (["formats", "ragas"], {"numpy", "pyarrow"}),
     "validate": (["validate", GOOD], {"numpy", "pyarrow", "rich"}),
     "metrics": (["metrics", GOOD], {"numpy", "pyarrow", "rich"}),
     "diff": (["diff", GOOD, GOOD], {"numpy", "pyarrow", "rich"}),

@@ -10,6 +10,7 @@ import pytest
 
 from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.formats.catalog import CATALOG
 from agent_eval_schema.formats.overview import overview, overview_of
 from agent_eval_schema.formats.registry import FORMATS
 
@@ -28,6 +29,11 @@ def test_every_format_has_signs_and_an_example() -> None:
     found = list(overview())
     assert [entry.name for entry in found] == [form.name for form in FORMATS]
     assert all(entry.signs and all(entry.signs) and entry.example is not None for entry in found)
+
+
+def test_the_catalog_is_what_the_registry_reads_and_writes() -> None:
+    assert [(form.about, form.writer is not None) for form in FORMATS] == [(a, a.written) for a in CATALOG]
+    assert [(form.signs.sure, form.signs.needs) for form in FORMATS] == [(a.sure, a.needs) for a in CATALOG]
 
 
 def test_there_is_no_overview_of_another_format() -> None:

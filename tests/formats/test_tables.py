@@ -21,6 +21,7 @@ from agent_eval_schema import (
     write_eval_set,
 )
 from agent_eval_schema.conversion.convert import convert_file
+from agent_eval_schema.formats.catalog import About
 from agent_eval_schema.formats.registry import TABLES
 from agent_eval_schema.formats.table import Entry, Table, put, value_at
 from tests.conftest import DATA, SAMPLES
@@ -108,8 +109,8 @@ def without_null(rows: Any) -> Any:
 def test_each_platform_of_a_table_has_its_metrics_or_those_of_mlflow() -> None:
     for table in TABLES:
         report = validate_eval_set(str(next(SAMPLES.glob(f"{table.name.replace('-', '_')}.json*"))))
-        assert report.system == table.system
-        assert any(support.supported for support in report.support(table.system)), table.name
+        assert report.system == table.about.system
+        assert any(support.supported for support in report.support(table.about.system)), table.name
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -141,7 +142,8 @@ def test_what_is_put_at_a_path_is_there(path: str) -> None:
 
 
 def test_a_column_that_contains_more_is_kept_while_it_agrees() -> None:
-    table = Table("mine", "", "", (Entry("q.text", "request"), Entry("a", "response")), sure=(("q", "a"),))
+    about = About("mine", "", (("q", "a"),), "mlflow")
+    table = Table(about, "", (Entry("q.text", "request"), Entry("a", "response")))
     row = table.layout.read_row({"q": {"text": "Hi", "lang": "en"}, "a": "Hello"})
     assert row == {"request": "Hi", "response": "Hello", "mine_q": {"text": "Hi", "lang": "en"}}
     changed = {**row, "request": "Bye"}

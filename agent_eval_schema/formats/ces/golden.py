@@ -16,12 +16,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from agent_eval_schema.formats import catalog
+
 GoldenCells = dict[str, str]
 """The filled cells of a row, by column."""
 
 GoldenStep = dict[str, Any]
 
-REQUIRED = ("display_name", "turn_index", "action_type")
+(REQUIRED,) = catalog.CES_CSV.sure
 METADATA = ("evaluation_id", "description", "tags", "evaluation_groups")
 JSON_COLUMNS = ("tool_call_args_json", "tool_response_json", "updated_variables_json")
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
 from agent_eval_schema.cells.notes import Notes, is_hidden, reading_problems, with_notes, with_rules_of_notes
+from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.ces import golden, schema
 from agent_eval_schema.formats.ces.evaluation import findings_of, name_of
 from agent_eval_schema.formats.ces.golden_reader import GoldenReader
@@ -35,13 +36,13 @@ Fields = Sequence[str] | None
 
 
 GOLDEN_SIGNS = Signs(
-    (golden.REQUIRED,),
+    catalog.CES_CSV.sure,
     columns=frozenset(golden.GOLDEN_COLUMNS),
     never=frozenset(COLUMNS).difference(golden.GOLDEN_COLUMNS),
 )
 
-_RESULTS = ("goldenResult", "scenarioResult", "golden_result", "scenario_result")
-_INPUTS = ("golden", "scenario", *_RESULTS)
+_INPUTS = tuple(name for (name,) in catalog.CES_EVALUATION.sure)
+_RESULTS = frozenset(_INPUTS) - {"golden", "scenario"}
 
 
 def _are_evaluations(names: Sequence[str]) -> bool:
@@ -56,7 +57,7 @@ def _are_evaluations(names: Sequence[str]) -> bool:
 
 
 EVALUATION_SIGNS = Signs(
-    tuple((name,) for name in _INPUTS),
+    catalog.CES_EVALUATION.sure,
     columns=schema.field_names(schema.EVALUATION, schema.RESULT),
     test=_are_evaluations,
 )
