@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from types import ModuleType
 
 from agent_eval_schema.cli import (
     ces,
@@ -44,10 +45,22 @@ from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.runtime.signals import Terminated, ending_on_signals, exit_code, remove_temporary
 from agent_eval_schema.runtime.version import __version__
 
-_COMMANDS = (
-    *(validate, metrics, profile, diff, score, from_traces, from_inference_table, convert, formats, schema, ces, rules),
-    completion,
-)
+_COMMANDS: dict[str, ModuleType] = {
+    "validate": validate,
+    "metrics": metrics,
+    "profile": profile,
+    "diff": diff,
+    "score": score,
+    "from-traces": from_traces,
+    "from-inference-table": from_inference_table,
+    "convert": convert,
+    "formats": formats,
+    "schema": schema,
+    "ces": ces,
+    "explain": rules,
+    "rules": rules,
+    "completion": completion,
+}
 """In the order in which `--help` lists them."""
 
 _WITHOUT_FRAMES = {command.run for command in (validate, metrics, diff, convert)}
@@ -61,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     ours = argv is None  # this process: it is not a user's who calls this function
     argv = sys.argv[1:] if argv is None else argv
-    arguments, unknown = argument_parser().parse_known_args(argv)
+    arguments, unknown = argument_parser(next(iter(argv), None)).parse_known_args(argv)
     arguments.parser.require_known(unknown)
     if ours and arguments.run in _WITHOUT_FRAMES:
         put_off_pandas()
@@ -104,8 +117,8 @@ def _run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def argument_parser() -> Parser:
-    """The parser of the whole command line."""
+def argument_parser(command: str | None = None) -> Parser:
+    """The parser of the whole command line; of a command line that begins with this command, which is quicker."""
     parser = Parser(
         prog="agent-eval-schema",
         description="Validate, convert and score evaluation datasets for AI agents.",
@@ -114,7 +127,7 @@ def argument_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"agent-eval-schema {__version__}")
     # with `prog` argparse need not format a usage, for which it would look at the terminal
     commands = parser.add_subparsers(required=True, metavar="COMMAND", title="commands", prog=parser.prog)
-    parser.set_defaults(root=parser)
-    for command in _COMMANDS:
-        command.add(commands)
+    parser.set_defaults(whole=argument_parser)
+    for module in {_COMMANDS[command]} if command in _COMMANDS else dict.fromkeys(_COMMANDS.values()):
+        module.add(commands)
     return parser

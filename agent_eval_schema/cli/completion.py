@@ -33,8 +33,9 @@ def _run(arguments: argparse.Namespace) -> int:
         import shtab
     except ImportError as error:
         raise missing("completion", "shtab 1.13", error) from None
-    _add_choices(arguments.root, _names(), shtab.FILE)
-    print_text(shtab.complete(arguments.root, arguments.shell) + "\n", "script")
+    parser = arguments.whole()
+    _add_choices(parser, _names(), shtab.FILE)
+    print_text(shtab.complete(parser, arguments.shell) + "\n", "script")
     return ExitCode.CLEAN
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_eval_schema import cli
 from agent_eval_schema.cli import argument_parser, main
 from tests.conftest import SAMPLES
 
@@ -27,6 +28,17 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 
 RUNNABLE = [parser for parser in parsers(argument_parser()) if parser.get_default("run")]
+
+
+@pytest.mark.parametrize("name", cli._COMMANDS)
+def test_the_parser_of_one_command_is_that_of_the_whole_command_line(name: str) -> None:
+    """A command adds only its own arguments when it runs."""
+    alone, among_all = (
+        next(p for p in parsers(parser) if p.prog == f"agent-eval-schema {name}")
+        for parser in (argument_parser(name), argument_parser())
+    )
+    assert alone.format_help() == among_all.format_help()
+    assert len(list(parsers(argument_parser(name)))) < len(list(parsers(argument_parser()))) / 2
 
 
 def examples_of(parser: argparse.ArgumentParser) -> list[str]:

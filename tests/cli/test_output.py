@@ -219,7 +219,9 @@ SECRET = "::error::my number is 4711\nand more"
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("module", [m for m in cli._COMMANDS if hasattr(m, "run")], ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module", [m for m in dict.fromkeys(cli._COMMANDS.values()) if hasattr(m, "run")], ids=lambda m: m.__name__
+)
 def test_an_error_that_nobody_expected_is_one_line(
     module: Any, error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
