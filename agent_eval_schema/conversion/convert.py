@@ -24,6 +24,7 @@ from agent_eval_schema.conversion.ces import unread_fields
 from agent_eval_schema.conversion.conversion import Conversion, TargetFormat, cells_writer, find_writer, target_schema
 from agent_eval_schema.conversion.losses import PREFIX, SOURCE, TAKEN, Losses, apart
 from agent_eval_schema.formats.ces.golden_writer import golden_csv_text
+from agent_eval_schema.formats.nested import is_unfolded
 from agent_eval_schema.formats.opening import EvalSetLike, open_source
 from agent_eval_schema.formats.registry import InputFormat, find_format
 from agent_eval_schema.formats.writer import POSITION, CanonicalRow, RowWriter, Written
@@ -134,6 +135,7 @@ class _Work:
         self.losses = Losses(target, self.report.plan)
         written = set(self._writer.columns).difference(self._writer.marks)
         self._reads = {*COLUMNS, *written, *find_format(target).reads}
+        self._reads |= {n for n in self._passed() if is_unfolded((*written, n)) and not is_unfolded(tuple(written))}
         self._renamed: set[str] = set()
         self._kinds: Counter[str] = Counter()
         has_traces = "trace" in self._writer.columns
@@ -188,11 +190,15 @@ class _Work:
     @property
     def schema(self) -> pa.Schema:
         """The columns of a file of the target: its own, numbers as numbers, then those that are passed through."""
-        names = self.report.schema.names if self._evaluations is None else ()
-        known = (*COLUMNS, *self._writer.replaces)
-        passed = dict.fromkeys(self._name_of(n) for n in names if n not in known)
+        names = self._passed() if self._evaluations is None else ()
+        passed = dict.fromkeys(map(self._name_of, names))
         own = self._writer.columns
         return target_schema((*own, *(n for n in passed if n not in own)))
+
+    def _passed(self) -> list[str]:
+        """The columns that are passed through."""
+        known = (*COLUMNS, *self._writer.replaces)
+        return [name for name in self.report.schema.names if name not in known]
 
     def _with_passed_through(self, made: dict[str, Any], row: CanonicalRow) -> dict[str, Any]:
         """A row of the target, and the columns that neither format reads."""

@@ -43,6 +43,8 @@ class Losses:
             if rows
             else []
         )
+        if any(place is not None and place >= len(back) for place in made.places):  # they are read as something else
+            back = [dict.fromkeys(COLUMNS) for _ in range(len(made.places))]
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in made.losses]
         pairs = list(zip(rows, made.places, strict=True))
         for row, place in pairs:

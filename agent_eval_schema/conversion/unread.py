@@ -34,6 +34,8 @@ AT_ONCE = 512
 """So many altered rows are read at once."""
 
 ABSENT: Any = object()
+DEEPEST = 100
+"""No format reads deeper parts one by one: a value at this depth is compared as a whole."""
 
 
 class Unread(Struct, frozen=True):
@@ -82,7 +84,7 @@ class _Suspect(Struct, frozen=True):
         """Whether its parts need not be examined one by one: it has none, or none of them was read back, and all are
         read alike: nowhere, or only as a part of an original."""
         alike = not columns or (self.came is ABSENT and columns <= ORIGINALS)
-        return alike or not isinstance(self.value, dict | list) or not self.value
+        return alike or not isinstance(self.value, dict | list) or not self.value or len(self.path) >= DEEPEST
 
     def parts(self) -> Iterator[_Suspect]:
         """The parts that did not come back."""
@@ -103,7 +105,10 @@ def _suspects(row: int, given: SourceRow, back: SourceRow) -> Iterator[_Suspect]
 def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[_Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
     given, back = structured(given), structured(back)
-    if isinstance(given, Mapping) and isinstance(back, Mapping):
+    if len(path) >= DEEPEST:
+        if given is not None and _differ(given, back):
+            yield _Suspect(row, path, given, back)
+    elif isinstance(given, Mapping) and isinstance(back, Mapping):
         spelled = {_plain_key(k): v for k, v in back.items() if k not in given}
         for key, value in given.items():
             came = back[key] if key in back else spelled.get(_plain_key(key), ABSENT)
@@ -111,8 +116,15 @@ def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[_Suspect]:
     elif isinstance(given, list) and isinstance(back, list):
         for i, value in enumerate(given):
             yield from _missing(row, (*path, i), value, back[i] if i < len(back) else ABSENT)
-    elif given is not None and (given != back or isinstance(given, bool) != isinstance(back, bool)):
+    elif given is not None and (_differ(given, back) or isinstance(given, bool) != isinstance(back, bool)):
         yield _Suspect(row, path, given, back)
+
+
+def _differ(given: Any, back: Any) -> bool:
+    try:
+        return bool(given != back)
+    except RecursionError:
+        return True
 
 
 def _plain_key(key: Any) -> str:
@@ -152,13 +164,14 @@ def _altered_at(value: Any, path: Path) -> Any:
     return {k: _altered_at(v, path[1:]) if k == path[0] else v for k, v in value.items()}
 
 
-def _altered(value: Any) -> Any:
+def _altered(value: Any, depth: int = 0) -> Any:
     """Another value of the same type, in every part."""
     value = structured(value)
+    has_parts = bool(value) and depth < DEEPEST
     if isinstance(value, Mapping):
-        return {k: _altered(v) for k, v in value.items()} or {"~": "~"}
+        return {k: _altered(v, depth + 1) for k, v in value.items()} if has_parts else {"~": "~"}
     if isinstance(value, list):
-        return [_altered(v) for v in value] or ["~"]
+        return [_altered(v, depth + 1) for v in value] if has_parts else ["~"]
     return next((change(value) for kind, change in _CHANGES if isinstance(value, kind)), "~")
 
 

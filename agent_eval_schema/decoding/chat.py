@@ -209,16 +209,28 @@ def join_text(content: Any) -> Any:
     return content
 
 
-def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
-    """The answer's text that the outputs of an agent hold, and whether their format is known.
+def read_answer(value: Any) -> tuple[str | None, bool]:
+    """The answer's text that the outputs of an agent hold, and whether their format is known. Text stays text, even
+    JSON that was asked for, unless it is that of a chat object.
 
     `(None, True)` means that there is no answer, `(None, False)` that the format is unknown.
     """
+    text, known = _read_answer(value, 0)
+    while text and text[0] == "{" and any(f'"{key}"' in text for key in _OF_CHAT_OBJECT):
+        inner = jsontext.parse(text)
+        found = _read_answer(inner, 0)[0] if is_chat_object(inner) else None
+        if found is None:
+            break
+        text = found
+    return text, known
+
+
+def _read_answer(value: Any, depth: int) -> tuple[str | None, bool]:
     if value is None or isinstance(value, str):
         return value, True
     if isinstance(value, list):
         alone = len(value) == 1 and depth < DEEPEST_WRAPPER
-        return read_answer(value[0], depth + 1) if alone else _last_assistant(value)
+        return _read_answer(value[0], depth + 1) if alone else _last_assistant(value)
     if not isinstance(value, dict):
         return None, False
     if isinstance(value.get("choices"), list):
@@ -236,7 +248,10 @@ def read_answer(value: Any, depth: int = 0) -> tuple[str | None, bool]:
 
 def is_chat_object(value: Any) -> bool:
     """Whether a response is an object of a chat API (and not just any JSON that a model was asked to write)."""
-    return isinstance(value, dict) and any(isinstance(value.get(k), list) for k in ("choices", "messages", "output"))
+    return isinstance(value, dict) and any(isinstance(value.get(k), list) for k in _OF_CHAT_OBJECT)
+
+
+_OF_CHAT_OBJECT = ("choices", "messages", "output")
 
 
 def _first_choice(choices: list[Any]) -> tuple[str | None, bool]:

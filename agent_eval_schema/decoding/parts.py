@@ -52,7 +52,7 @@ def of_parts(message: Any) -> list[Message] | None:
 
 
 def _is_part(part: Message) -> bool:
-    return part.get("type") in _OF_PARTS or not _OF_PARTS.isdisjoint(part) or part.keys() == {"text"}
+    return str(part.get("type")) in _OF_PARTS or not _OF_PARTS.isdisjoint(part) or part.keys() == {"text"}
 
 
 def _text(part: Message) -> str | None:

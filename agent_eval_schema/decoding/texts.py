@@ -100,13 +100,17 @@ def _decoded_answer(value: Any, row: int, log: IssueLog) -> Any:
     return value if isinstance(value, str) else _answer(value, row, log)
 
 
-def _answer_in_text(text: str, row: int, log: IssueLog) -> Any:
-    """Text stays text, even JSON that a model was asked to write, unless it is a chat object."""
-    if text[:1] == "{" and any(f'"{k}"' in text for k in ("choices", "messages", "output")):
-        value = jsontext.parse(text)
-        if chat.is_chat_object(value) and chat.read_answer(value)[0] is not None:
-            return _answer(value, row, log)
-    return text
+def _answer_in_text(text: str, row: int, log: IssueLog) -> str:
+    """Text stays text, unless it is that of a chat object."""
+    found, _ = chat.read_answer(text)
+    if found is None or found == text:
+        return text
+    log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", _taken_from(jsontext.parse(text)))
+    return found
+
+
+def _taken_from(value: Any) -> str:
+    return f"the text was taken from {describe(value)}"
 
 
 def _answer(value: Any, row: int, log: IssueLog) -> Any:
@@ -115,5 +119,5 @@ def _answer(value: Any, row: int, log: IssueLog) -> Any:
         got = f"{describe(value)}" + (" without an assistant's answer" if known else "")
         log.add(requests.RESPONSE_TYPE, row, "response", f"expected text or a chat object with an answer, got {got}")
         return FAILED
-    log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", f"the text was taken from {describe(value)}")
+    log.add(requests.CHAT_OBJECT_RESPONSE, row, "response", _taken_from(value))
     return text

@@ -103,7 +103,7 @@ class FixedSource(Struct, frozen=True):
         """
         require_fixable(self.given, path)
         counts = FixCounts(len(self.renames))
-        if self.plan.format not in FIXED_FORMATS and _is_of_form(self.given, path):
+        if self.plan.format not in FIXED_FORMATS and _is_of_form(self.given, path, self.given.kind):
             copy_file(str(self.given.path), path, self.given.state)
             return counts
         batches = counts.over(self.batches())
@@ -175,13 +175,14 @@ def require_fixable(source: Source, path: str) -> None:
 def _is_rewritten(source: Source, path: str) -> bool:
     """Whether each row is a part of the file's text. Of a table that is one object by columns (`in_order`) none is: it
     is written by rows."""
-    return _is_of_form(source, path) and not source.in_order
+    return _is_of_form(source, path, *REWRITTEN) and not source.in_order
 
 
-def _is_of_form(source: Source, path: str) -> bool:
+def _is_of_form(source: Source, path: str, *kinds: str) -> bool:
+    """Whether a file becomes one of its own form, and is of one of these kinds."""
     if source.path is None or source.file_of is not None:  # several files are written as one, by rows
         return False
-    return source.kind in REWRITTEN and same_form(source.path, path)
+    return source.kind in kinds and same_form(source.path, path)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

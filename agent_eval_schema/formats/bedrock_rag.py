@@ -44,7 +44,7 @@ def _write_results(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _result(uri: str, text: str | None) -> dict[str, Any]:
-    name = {} if uri.startswith(MADE_URI) else {"name": uri}
+    name = {} if uri is None or uri.startswith(MADE_URI) else {"name": uri}
     return {"content": {"text": uri if text is None else text}, **name}
 
 

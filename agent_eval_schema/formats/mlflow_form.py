@@ -9,6 +9,8 @@ Measured with mlflow 3.3 to 3.17. Rows that are passed to mlflow are rewritten, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from agent_eval_schema.cells.cells import read_cells
@@ -29,17 +31,17 @@ WRITTEN_ANEW = frozenset({expectations.BESIDE_INPUTS.code})
 """The rules on rows that do not apply to rows that are passed to mlflow."""
 
 
-def remarks(head: pa.RecordBatch) -> list[Finding]:
-    """The issues of the table as a whole, of which this is the first batch."""
-    if filled_rows(head, "trace").any():  # which mlflow reads: a frame of search_traces has all of these columns
+def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
+    """The issues of the table as a whole, of which these are the first rows."""
+    if any(filled_rows(b, "trace").any() for b in first):  # which mlflow reads: search_traces has all of these columns
         return []
     found = [
         Finding(mlflow_inputs.IGNORED_BESIDE, f"`{ignored}` is ignored beside `{read}`", ignored)
         for ignored, read in (("request", "inputs"), ("response", "outputs"))
-        if (filled_rows(head, ignored) & filled_rows(head, read)).any()
+        if any((filled_rows(b, ignored) & filled_rows(b, read)).any() for b in first)
     ]
-    cells = read_cells(head.slice(0, 1), "inputs")
-    text = cells.texts[0] if cells is not None and head.num_rows else None
+    cells = read_cells(first[0].slice(0, 1), "inputs") if first else None
+    text = cells.texts[0] if cells is not None else None
     if cells is not None and text is not None:
         value = value_of_cell(text, cells.json)
         if value is not None and not isinstance(value, dict | jsontext.Malformed):

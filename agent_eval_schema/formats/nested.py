@@ -36,7 +36,7 @@ from agent_eval_schema.formats.adk_documents import (
 )
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
 from agent_eval_schema.formats.openai import is_chat, row_of_chat
-from agent_eval_schema.formats.otel_traces import collected
+from agent_eval_schema.formats.otel_traces import COLUMN, collected
 from agent_eval_schema.formats.table import objects_of
 from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.records import batch_of_rows
@@ -84,6 +84,11 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
         return _COLUMNS if any(row and _by_columns(row) for row in _objects(first)) else None
     return found
+
+
+def is_unfolded(names: Sequence[str]) -> bool:
+    """Whether the columns alone show that rows are documents, from each of which others are made."""
+    return COLUMN in names or any(f.detect(names, tuple) for f in NESTED)
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:

@@ -215,9 +215,9 @@ def _batch(texts: list[str]) -> pa.RecordBatch:
     return make_batch({COLUMN: (pa.array(texts, pa.string()), True)}, {}, len(texts))
 
 
-def remarks_on_content(head: pa.RecordBatch) -> list[Finding]:
+def remarks_on_content(first: Sequence[pa.RecordBatch]) -> list[Finding]:
     """That traces of the data have no content, once for all of them: capturing it is off by default."""
-    texts = [t for t in read_otel_rows(head.slice(0, _LOOKED_AT)).column("trace").to_pylist() if t is not None]
+    texts = [text for batch in first for text in read_otel_rows(batch).column("trace").to_pylist() if text is not None]
     traces = [trace for trace in map(decode_otel, texts) if isinstance(trace, Trace)]
     silent = [t for t in traces if any(note.rule is TRACE_WITHOUT_CONTENT for note in t.notes)]
     if not silent:
@@ -226,9 +226,6 @@ def remarks_on_content(head: pa.RecordBatch) -> list[Finding]:
         f"expected prompts and responses in the spans, got none in {len(silent)} of the first {len(traces)} traces"
     )
     return [Finding(TRACE_WITHOUT_CONTENT, message)]
-
-
-_LOOKED_AT = 64
 
 
 def read_otel_rows(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -104,7 +104,7 @@ class Format(Struct, frozen=True):
 
     A format whose rows are not evaluation rows (`is_rows`) has no metrics, and inspects them itself (`inspect`),
     including unknown columns (`knows_columns`). `prepare` makes the source whose batches are checked; `remarks` are
-    what its first batch shows of the data as a whole. `writer` is None if the format is not a target of conversions.
+    what its first rows show of the data as a whole. `writer` is None if the format is not a target of conversions.
     """
 
     about: About
@@ -123,7 +123,7 @@ class Format(Struct, frozen=True):
     knows_columns: bool = False
     inspect: Inspect | None = None
     prepare: Callable[[Source], Source] = _as_it_is
-    remarks: Callable[[pa.RecordBatch], list[Finding]] | None = None
+    remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
     writer: Writer | None = None
 
     @property

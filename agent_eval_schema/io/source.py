@@ -34,8 +34,8 @@ HEAD_START_BYTES = 128 << 20
 
 
 HEAD_ROWS = 64
-"""Where each row may bring columns of its own, the columns of so many rows are those of the data, whatever the size of
-the batches."""
+"""What is known of the data before they are read is known from so many rows, whatever the size of the batches: remarks
+on them, and their columns where each row may bring columns of its own."""
 
 
 class Batches:
@@ -59,6 +59,15 @@ class Batches:
             self._read_ahead()
         return self._filled(self._head[0]) if self._head else None
 
+    def first_rows(self) -> list[pa.RecordBatch]:
+        """The first HEAD_ROWS rows, in batches; fewer if they are large."""
+        self.head()
+        found, rows = [], 0
+        for batch in self._head or ():
+            found.append(self._filled(batch).slice(0, HEAD_ROWS - rows))
+            rows += batch.num_rows
+        return [batch for batch in found if batch.num_rows]
+
     def _is_ahead(self) -> bool:
         """Whether there is a head; notes on one that was read while cells could be quoted may quote them."""
         return self._head is not None and self._quotes == may_quote()
@@ -68,8 +77,6 @@ class Batches:
         rows = size = 0
         for batch in self._rest:
             self._head.append(batch)
-            if not self._vary:
-                break
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows >= HEAD_ROWS or size >= BATCH_BYTES:
                 break

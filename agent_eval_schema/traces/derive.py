@@ -129,14 +129,19 @@ _completion = msgspec.json.Decoder(_Completion | str).decode
 
 def _response(reading: Reading) -> str | None:
     if reading.trace.answer is not None:
-        return reading.trace.answer
+        return _opened(reading.trace.answer)
     try:
         found = _completion(content_text(reading.outputs))
     except (msgspec.MsgspecError, RecursionError):
         return _other_response(reading)
     if isinstance(found, str):
-        return found
-    return found.choices[0].message.content if found.choices else None
+        return _opened(found)
+    return _opened(found.choices[0].message.content) if found.choices else None
+
+
+def _opened(text: str) -> str | None:
+    """The answer in a text, as it is read of the column: a chat object may stand there as text."""
+    return chat.read_answer(text)[0] if text[:1] == "{" else text
 
 
 def _other_response(reading: Reading) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Source, size_of, worth_workers
+from agent_eval_schema.io.source import Batches, Source, size_of, worth_workers
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.validation.kernel import checked_batches
@@ -59,11 +59,11 @@ def check_source(
 def _with_remarks(source: Source, plan: Plan) -> Source:
     """The source with the remarks of its format on it as a whole; for rows that are passed on none."""
     remarks = None if plan.complete else find_format(plan.format).remarks
-    head = None if remarks is None else source.head()
-    if remarks is None or head is None:
+    if remarks is None:
         return source
+    assert isinstance(source.batches, Batches)
     with quoting(plan.values):
-        found = remarks(head)
+        found = remarks(source.batches.first_rows())
     return replace(source, remarks=(*source.remarks, *found)) if found else source
 
 

@@ -129,6 +129,10 @@ ANSWERS: dict[str, tuple[Any, tuple[str | None, bool]]] = {
     "other keys": ({"score": 3}, UNKNOWN),
     "an answer that is no text": ({"answer": {"score": 3}}, UNKNOWN),
     "a number": (7, UNKNOWN),
+    "a chat object as text": ('{"messages": [{"role": "assistant", "content": "Hello"}]}', ("Hello", True)),
+    "JSON as text": ('{"output": "Hello"}', ('{"output": "Hello"}', True)),
+    "a chat object without an answer as text": ('{"choices": []}', ('{"choices": []}', True)),
+    "parts of an odd type": ({"output": [says([{"type": {}}])]}, NO_ANSWER),
 }
 
 

@@ -731,6 +731,15 @@ def test_the_diff_says_that_rows_of_a_format_are_not_repaired(
     )
 
 
+def test_a_parquet_file_of_documents_that_are_not_fixed_is_copied(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    given, made = tmp_path / "given.parquet", tmp_path / "made.parquet"
+    pq.write_table(pa.table({"cases": ['[{"input": "q", "expected_trajectory": 7}]'], "other": [1]}), given)
+    run(capsys, "validate", given, "--fix", made)
+    assert made.read_bytes() == given.read_bytes()
+
+
 def test_a_trajectory_data_set_that_pandas_wrote_as_csv_is_repaired(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

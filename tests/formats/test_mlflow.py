@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from agent_eval_schema import eval_set_from_traces, metric_support, prepare_for_evaluate, validate_eval_set
+from agent_eval_schema.io import source
 from tests.conftest import SAMPLES, Row
 
 
@@ -314,6 +315,13 @@ def test_a_request_beside_inputs_is_ignored_where_rows_are_read_as_mlflow_s() ->
     assert (report.ok, report.counts["AE227"]) == (True, 2)
     assert row_of([row], format="mlflow")["request"] == {"messages": [{"role": "user", "content": "a"}]}
     assert "AE227" not in validate_eval_set([row]).counts
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_what_is_ignored_does_not_depend_on_the_batches(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "MAX_BATCH_ROWS", rows)
+    first = {"inputs": {"question": "a"}, "outputs": "x"}
+    assert validate_eval_set([first, {**first, "request": "b"}], format="mlflow").counts["AE227"] == 1
 
 
 def test_empty_inputs_are_a_call_without_arguments(every_input: Callable[[list[Row]], Any]) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from agent_eval_schema import eval_set_from_traces, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import source
 from tests.conftest import DATA, SAMPLES
 
 CHAT = {"key": "gen_ai.operation.name", "value": {"stringValue": "chat"}}
@@ -38,6 +39,25 @@ def test_traces_are_in_the_order_in_which_they_end() -> None:
     rows = eval_set_from_traces(documents)
     assert list(rows["request_id"]) == [f"{trace:032x}" for trace in (3, 2, 1)]
     assert spans_per_row(documents) == [1, 2, 2]
+
+
+def test_spans_without_an_id_of_their_trace_stay_apart_from_those_with_one_of_another_spelling() -> None:
+    snake = {"trace_id": "d6", "span_id": "1", "name": "chat"}
+    documents = [document([]), document(snake)]
+    assert spans_per_row(documents) == spans_per_row(json.loads(json.dumps(documents))) == [1, 1]
+    assert spans_per_row(pd.DataFrame({"resourceSpans": [json.dumps(d["resourceSpans"]) for d in documents]})) == [1, 1]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+def test_how_many_traces_lack_content_does_not_depend_on_the_batches(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "MAX_BATCH_ROWS", rows)
+    silent = {**span(3, 3), "attributes": [CHAT]}
+    report = validate_eval_set([document(span(1, 1)), document(span(2, 2)), document(silent)])
+    assert [i.message for i in report.iter_issues() if i.code == "AE612" and i.row is None] == [
+        "expected prompts and responses in the spans, got none in 1 of the first 3 traces"
+    ]
 
 
 def test_a_line_with_one_whole_trace_passes_through_as_it_is(tmp_path: Path) -> None:

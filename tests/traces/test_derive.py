@@ -110,6 +110,8 @@ RESPONSES = {
     "result": {"result": "Hello"},
     "text key": {"text": "Hello"},
     "a list of one": [{"content": "Hello"}],
+    "a chat object as text": json.dumps(completion("Hello")),
+    "a chat object as text in another": completion(json.dumps({"messages": [assistant("Hello")]})),
 }
 
 

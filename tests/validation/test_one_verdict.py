@@ -74,6 +74,8 @@ def _plain(value: Any) -> Any:
 
 
 def require_one_verdict(rows: list[Row], kinds: Kinds, folder: Path, patch: pytest.MonkeyPatch, at: str) -> None:
+    if not columns_of(rows):  # a table without columns has no rows
+        return
     expected = verdict(as_list(rows, folder))
     for kind, make in kinds.items():
         data = make(rows, folder)

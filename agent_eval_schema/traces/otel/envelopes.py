@@ -199,7 +199,7 @@ def raw_parts(groups: bytes) -> list[Part]:
     try:
         found = _groups(groups)
         return [
-            Part(normal_id(_span_ids(span).traceId, 16), span, _given(group.resource), _given(scope.scope))
+            Part(_trace_id(_span_ids(span)), span, _given(group.resource), _given(scope.scope))
             for group in found
             for scope in group.scopeSpans
             for span in scope.spans
@@ -207,6 +207,11 @@ def raw_parts(groups: bytes) -> list[Part]:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         value = jsontext.parse_leniently(groups.decode("utf-8", "replace"))
         return list(parts_of({"resourceSpans": value}))
+
+
+def _trace_id(ids: _Ids) -> str:
+    of_context = ids.context.trace_id if ids.context is not None else None
+    return normal_id(ids.traceId or ids.trace_id or ids.traceID or of_context or "", 16)
 
 
 def _given(raw: Raw) -> Raw | None:
