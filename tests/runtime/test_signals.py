@@ -81,6 +81,20 @@ def test_no_import_is_broken_off(name: str, code: int, word: str, tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (code, "", f"agent-eval-schema: {word}\n")
 
 
+@pytest.mark.parametrize("ignored", [False, True], ids=["taken", "ignored"])
+def test_the_import_of_the_command_line_is_ended_with_the_process(ignored: bool, tmp_path: Path) -> None:
+    """Nothing is written yet; a signal that is ignored, as `nohup` does, stays so."""
+    (tmp_path / "msgspec.py").write_text(IMPORTED.format(name="SIGINT").replace("time.sleep(30)", "os._exit(7)"))
+    handler = "SIG_IGN" if ignored else "default_int_handler"
+    run = (
+        f"import signal; signal.signal(signal.SIGINT, signal.{handler})\n"
+        "from agent_eval_schema.__main__ import main; main()"
+    )
+    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run([sys.executable, "-c", run], env=paths, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout, done.stderr) == (7 if ignored else -signal.SIGINT, "", "")
+
+
 @pytest.mark.slow
 def test_rows_through_a_named_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
