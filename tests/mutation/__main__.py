@@ -2,8 +2,8 @@
 
 Prints the mutants that survive and the share that was killed; exit code 1 below `--least`. A survivor that is the same
 program is listed, with the reason, in tests/mutation/equivalent.txt. Each mutant is a fork of one process that has all
-modules loaded: of a function only its code is exchanged, and the tests that call it are run; for a change elsewhere all
-modules are loaded again, and all of their tests are run.
+modules loaded: of a function only its code is exchanged, and the tests that call it are run; for a change elsewhere,
+and of a function that no test calls, all modules are loaded again, and all of their tests are run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KERNEL = ("tests/validation/test_kernel.py", "tests/validation/test_originals.py
 MODULES: dict[str, tuple[str, ...]] = {
     "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
     "decoding/columns.py": ("tests/decoding/test_columns.py", "tests/decoding/test_diagnose.py", RULES, *KERNEL),
-    "decoding/texts.py": ("tests/decoding/test_columns.py", RULES, REQUESTS, *KERNEL),
+    "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS, *KERNEL),
     "validation/cross_field.py": (RULES, TRACES, BUILDER, *KERNEL),
     "validation/doc_uris.py": (BUILDER, TRACES, RULES),
     "validation/report_builder.py": (BUILDER, "tests/validation/test_report.py", RULES),
@@ -236,10 +236,10 @@ def _start(module: str, tree: ast.Module, mutant: Mutant) -> int:
     function = mutant.function
 
     def run() -> int:
-        if function is None or not _exchanged(code.co_filename, code, function):
-            return _again(module, code)
         tests = [test for test in _CALLED[module] if function in test.called]
-        return _run(sorted({test.name.partition("::")[0] for test in tests}), _Some(tests)) if tests else 0
+        if not tests or not _exchanged(code.co_filename, code, function):  # it may be called where modules are loaded
+            return _again(module, code)
+        return _run(sorted({test.name.partition("::")[0] for test in tests}), _Some(tests))
 
     return _forked(run)
 
