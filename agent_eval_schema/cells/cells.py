@@ -48,7 +48,7 @@ class Cells(Struct, eq=False):
     def suspects(self) -> list[int]:
         """The rows of a text column that may be blank or JSON, by their first character: few need a closer look."""
         if self.array is None:
-            return [row for row, t in enumerate(self.texts) if t is not None and t[:1] in "{[ \t\r\n"]
+            return [row for row, t in enumerate(self.texts) if t is not None and (t[:1] in "{[" or t[0].isspace())]
         return np.flatnonzero(np.asarray(pc.match_substring_regex(self.array, _SUSPECT).fill_null(False))).tolist()
 
 
@@ -73,7 +73,8 @@ class _Texts(Sequence[str | None]):
         return self._texts[row]
 
 
-_SUSPECT = r"^([\s{\[\p{Z}]|$)"
+_SUSPECT = r"^([\t-\r\x1c-\x1f\x{85}\p{Z}{\[]|$)"
+"""Empty, or with one of the characters first that are blank for Python, or that open JSON."""
 
 
 def read_cells(batch: pa.RecordBatch, name: str) -> Cells | None:

@@ -197,8 +197,7 @@ def last_user_text(value: Any) -> str | None:
         return value.question
     for message in reversed(value):
         if message.get("role") == "user":
-            content = message.get("content")
-            text = content if isinstance(content, str) else chat.join_text(content)
+            text = chat.join_text(message.get("content"))
             return text if isinstance(text, str) else None
     return None
 

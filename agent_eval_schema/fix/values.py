@@ -89,7 +89,7 @@ def request_keys(value: Any) -> Any:
     type: no part of the request remains under an unknown name."""
     if not isinstance(value, dict) or any(value.get(k) is not None for k in ("messages", "query")):
         return value
-    right = {k: k if k in _REQUEST_KEYS else meant_of_value(meant(k, _REQUEST_KEYS), v) for k, v in value.items()}
+    right = {k: meant_of_value(meant(k, _REQUEST_KEYS), v) for k, v in value.items()}
     found = {r: value[k] for k, r in right.items() if r is not None}
     if None in right.values() or len(found) < len(right) or not all(_REQUEST_KEYS[r](v) for r, v in found.items()):
         return value
@@ -147,9 +147,9 @@ def _role(name: str) -> str | None:
 
 def message_content(message: Any) -> Any:
     """A message of a role and one text under another name: there is nothing else that the content could be."""
-    if not isinstance(message, dict) or len(message) != 2 or "role" not in message or "content" in message:
+    if not isinstance(message, dict) or len(message) != 2 or "role" not in message:
         return message
-    key = lone_key(message, "content", ("content", "role"), _is_text)
+    key = lone_key(message, "content", ("content",), _is_text)
     return with_key_renamed(message, key, "content") if key else message
 
 
@@ -218,11 +218,11 @@ def document_uri(document: Any) -> Any:
         return document
     given = document.get("metadata")
     metadata = given if isinstance(given, dict) else {}
-    above = {k: str(v) for k, v in document.items() if k not in (*_DOCUMENT, "metadata") and _is_uri(k, v)}
-    below = {k: str(v) for k, v in metadata.items() if _is_uri(k, v)}
+    above = {k: str(v) for k, v in document.items() if _is_uri(k, v)}
+    below = {str(v) for k, v in metadata.items() if _is_uri(k, v)}
     if _is_text(metadata.get("doc_uri")):
-        below = {"doc_uri": metadata["doc_uri"]}
-    uris = {*above.values(), *below.values()}
+        below = {metadata["doc_uri"]}
+    uris = {*above.values(), *below}
     if len(uris) != 1 or len(above) > 1:
         return document
     for key, uri in above.items():
@@ -237,7 +237,7 @@ def _is_uri(key: str, value: Any) -> bool:
     plain = plain_name(key)
     if plain in ("uri", "url", "source", "path"):
         return isinstance(value, str) and bool(_PLACE.search(value.strip()))
-    named = plain in ("doc_id", "document_id") or (plain != "id" and meant(key, _DOCUMENT) == "doc_uri")
+    named = plain != "id" and meant(key, _DOCUMENT) == "doc_uri"
     return named and (_is_text(value) or _is_whole(value))
 
 

@@ -43,7 +43,9 @@ def note_null_placeholders(rows: Rows) -> None:
     """Requests and responses that are another tool's placeholder for a missing value."""
     for name, words in (("request", _PLACEHOLDERS), ("response", _PLACEHOLDERS if rows.without_null else _NANS)):
         at = rows.batch.schema.get_field_index(name)
-        array = rows.batch.column(at) if at >= 0 else pa.nulls(0)
+        if at < 0:
+            continue
+        array = rows.batch.column(at)
         array = array if is_text(array.type) else simplified(array)
         if not is_text(array.type):
             continue

@@ -169,6 +169,19 @@ def test_response_and_facts_are_an_error_unless_the_facts_are_empty() -> None:
     assert (report.ok, report.counts) == (True, {"AE305": 1})
 
 
+@pytest.mark.parametrize(
+    ("column", "code", "noun"),
+    [
+        ("expected_retrieved_context", "AE407", "document"),
+        ("predicted_trajectory", "AE505", "call"),
+        ("reference_trajectory", "AE505", "call"),
+    ],
+)
+def test_a_list_without_what_is_compared_is_reported(column: str, code: str, noun: str) -> None:
+    issues = validate_eval_set([{**ROW, column: []}]).issues[["code", "column", "message"]]
+    assert issues.to_numpy().tolist() == [[code, column, f"expected at least one {noun}, got an empty list"]]
+
+
 @pytest.mark.parametrize(("column", "noun"), [("expected_facts", "fact"), ("guidelines", "guideline")])
 @pytest.mark.parametrize("in_mlflow", [False, True])
 def test_ground_truth_that_is_an_empty_list_is_reported(column: str, noun: str, in_mlflow: bool) -> None:

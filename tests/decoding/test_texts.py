@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from agent_eval_schema.cells.batch import make_batch
-from agent_eval_schema.cells.cells import read_cells
+from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
 from agent_eval_schema.decoding.texts import decode_response, decode_text
 from agent_eval_schema.decoding.values import FAILED
@@ -42,6 +42,21 @@ def test_blank_ground_truth_counts_as_none(is_json: bool) -> None:
     values, issues = decoded("expected_response", "a", " \n", "", None, is_json=is_json)
     assert values == ["a", None, None, None]
     assert [(row, code) for row, code, _ in issues] == [(1, "AE305"), (2, "AE305")]
+
+
+@BOTH
+def test_all_that_python_calls_blank_is_blank(is_json: bool) -> None:
+    blank = [c for c in map(chr, range(0x3001)) if c.isspace()]
+    values, issues = decoded("expected_response", *blank, "\u200b", is_json=is_json)
+    assert (values, len(issues)) == ([*[None] * len(blank), "\u200b"], len(blank))
+
+
+def test_the_cells_to_look_at_are_those_that_are_blank_or_open_json() -> None:
+    texts = [*map(chr, range(1, 0x3001)), "", None, " a", "a ", "{}", "a{}"]
+    array = pa.array(texts, pa.string())
+    wanted = [i for i, t in enumerate(texts) if t is not None and (not t.strip() or t.lstrip()[0] in "{[" or t == " a")]
+    assert Cells(False, texts).suspects() == wanted, "where a cell is not UTF-8"
+    assert Cells(False, texts, array).suspects() == wanted
 
 
 @BOTH
@@ -97,7 +112,8 @@ CHATS = [
 
 @pytest.mark.parametrize("chat", CHATS, ids=lambda chat: next(iter(chat)))
 def test_the_answer_of_a_chat_object_is_taken(chat: Any) -> None:
-    for is_json, value in ((True, chat), (True, json.dumps(chat)), (False, json.dumps(chat))):
+    text = json.dumps(chat)
+    for is_json, value in ((True, chat), (True, text), (False, text)):
         values, [(row, code, message)] = decoded("response", "a", value, is_json=is_json)
         assert (values, row, code) == (["a", "Hello"], 1, "AE222")
         assert message.startswith("the text was taken from an object with the key")

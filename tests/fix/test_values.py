@@ -11,7 +11,10 @@ from agent_eval_schema.fix.values import FixFunction
 HI = {"role": "user", "content": "Hi"}
 DOC = {"doc_uri": "a.md", "content": "text"}
 
-messages = values.in_chats(values.entries(values.message_role))
+
+def messages(value: Any) -> Any:
+    return values.in_chats(values.entries(values.message_role))(value)
+
 
 FIXED: list[tuple[FixFunction, Any, Any]] = [
     (values.opened_json_text, "[1]", [1]),
@@ -36,6 +39,7 @@ FIXED: list[tuple[FixFunction, Any, Any]] = [
     (values.message_role, {"role": "asistant"}, {"role": "assistant"}),
     (values.message_role, {"role": "Model"}, {"role": "assistant"}),
     (values.message_role, {"content": "x", "author": "bot"}, {"content": "x", "role": "assistant"}),
+    (values.message_role, {"type": "User", "content": "Hi"}, HI),
     (values.message_role, {"role": None, "speaker": "AI", "type": "message"}, {"role": "assistant", "type": "message"}),
     (values.message_content, {"role": "user", "text": "Hi"}, HI),
     # expectations
@@ -43,6 +47,7 @@ FIXED: list[tuple[FixFunction, Any, Any]] = [
     (values.named_texts, {"tone": "be brief", "form": ["a"]}, {"tone": ["be brief"], "form": ["a"]}),
     (values.without_blanks, ["a", " ", 1], ["a", 1]),
     (values.without_blanks, ["", " "], None),
+    (values.without_blanks, {"tone": ["a", ""]}, {"tone": ["a"]}),
     (values.without_blanks, {"tone": ["a", ""], "form": ["b"]}, {"tone": ["a"], "form": ["b"]}),
     (values.number_to_text, 0, "0"),
     (values.number_to_text, -12, "-12"),
@@ -157,6 +162,7 @@ LEFT: list[tuple[FixFunction, Any]] = [
     (values.without_blanks, ["a", 1, None]),
     (values.without_blanks, []),
     (values.without_blanks, " "),
+    (values.without_blanks, {"tone": ["a"]}),
     (values.without_blanks, {"tone": ["a"], "form": []}),
     (values.without_blanks, {"tone": [""], "form": ["a", ""]}),
     (values.number_to_text, True),
@@ -174,7 +180,7 @@ LEFT: list[tuple[FixFunction, Any]] = [
     (values.document_uri, {"metadata": {"url": "a.md", "source": "b.md"}}),
     (values.document_uri, {"metadata": "a.md"}),
     (values.document_uri, {"metadata": {"doc_uri": " "}}),
-    (values.document_uri, {"source": "wiki"}),
+    *((values.document_uri, {name: "wiki"}) for name in ("uri", "url", "source", "path")),
     (values.document_uri, {"source": "release 1.2 notes"}),
     (values.document_uri, {"path": 7}),
     (values.document_uri, {"id": "7"}),

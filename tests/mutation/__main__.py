@@ -31,6 +31,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from tests.conftest import WITHOUT_SERVICES
 from tests.mutation.mutants import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,8 +47,16 @@ MODULES: dict[str, tuple[str, ...]] = {
     "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
     "decoding/columns.py": ("tests/decoding/test_columns.py", "tests/decoding/test_diagnose.py", RULES, *KERNEL),
     "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS, *KERNEL),
-    "validation/cross_field.py": (RULES, TRACES, BUILDER, *KERNEL),
-    "validation/doc_uris.py": (BUILDER, TRACES, RULES),
+    "validation/cross_field.py": (
+        "tests/validation/test_cross_field.py",
+        "tests/decoding/test_columns.py",
+        "tests/formats/test_adk.py",
+        RULES,
+        TRACES,
+        BUILDER,
+        *KERNEL,
+    ),
+    "validation/doc_uris.py": ("tests/validation/test_doc_uris.py", BUILDER, TRACES, RULES),
     "validation/report_builder.py": (BUILDER, "tests/validation/test_report.py", RULES),
     "traces/derive.py": ("tests/traces/test_derive.py", "tests/traces/test_decode.py", TRACES),
     "traces/documents.py": ("tests/traces/test_documents.py", "tests/traces/test_derive.py", TRACES),
@@ -142,9 +151,9 @@ def _load(chosen: Sequence[str]) -> None:
         with tempfile.NamedTemporaryFile() as file:
             calls = _Calls(path, file.name)
             _require_pass(module, _forked(lambda: _run(MODULES[module], calls)))  # noqa: B023
+            _CALLED[module] = msgspec.json.decode(file.read(), type=list[_Test])
             if module == chosen[0]:
                 _require_pass(module, _forked(lambda: _again(module, code)))  # noqa: B023
-            _CALLED[module] = msgspec.json.decode(file.read(), type=list[_Test])
         print(f"{module}: {len(_CALLED[module])} tests, {time.monotonic() - start:.0f} s", flush=True)
 
 
@@ -247,7 +256,7 @@ def _start(module: str, tree: ast.Module, mutant: Mutant) -> int:
 def _again(module: str, code: CodeType) -> int:
     """Run all tests with all modules loaded again, one of them from this code."""
     _import_again(module, code)
-    return _run(MODULES[module])
+    return _run(MODULES[module], _Some(_CALLED[module]))
 
 
 def _forked(work: Callable[[], int]) -> int:
@@ -267,7 +276,7 @@ def _forked(work: Callable[[], int]) -> int:
 
 
 def _run(tests: Sequence[str], *plugins: object) -> int:
-    options = ["-n", "0", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=no"]
+    options = ["-n", "0", "-x", "-q", "-m", WITHOUT_SERVICES[-1], "-p", "no:cacheprovider", "--tb=no"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what is loaded already
     return int(pytest.main([*options, *tests], plugins))
 

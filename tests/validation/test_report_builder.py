@@ -135,7 +135,7 @@ def test_ground_truth_that_is_the_response_in_most_rows_is_one_warning() -> None
     own = [row(request=f"p{i}", response="a", expected_response="b") for i in range(2)]
     report = validate_eval_set(copied + own)
     assert codes(report) == [(None, "AE904")]
-    assert "identical to response in 3 of 5 rows" in report.issues["message"][0]
+    assert "expected_response is identical to response in 3 of 5 rows" in report.issues["message"][0]
     assert validate_eval_set(copied + own + own[:1]).counts == {}
 
 

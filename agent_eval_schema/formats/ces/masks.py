@@ -83,7 +83,7 @@ def _stated_one(value: Any, field: FieldType) -> Any:
 def _is_told(value: Any, field: FieldType) -> bool:
     if field.repeated:
         return bool(value != [])
-    if field.explicit_presence or field.oneof or isinstance(value, Mapping):
+    if field.explicit_presence or field.oneof:
         return True
     default = value in ("", 0) or (isinstance(value, str) and field.enum and enum_values(field.enum).get(value) == 0)
     return not default

@@ -1,0 +1,51 @@
+"""The doc_uris that the expected and the retrieved documents of a row have in common."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from agent_eval_schema.decoding.arrow_columns import DocumentColumn
+from agent_eval_schema.decoding.values import FAILED, Column, ListColumn
+from agent_eval_schema.schema import DOCUMENT, Document
+from agent_eval_schema.validation.doc_uris import EXACT, FEW, NEAR, NONE, nearness
+
+Uris = list[list[str] | None]
+
+
+def in_python(rows: Uris) -> Column:
+    return ListColumn([None if row is None else [Document(uri) for uri in row] for row in rows])
+
+
+def in_arrow(rows: Uris) -> Column:
+    cells: list[Any] = [None if row is None else [{"doc_uri": uri} for uri in row] for row in rows]
+    return DocumentColumn(pa.array(cells, pa.list_(DOCUMENT)))
+
+
+KINDS = pytest.mark.parametrize(
+    ("expected_in", "retrieved_in"),
+    [(in_python, in_python), (in_arrow, in_arrow), (in_arrow, in_python), (in_python, in_arrow)],
+)
+Make = Callable[[Uris], Column]
+
+
+@KINDS
+@pytest.mark.parametrize("before", [0, 1, FEW - 1, FEW, FEW + 1])
+def test_one_exact_match_leaves_the_other_rows_open(expected_in: Make, retrieved_in: Make, before: int) -> None:
+    expected = expected_in([["a"]] * before + [["b", "c"], ["d"]])
+    retrieved = retrieved_in([["A"]] * before + [["x", "c"], ["d"]])
+    assert nearness(expected, retrieved) == ([*[None] * before, EXACT, None], [None] * (before + 2))
+
+
+@KINDS
+def test_each_row_has_a_close_match_or_none(expected_in: Make, retrieved_in: Make) -> None:
+    expected = expected_in([["a", "b/"], ["a"], None, ["a"], [], ["a"]])
+    retrieved = retrieved_in([["x", "b"], ["x"], ["a"], None, ["a"], []])
+    assert nearness(expected, retrieved) == ([NEAR, NONE, None, None, None, None], [["b/", "b"], *[None] * 5])
+
+
+def test_a_cell_that_could_not_be_read_matches_nothing() -> None:
+    cells = ListColumn([FAILED, [Document("a")]])
+    assert nearness(cells, ListColumn(cells[::-1])) == ([None, None], [None, None])
+    assert nearness(ListColumn([]), ListColumn([])) == ([], [])
