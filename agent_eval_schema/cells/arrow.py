@@ -110,7 +110,7 @@ def _stored_once(array: pa.Array) -> tuple[pa.Array, pa.Array] | None:
     """The values of a dictionary or of runs, and for each cell the place of its value; None of other arrays."""
     if pa.types.is_dictionary(array.type):
         return array.dictionary, array.indices
-    if str(array.type).startswith("run_end_encoded"):
+    if _is_of_runs(array.type):
         cells = np.arange(array.offset, array.offset + len(array))
         return array.values, pa.array(np.searchsorted(np.asarray(array.run_ends), cells, "right"))
     return None
@@ -129,6 +129,16 @@ def present(array: pa.Array) -> np.ndarray[Any, Any]:
     """Which cells have a value. Arrow's own mask does not contain the nulls in a dictionary or in runs."""
     found = per_cell(array, present)
     return np.asarray(array.is_valid()).astype(bool) if found is None else found
+
+
+def has_value(array: pa.Array) -> bool:
+    """Whether any cell has a value."""
+    known = not (pa.types.is_dictionary(array.type) or _is_of_runs(array.type))
+    return array.null_count < len(array) and (known or bool(present(array).any()))
+
+
+def _is_of_runs(kind: pa.DataType) -> bool:
+    return str(kind).startswith("run_end_encoded")
 
 
 def _is_view(kind: pa.DataType, of: str) -> bool:

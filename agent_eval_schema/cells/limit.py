@@ -14,10 +14,8 @@ from agent_eval_schema.rules.reading import LARGE_CELL
 from agent_eval_schema.text import jsontext
 
 
-def without_large_cells(batch: pa.RecordBatch, most: int | None) -> pa.RecordBatch:
+def without_large_cells(batch: pa.RecordBatch, most: int) -> pa.RecordBatch:
     """The batch without its cells of more than `most` bytes, and with a note on each of them."""
-    if most is None:
-        return batch
     notes: Notes = {}
     for at, field in enumerate(batch.schema):
         if is_hidden(field):

@@ -38,23 +38,18 @@ def batch_bytes(batch: pa.RecordBatch) -> int:
 
 def cut(batches: Iterable[pa.RecordBatch], size: int, most: int) -> Iterator[pa.RecordBatch]:
     """The rows of batches, of which each one above `most` bytes is cut into pieces of `size` bytes, or of one row."""
-    for pieces in (_pieces(batch, size, most) for batch in batches):
-        yield from pieces
-
-
-def _pieces(batch: pa.RecordBatch, size: int, most: int) -> Iterator[pa.RecordBatch]:
-    small = all(_is_stored_per_cell(field.type) for field in batch.schema) and batch.nbytes <= most
-    ends = np.zeros(0) if small else np.cumsum(_row_bytes(batch))
-    if not len(ends) or ends[-1] <= most:
-        held = [batch]
-        del batch  # only the reader references it while it is read
-        yield held.pop()
-        return
-    start = done = 0
-    while start < len(ends):
-        end = max(int(np.searchsorted(ends, done + size, "right")), start + 1)
-        yield batch.slice(start, end - start)
-        start, done = end, ends[end - 1]
+    # Only the reader references a batch while it is read: a generator expression would keep it.
+    for held in map(lambda batch: [batch], batches):  # noqa: C417
+        small = all(_is_stored_per_cell(field.type) for field in held[0].schema) and held[0].nbytes <= most
+        ends = np.zeros(0) if small else np.cumsum(_row_bytes(held[0]))
+        if not len(ends) or ends[-1] <= most:
+            yield held.pop()
+            continue
+        start = done = 0
+        while start < len(ends):
+            end = max(int(np.searchsorted(ends, done + size, "right")), start + 1)
+            yield held[0].slice(start, end - start)
+            start, done = end, ends[end - 1]
 
 
 def _is_stored_per_cell(kind: pa.DataType) -> bool:

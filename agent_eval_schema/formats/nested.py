@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
+from agent_eval_schema.cells.arrow import to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
 from agent_eval_schema.formats import agentcore, azure, bedrock_rag, deepeval, examples, genai, promptfoo
@@ -52,7 +53,8 @@ class Nested(Struct, frozen=True):
     """A format whose rows are conversations. `detect` examines the columns, and the first rows if the columns do not
     suffice; `turns` gives the function that unfolds one row after the other, whose `columns` there are even if there is
     no turn. The `parts` of a row may be JSON text: only an object or a list can occur there. What is at a path of
-    `lists`, if anything is, has to be a list of objects. `ends` reports the issues of a file whose last row this is."""
+    `lists`, if anything is, has to be a list of objects. `ends` reports the issues of a file whose last row this is.
+    Rows without the key `key` anywhere in their first part are no such ones, and are not looked into."""
 
     name: str
     detect: Callable[[Sequence[str], Callable[[], Rows]], bool]
@@ -61,6 +63,7 @@ class Nested(Struct, frozen=True):
     columns: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
     ends: Callable[[Mapping[str, Any]], Sequence[Finding]] = lambda _: ()
+    key: str = ""
 
 
 def unfolded(source: Source, *, alone: bool = False) -> Source:
@@ -79,7 +82,7 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     if source.is_canonical():
         return None
     names = source.column_names()
-    found = next((f for f in NESTED if f.detect(names, partial(_first_objects, source))), None)
+    found = next((f for f in NESTED if f.detect(names, partial(_first_objects, source, f))), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
         return _COLUMNS if any(row and _by_columns(row) for row in _objects(first)) else None
@@ -140,10 +143,14 @@ def _with_lists(row: dict[str, Any], paths: Sequence[str]) -> tuple[dict[str, An
     return (row if is_read or not unread else None), unread
 
 
-def _first_objects(source: Source) -> Rows:
-    head = source.head()
+def _first_objects(source: Source, nesting: Nested) -> Rows:
+    if (head := source.head()) is None:
+        return []
+    first = head.slice(0, LOOKED_AT)
     try:
-        return [] if head is None else _objects(head.slice(0, LOOKED_AT))
+        first.validate(full=True)
+        has_key = not nesting.key or nesting.key in str(to_values(first.column(nesting.parts[0])))
+        return _objects(first) if has_key else []
     except pa.ArrowInvalid:  # reported where the cells are read
         return []
 
@@ -259,7 +266,14 @@ NESTED: tuple[Nested, ...] = (
     Nested(
         "vertex-genai", genai.has_agent_data, lambda: genai.rows_of_agent_data, ("agent_data", "agentData"), _OF_GENAI
     ),
-    Nested("vertex-genai", genai.is_gemini, lambda: genai.row_of_gemini, ("request", "response"), _OF_GENAI),
+    Nested(
+        "vertex-genai",
+        genai.is_gemini,
+        lambda: genai.row_of_gemini,
+        ("request", "response"),
+        _OF_GENAI,
+        key="contents",
+    ),
     Nested(
         "azure",
         azure.is_conversation,

@@ -92,7 +92,13 @@ class CellBuilder:
                 raise _NoRow(problem)
             text.isascii() or text.decode()
             row = _decode_object(text)
-            self._note_repeats(text, where, row)
+            style = len(row), len(text) - len(jsontext.encode(row))  # what the text has beside its keys and values
+            if style not in self._styles:  # else rows of as many keys that are written alike had none twice
+                if repeated := repeated_keys(text):
+                    self._lines[self.size] = text.decode()
+                    self._problems[self.size] = [_repeated(where, *found) for found in repeated.items()]
+                else:
+                    self._styles.add(style)
         except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
             self._problems[self.size] = [_row_problem(text, where, error)]
             self._lines[self.size] = text.decode("utf-8", "replace")
@@ -110,24 +116,6 @@ class CellBuilder:
                 if len(column) < self.size:
                     column.append(None)
 
-    def _note_repeats(self, text: bytes, where: str, row: dict[str, Raw]) -> None:
-        """Note the keys that the object has twice, of which the last value is in the row.
-
-        What the text holds beside the keys and values has the same size in all rows of as many keys that are written
-        alike: the keys are only looked at where it has a size that no row had so far."""
-        style = len(row), len(text) - len(jsontext.encode(row))
-        if style in self._styles:
-            return
-        repeated = repeated_keys(text)
-        if not repeated:
-            self._styles.add(style)
-            return
-        self._lines[self.size] = text.decode()
-        self._problems[self.size] = [
-            Finding(columns.REPEATED_KEY, f"{where}: expected `{key}` once, got it {count} times", key)
-            for key, count in repeated.items()
-        ]
-
     def take(self) -> pa.RecordBatch:
         """The batch of all objects; the next one takes a builder of its own."""
         columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
@@ -136,6 +124,10 @@ class CellBuilder:
 
 class _NoRow(Exception):
     pass
+
+
+def _repeated(where: str, key: str, count: int) -> Finding:
+    return Finding(columns.REPEATED_KEY, f"{where}: expected `{key}` once, got it {count} times", key)
 
 
 def _row_problem(text: bytes, where: str, error: Exception) -> Finding:

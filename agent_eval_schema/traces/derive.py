@@ -60,7 +60,9 @@ def derive(trace: Trace, values: bool = True, figures: bool = True) -> Derived:
     if not trace.spans and trace.request is trace.response is NOTHING:
         reading.note(rules.EMPTY_TRACE, "data.spans", "expected spans, got none")
     derived = Derived(*[read(reading) for read in (_READERS if figures else _WITHOUT_FIGURES)])
-    _leave_out_placeholders(derived, _made_of(trace.info.tags))
+    made = _made_of(trace.info.tags)
+    if isinstance(made, str) and made.startswith("of a row"):
+        _leave_out_placeholders(derived, made)
     derived.has_retriever = bool(reading.retrievers)
     derived.notes = reading.notes
     derived.inputs, derived.outputs = reading.inputs, reading.outputs
@@ -82,13 +84,12 @@ def _made_of(tags: Any) -> Any:
     return tags.get(MADE) if isinstance(tags, dict) else None
 
 
-def _leave_out_placeholders(derived: Derived, made: Any) -> None:
+def _leave_out_placeholders(derived: Derived, made: str) -> None:
     """A trace that was made of a row's columns has a state, times and an id, whether the row had them or not."""
-    if isinstance(made, str) and made.startswith("of a row"):
-        derived.request_id = None
-        for name in ("latency_seconds", "failure"):
-            if name not in made:
-                setattr(derived, name, None)
+    derived.request_id = None
+    for name in ("latency_seconds", "failure"):
+        if name not in made:
+            setattr(derived, name, None)
 
 
 def _is_true(raw: Raw) -> bool:

@@ -52,7 +52,8 @@ def check_batch(batch: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
     try:
         with quoting(plan.values), gc_paused():
             spec = find_format(plan.format)
-            rows = Rows(spec.read(without_large_cells(batch, plan.max_cell_bytes)), plan)
+            most = plan.max_cell_bytes
+            rows = Rows(spec.read(batch if most is None else without_large_cells(batch, most)), plan)
             for step in STEPS if spec.is_rows else STEPS_OF_OTHER_ROWS:
                 if not step.columns or not (rows.names | rows.values.keys()).isdisjoint(step.columns):
                     step.run(rows)

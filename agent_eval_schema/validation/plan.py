@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import present
+from agent_eval_schema.cells.arrow import has_value
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats.registry import NORMALIZED, UNKNOWN, detect, find_format
 from agent_eval_schema.formats.suggestions import SAMPLED_ROWS, has_names_of_others, suggested_columns
@@ -128,4 +128,4 @@ def _has_output(format: str, batch: pa.RecordBatch) -> bool:
     form = find_format(format)
     rows = form.read(batch)
     places = [i for i in map(rows.schema.get_field_index, form.outputs) if i >= 0]
-    return any(present(rows.column(i)).any() for i in places)
+    return any(has_value(rows.column(i)) for i in places)

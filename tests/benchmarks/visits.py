@@ -38,7 +38,11 @@ def rows() -> dict[str, dict[str, Any]]:
         "start_time_unix_nano": 1,
         "end_time_unix_nano": 2,
         "status": {"code": "STATUS_CODE_OK"},
-        "attributes": {"mlflow.spanInputs": json.dumps({"query": MARK}), "mlflow.spanOutputs": json.dumps("16 weeks")},
+        "attributes": {
+            "mlflow.spanType": '"AGENT"',
+            "mlflow.spanInputs": json.dumps({"query": MARK}),
+            "mlflow.spanOutputs": json.dumps("16 weeks"),
+        },
     }
     trace = {"info": {"trace_id": "tr-1", "state": "OK", "assessments": []}, "data": {"spans": [span]}}
     return {

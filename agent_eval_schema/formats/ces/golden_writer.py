@@ -229,7 +229,7 @@ class _Writer:
 
     def _words(self, fields: _Taken, name: str) -> str:
         text = fields.take(name)
-        if text is None or text == "":
+        if text is None or (isinstance(text, str) and not text):  # a cell may be a Series, which has no truth
             return ""
         if not isinstance(text, str) or not text.strip() or not _is_whole(text):
             self._lose(conversion.FIELD, fields.at(name), f"expected text for its cell, got {describe(text)}")
@@ -413,7 +413,7 @@ class _Writer:
         fields = _fields("ToolResponse", value, path)
         row = {"action_type": "EXPECTATION_TOOL_RESPONSE", "tool_name": self._tool(fields)}
         response = fields.take("response")
-        if response != {}:
+        if not isinstance(response, dict) or response:
             said = "no response comes back as an empty object" if response is None else "no column for the expectation"
             self._lose(conversion.FIELD, fields.at("response"), said)
         self._leftover(fields)
