@@ -246,15 +246,24 @@ def in_utc(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp(kind.unit, "UTC") if pa.types.is_timestamp(kind) and kind.tz else kind
 
 
-def pack(batch: pa.RecordBatch, codec: str | None) -> bytes:
-    """A batch as bytes for a cell or a pipe: with its own schema, as each names the columns that it has. `codec` is
-    "lz4" (quick), "zstd" (small) or None."""
+def pack(batch: pa.RecordBatch, codec: str) -> bytes:
+    """A batch as bytes for a cell: with its own schema, as each names the columns that it has. `codec` is "lz4" (quick)
+    or "zstd" (small)."""
+    return bytes(_packed(batch, codec))
+
+
+def packed(batch: pa.RecordBatch) -> pa.Buffer:
+    """The same for a pipe."""
+    return _packed(batch, None)
+
+
+def _packed(batch: pa.RecordBatch, codec: str | None) -> pa.Buffer:
     sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=codec)
     with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
         writer.write_batch(batch)
-    return bytes(sink.getvalue())
+    return sink.getvalue()
 
 
-def unpack(packed: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
-    """The batch that `pack` made bytes of."""
-    return pa.ipc.open_stream(packed).read_next_batch()
+def unpack(data: bytes | bytearray | pa.Buffer) -> pa.RecordBatch:
+    """The batch that `pack` or `packed` made bytes of."""
+    return pa.ipc.open_stream(data).read_next_batch()

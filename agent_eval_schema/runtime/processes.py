@@ -1,5 +1,5 @@
 """Interpreters of our own that do a share of some work: each receives a job once, and sends numbered messages back.
-What only this process has, such as a DataFrame, can be sent after the job, piece by piece (`send`, `received`).
+What only this process has, such as a DataFrame, can be sent after the job, piece by piece (`more`, `received`).
 
 They are started with a command, not forked (Arrow's threads do not survive that) and not spawned by multiprocessing
 (which would run the user's script again): a notebook and a script without a main guard work alike.
@@ -20,15 +20,20 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent_eval_schema.issues import EvalSetError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 AHEAD = 32
 """Messages that a worker may be ahead of the reader."""
 
 PIPE_BYTES = 1 << 20
 """A batch passes a pipe in a few pieces instead of hundreds (where the system lets its size be set)."""
+
+ENDED_EARLY = "a worker process ended before its work was done: try again with one process (--jobs 1)"
 
 _HEADER = struct.Struct("<qq")
 _FAILED, _END = -1, -2
@@ -69,12 +74,18 @@ class Worker:
     """A worker process, and the thread that takes in its messages while this process is busy.
 
     `run` names a function ("package.module:function") that takes the job and gives messages (`serve` runs it there).
-    `modules` are folders in which modules are looked for, after all others. Messages can be sent to a worker that is
-    `fed`, until `finish`; it answers the job and each of them with one message, in order.
+    `modules` are folders in which modules are looked for, after all others. A worker that gets `more` messages answers
+    the job with an empty one, when it has started, and each of them with one, in order. They are made by another
+    thread, each when the one before it was taken.
     """
 
     def __init__(
-        self, run: str, job: bytes, ahead: int = AHEAD, modules: Iterable[str] = (), *, fed: bool = False
+        self,
+        run: str,
+        job: bytes,
+        ahead: int = AHEAD,
+        modules: Iterable[str] = (),
+        more: Iterable[bytes | pa.Buffer] | None = None,
     ) -> None:
         module, _, function = run.partition(":")
         code = _START.format(
@@ -90,44 +101,39 @@ class Worker:
         )
         self._messages: queue.Queue[WorkerMessage] = queue.Queue(ahead)
         self._stopped = False
-        self._sent, self._answered = 1, 0  # each is written by one thread; the first is the job
-        self._outgoing: queue.SimpleQueue[Callable[[], bytes] | None] = queue.SimpleQueue()
-        self._outgoing.put(lambda: job)
-        threading.Thread(target=self._deliver, daemon=True).start()
-        threading.Thread(target=self._receive, daemon=True).start()
-        if not fed:
-            self.finish()
+        self._started = threading.Event()
+        threading.Thread(target=self._deliver, args=(job, more), daemon=True).start()
+        threading.Thread(target=self._receive, args=(more is not None,), daemon=True).start()
 
-    def send(self, pack: Callable[[], bytes]) -> None:
-        """Send what `pack` returns, which another thread calls: neither packing nor a full pipe is waited for."""
-        self._sent += 1
-        self._outgoing.put(pack)
-
-    def free(self, ahead: int) -> bool:
-        """Whether the worker has started, and has fewer messages than `ahead` to answer."""
-        return self._answered > 0 and self._sent - self._answered < ahead
+    @property
+    def has_started(self) -> bool:
+        """Whether a worker that gets more messages has answered the job."""
+        return self._started.is_set()
 
     def has_message(self) -> bool:
         """Whether the next message is here already."""
         return not self._messages.empty()
 
-    def finish(self) -> None:
-        """Nothing more is sent."""
-        self._outgoing.put(None)
-
-    def _deliver(self) -> None:
+    def _deliver(self, job: bytes, more: Iterable[bytes | pa.Buffer] | None) -> None:
         assert self._process.stdin is not None
         # a dead worker is detected by its missing messages
         with suppress(BrokenPipeError), self._process.stdin as stdin:
-            while (pack := self._outgoing.get()) is not None:
-                _send(stdin, 0, pack())
+            _send(stdin, 0, job)
+            if more is None:
+                return
+            self._started.wait()
+            for message in more:
+                _send(stdin, 0, message)
 
-    def _receive(self) -> None:
+    def _receive(self, starts: bool) -> None:
         assert self._process.stdout is not None
         message = WorkerMessage(0, b"")
         while message.unit >= 0 and not self._stopped:
             message = _read(self._process.stdout)
-            self._answered += 1
+            if starts and not self._started.is_set():
+                self._started.set()
+                if message.unit >= 0:
+                    continue
             while not self._stopped:
                 try:
                     self._messages.put(message, timeout=0.5)
@@ -144,7 +150,7 @@ class Worker:
 
     def stop(self) -> None:
         self._stopped = True
-        self.finish()
+        self._started.set()
         self._process.kill()
         self._process.wait()
         if self._process.stdout is not None:
@@ -166,8 +172,7 @@ def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, 
 def _read(stream: IO[bytes]) -> WorkerMessage:
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
-        why = b"a worker process ended before its work was done: try again with one process (--jobs 1)"
-        return WorkerMessage(_FAILED, why)
+        return WorkerMessage(_FAILED, ENDED_EARLY.encode())
     unit, size = _HEADER.unpack(header)
     return WorkerMessage(unit, stream.read(size))
 
@@ -199,7 +204,7 @@ def received() -> Iterator[bytes]:
         yield sys.stdin.buffer.read(_HEADER.unpack(header)[1])
 
 
-def _send(out: IO[bytes], unit: int, payload: bytes) -> None:
+def _send(out: IO[bytes], unit: int, payload: bytes | pa.Buffer) -> None:
     out.write(_HEADER.pack(unit, len(payload)))
     out.write(payload)
     out.flush()

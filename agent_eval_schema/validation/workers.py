@@ -7,23 +7,25 @@ Of a file, each process reads and checks its share:
                        in the order of the units, so that they are those of one process
 
 What travels is small: a path and a plan there, a few bytes a row back. Of data that only this process can read, such
-as a DataFrame, the batches themselves are sent, each to a process that is free; this process checks those for which
-none is.
+as a DataFrame, the batches themselves are sent: each is checked by the process that takes it first.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
 
 import msgspec
 import pyarrow as pa
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import pack, unpack
+from agent_eval_schema.cells.arrow import packed, unpack
 from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, units_of
-from agent_eval_schema.runtime.processes import Worker, in_order, received
+from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
+from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.validation.plan import Plan
 
 
@@ -35,8 +37,8 @@ class Job(Struct, frozen=True):
     share: Share
 
 
-AHEAD = 2
-"""The batches that a worker has at a time: one that it checks, and the next."""
+STOCK = 2
+"""The batches per worker that wait for who takes them, so that none has to wait while this process checks one."""
 
 
 def check_with_workers(
@@ -64,63 +66,110 @@ def _parts(worker: Worker) -> Iterator[tuple[int, pa.RecordBatch]]:
     return ((unit, unpack(payload)) for unit, payload in worker.messages())
 
 
-def check_share(job: bytes) -> Iterator[tuple[int, bytes]]:
+def check_share(job: bytes) -> Iterator[tuple[int, pa.Buffer]]:
     """In the worker: its share of the file, checked; each batch with the number of its unit."""
+    put_off_pandas()
     from agent_eval_schema.io.files import open_file
     from agent_eval_schema.validation.kernel import check_batch
 
     told = msgspec.msgpack.decode(job, type=Job)
     for unit, batch in units_of(open_file(told.path).quoting(told.plan.values), told.share):
-        yield unit, pack(check_batch(batch, told.plan), None)
+        yield unit, packed(check_batch(batch, told.plan))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # data that only this process can read
+Numbered: TypeAlias = tuple[int, pa.RecordBatch]
+
+
 def check_sent(batches: Iterable[pa.RecordBatch], plan: Plan, workers: int) -> Iterator[pa.RecordBatch]:
     """The checked batches, in order. Raises EvalSetError if a worker could not do its share."""
+    untaken: SimpleQueue[Numbered | None] = SimpleQueue()
+    helpers = [_Helper(plan, untaken) for _ in range(1, workers)]
+    early: dict[int, pa.RecordBatch] = {}
+    following = 0
+    try:
+        for unit, checked in _checked_by_all(batches, plan, untaken, helpers):
+            early[unit] = checked
+            while following in early:
+                yield early.pop(following)
+                following += 1
+    finally:
+        for helper in helpers:
+            helper.stop()
+
+
+def _checked_by_all(
+    batches: Iterable[pa.RecordBatch], plan: Plan, untaken: SimpleQueue[Numbered | None], helpers: Sequence[_Helper]
+) -> Iterator[Numbered]:
+    """The checked batches as they become ready: each is checked by whoever takes it first."""
     from agent_eval_schema.validation.kernel import check_batch
 
-    job = msgspec.msgpack.encode(plan)
-    others = [Worker("agent_eval_schema.validation.workers:check_received", job, fed=True) for _ in range(1, workers)]
-    answers = {worker: _answers(worker) for worker in others}
-    waiting: deque[Worker | pa.RecordBatch] = deque()  # the batches in order: checked, or who checks them
+    def check_one() -> Iterator[Numbered]:
+        try:
+            numbered = untaken.get_nowait()
+        except Empty:  # a worker was quicker
+            return
+        assert numbered is not None
+        unit, batch = numbered
+        yield unit, check_batch(batch, plan)
 
-    def checked_of(entry: Worker | pa.RecordBatch) -> pa.RecordBatch:
-        return next(answers[entry]) if isinstance(entry, Worker) else entry
-
-    try:
-        for batch in batches:
-            free = next((worker for worker in others if worker.free(AHEAD)), None)
-            if free is None:
-                waiting.append(check_batch(batch, plan))
-            else:
-                free.send(partial(pack, batch, None))
-                waiting.append(free)
-            while waiting and _is_here(waiting[0]):
-                yield checked_of(waiting.popleft())
-        for worker in others:
-            worker.finish()
-        yield from map(checked_of, waiting)
-    finally:
-        for worker in others:
-            worker.stop()
-
-
-def _is_here(entry: Worker | pa.RecordBatch) -> bool:
-    return not isinstance(entry, Worker) or entry.has_message()
+    for numbered in enumerate(batches):
+        untaken.put(numbered)
+        if untaken.qsize() > STOCK * len(helpers):
+            yield from check_one()
+        for helper in helpers:
+            yield from helper.answers()
+    while not untaken.empty():
+        yield from check_one()
+        for helper in helpers:
+            yield from helper.answers()
+    for _ in helpers:
+        untaken.put(None)
+    for helper in helpers:
+        yield from helper.last_answers()
 
 
-def _answers(worker: Worker) -> Iterator[pa.RecordBatch]:
-    for started, (_, payload) in enumerate(worker.messages()):
-        if started:
-            yield unpack(payload)
+class _Helper:
+    """A worker that takes batches of those that are not taken yet, one after the other."""
+
+    def __init__(self, plan: Plan, untaken: SimpleQueue[Numbered | None]) -> None:
+        self._untaken = untaken
+        self._units: deque[int] = deque()
+        run, job = "agent_eval_schema.validation.workers:check_received", msgspec.msgpack.encode(plan)
+        self._worker = Worker(run, job, more=self._taken())
+        self._messages = self._worker.messages()
+
+    def _taken(self) -> Iterator[pa.Buffer]:
+        while (numbered := self._untaken.get()) is not None:
+            unit, batch = numbered
+            self._units.append(unit)
+            yield packed(batch)
+
+    def answers(self) -> Iterator[Numbered]:
+        """What was checked until now."""
+        while self._worker.has_message() and (message := next(self._messages, None)) is not None:
+            yield self._units.popleft(), unpack(message.payload)
+
+    def last_answers(self) -> Iterator[Numbered]:
+        """What is still to come when there is nothing more to take: of a worker that has not started, nothing."""
+        if self._worker.has_started:
+            for message in self._messages:
+                yield self._units.popleft(), unpack(message.payload)
+        if self._units:
+            raise EvalSetError(ENDED_EARLY)
+
+    def stop(self) -> None:
+        self._worker.stop()
+        self._untaken.put(None)
 
 
-def check_received(plan: bytes) -> Iterator[tuple[int, bytes]]:
+def check_received(plan: bytes) -> Iterator[tuple[int, bytes | pa.Buffer]]:
     """In the worker: that it has started, then each batch that it is sent, checked."""
+    put_off_pandas()
     from agent_eval_schema.validation.kernel import check_batch
 
     how = msgspec.msgpack.decode(plan, type=Plan)
     yield 0, b""
-    for unit, packed in enumerate(received(), 1):
-        yield unit, pack(check_batch(unpack(packed), how), None)
+    for unit, batch in enumerate(received(), 1):
+        yield unit, packed(check_batch(unpack(batch), how))

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.runtime.processes import Worker
-from agent_eval_schema.validation import workers
+from agent_eval_schema.validation import validate, workers
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
@@ -79,42 +79,80 @@ def as_table(rows: list[dict[str, str]]) -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
+TAKEN = 5
+"""So many batches are taken by a worker, whatever the machine does meanwhile."""
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[pa.RecordBatch]:
+    """The batches that are sent to a worker: the first ones, as this process makes the next one only then, and any
+    others. They are many and small."""
+    sent: list[pa.RecordBatch] = []
+    packed, check = workers.packed, workers.check_sent
+
+    def recorded(batch: pa.RecordBatch) -> pa.Buffer:
+        sent.append(batch)
+        return packed(batch)
+
+    def handed_over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for made, batch in enumerate(batches):
+            while made <= TAKEN and len(sent) < made:
+                time.sleep(0.005)
+            yield batch
+
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
+    monkeypatch.setattr(workers, "packed", recorded)
+    for module in (validate, sys.modules[__name__]):
+        monkeypatch.setattr(module, "check_sent", lambda batches, *rest: check(handed_over(batches), *rest))
+    return sent
+
+
 @pytest.mark.parametrize("kind", [list, as_frame, as_table], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("values", [True, False])
-def test_data_in_memory_are_sent(kind: Callable[..., Any], values: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More batches than a worker may have at a time, and some are checked there: this process waits for it."""
-    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
-    sent: list[pa.RecordBatch] = []
-    pack = workers.pack
-    monkeypatch.setattr(workers, "pack", lambda batch, codec: sent.append(batch) or pack(batch, codec))
+def test_data_in_memory_are_sent(kind: Callable[..., Any], values: bool, sent: list[pa.RecordBatch]) -> None:
     bad = "\ud800" if kind != as_table else "?"  # a lone surrogate, which Arrow cannot hold
     rows = [{**row, "response": bad if i % 999 == 0 else row["response"]} for i, row in enumerate(ROWS)]
-    one = verdicts(open_source(kind(rows)), 1, values)
-    monkeypatch.setattr(Worker, "free", wait_until_free)
-    assert verdicts(open_source(kind(rows)), 2, values) == one
-    assert len(sent) > workers.AHEAD
+    assert verdicts(open_source(kind(rows)), 2, values) == verdicts(open_source(kind(rows)), 1, values)
+    assert len(sent) >= TAKEN
 
 
-def wait_until_free(worker: Worker, ahead: int) -> bool:
-    """As on a machine where the worker starts at once and is as fast as this process: it gets every other batch."""
-    while not worker._answered:
-        time.sleep(0.01)
-    return worker._sent - worker._answered < ahead
+class DyingWorker(Worker):
+    """A worker that dies when it is sent a batch."""
+
+    def __init__(self, run: str, job: bytes, more: Iterable[pa.Buffer]) -> None:
+        super().__init__(run, job, more=self._killed(more))
+
+    def _killed(self, more: Iterable[pa.Buffer]) -> Iterator[pa.Buffer]:
+        for message in more:
+            self._process.kill()
+            yield message
 
 
-def test_a_worker_that_dies_with_a_batch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
-    monkeypatch.setattr(Worker, "free", wait_until_free)
-    sent: list[None] = []
-
-    def send(worker: Worker, _: Callable[[], bytes]) -> None:
-        worker._process.kill()
-        sent.append(None)
-
-    monkeypatch.setattr(Worker, "send", send)
+def test_a_worker_that_dies_with_a_batch_is_told(sent: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "Worker", DyingWorker)
     with pytest.raises(EvalSetError, match="a worker process ended before its work was done"):
-        check_source(open_source(ROWS), jobs=2)
+        check_source(open_source(ROWS[:500]), jobs=2)
     assert sent
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_batch_that_cannot_be_sent_is_not_lost(sent: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(batch: pa.RecordBatch) -> pa.Buffer:
+        sent.append(batch)
+        raise MemoryError
+
+    monkeypatch.setattr(workers, "packed", fail)
+    with pytest.raises(EvalSetError, match="a worker process ended before its work was done"):
+        check_source(open_source(ROWS[:500]), jobs=2)
+
+
+def test_a_worker_that_has_not_started_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    one = verdicts(open_source(ROWS), 1)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    assert verdicts(open_source(ROWS), 2) == one
 
 
 @pytest.mark.parametrize(("workers_", "head"), [(1, 0), (2, 0), (3, 0), (2, 5)])
