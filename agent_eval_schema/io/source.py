@@ -62,10 +62,13 @@ class Batches:
     def first_rows(self) -> list[pa.RecordBatch]:
         """The first HEAD_ROWS rows, in batches; fewer if they are large."""
         self.head()
+        assert self._head is not None
         found, rows = [], 0
-        for batch in self._head or ():
+        for batch in _and_behind(self._head, self._rest):
             found.append(self._filled(batch).slice(0, HEAD_ROWS - rows))
             rows += batch.num_rows
+            if rows >= HEAD_ROWS or sum(part.nbytes for part in found) >= BATCH_BYTES:
+                break
         return [batch for batch in found if batch.num_rows]
 
     def _is_ahead(self) -> bool:
@@ -77,6 +80,8 @@ class Batches:
         rows = size = 0
         for batch in self._rest:
             self._head.append(batch)
+            if not self._vary:
+                break
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows >= HEAD_ROWS or size >= BATCH_BYTES:
                 break
@@ -104,6 +109,14 @@ class Batches:
         while head:
             yield self._filled(head.pop(0))
         yield from map(self._filled, rest)
+
+
+def _and_behind(head: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a head, and those behind it, which become part of it."""
+    yield from head
+    for batch in rest:
+        head.append(batch)
+        yield batch
 
 
 class Source(Struct, frozen=True):  # numpydoc ignore=PR01
