@@ -14,6 +14,7 @@ TRACE = {"info": {"trace_id": "t"}, "data": {"spans": []}}
 def messages(code: str, *rows: dict[str, Any], **options: Any) -> list[tuple[int, str, str]]:
     """The row, the path and the message of each issue of one rule."""
     issues = validate_eval_set(list(rows), select=[code], **options).issues
+    assert all(path.startswith(column) for path, column in zip(issues["path"], issues["column"], strict=True))
     found: list[tuple[int, str, str]] = list(
         issues[["row", "path", "message"]].itertuples(index=False, name=None)  # type: ignore[arg-type]
     )
