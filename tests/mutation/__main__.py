@@ -46,7 +46,7 @@ KERNEL = ("tests/validation/test_kernel.py", "tests/validation/test_originals.py
 MODULES: dict[str, tuple[str, ...]] = {
     "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
     "decoding/columns.py": ("tests/decoding/test_columns.py", "tests/decoding/test_diagnose.py", RULES, *KERNEL),
-    "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS, *KERNEL),
+    "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS),
     "validation/cross_field.py": (
         "tests/validation/test_cross_field.py",
         "tests/decoding/test_columns.py",
@@ -54,7 +54,6 @@ MODULES: dict[str, tuple[str, ...]] = {
         RULES,
         TRACES,
         BUILDER,
-        *KERNEL,
     ),
     "validation/doc_uris.py": ("tests/validation/test_doc_uris.py", BUILDER, TRACES, RULES),
     "validation/report_builder.py": (BUILDER, "tests/validation/test_report.py", RULES),
