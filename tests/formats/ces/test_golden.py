@@ -13,6 +13,7 @@ import pytest
 from agent_eval_schema import EvalSetError, Issue, ces, json_schema, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.ces.golden import ACTIONS, GOLDEN_COLUMNS, REQUIRED
+from agent_eval_schema.rules.golden import HEADER
 from tests.conftest import DATA as TEST_DATA
 
 DATA = TEST_DATA / "ces"
@@ -186,6 +187,7 @@ def test_a_required_column_must_be_in_the_header(column: str) -> None:
     columns = tuple(c for c in GOLDEN_COLUMNS if c != column)
     file = golden({"text_content": "Hi"}, columns=columns)
     assert said(file)[0] == ("AE120", None, column)
+    assert file.issues[0].hint == HEADER.hint
     assert not file.ok
 
 
@@ -237,6 +239,8 @@ def test_a_name_that_repeats_the_current_one_is_read_as_blank() -> None:
 
 def test_an_evaluation_row_that_acts_is_an_error() -> None:
     assert said(golden({**HI, "display_name": "Refund"})) == [("AE122", 0, "display_name")]
+    found = said(golden({"display_name": "Refund", "turn_index": "1"}, HI))
+    assert found == [("AE122", 0, "display_name"), ("AE128", 0, "action_type")]
 
 
 def test_the_first_row_must_be_an_evaluation_row() -> None:
@@ -379,19 +383,23 @@ def image(content: str, kind: str = "image/png") -> ces.GoldenFile:
 BYTES = b"\x89PNG\r\n\x1a\n\xfb\xff\xfe?"
 
 
+UNUSUAL = "the URL-safe alphabet, line breaks or no padding"
+
+
 @pytest.mark.parametrize(
-    "content",
+    ("content", "spelling"),
     [
-        "data:image/png;base64," + base64.b64encode(BYTES).decode(),
-        base64.urlsafe_b64encode(BYTES + b"??>").decode(),
-        base64.b64encode(BYTES + b"1").decode().rstrip("="),
-        base64.encodebytes(BYTES * 12).decode(),
+        ("data:image/png;base64," + base64.b64encode(BYTES).decode(), "a data: URI"),
+        (base64.urlsafe_b64encode(BYTES + b"??>").decode(), UNUSUAL),
+        (base64.b64encode(BYTES + b"1").decode().rstrip("="), UNUSUAL),
+        (base64.encodebytes(BYTES * 12).decode(), UNUSUAL),
     ],
     ids=["data-uri", "url-safe", "unpadded", "line-breaks"],
 )
-def test_base64_in_another_spelling_is_read_with_a_warning(content: str) -> None:
+def test_base64_in_another_spelling_is_read_with_a_warning(content: str, spelling: str) -> None:
     file = image(content)
     assert said(file) == [("AE133", 1, "image_content")]
+    assert only(file).message.endswith(f"expected plain base64, got {spelling}: it is accepted")
     data = steps(file)[0]["userInput"]["image"]["data"]
     assert base64.b64decode(data, validate=True).startswith(BYTES)
 
@@ -419,7 +427,9 @@ def test_the_bytes_of_an_image_are_of_its_type(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["image/gif", "image/jpg", "png"])
 def test_other_types_of_images_are_errors(kind: str) -> None:
-    assert said(image(PNG, kind)) == [("AE132", 1, "image_mime_type")]
+    file = image(PNG, kind)
+    assert said(file) == [("AE132", 1, "image_mime_type")]
+    assert steps(file) == []
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+49 30 1234", "-5", "@root"])
@@ -595,6 +605,11 @@ def test_nothing_of_a_header_is_said_where_nothing_may_be_said(tmp_path: Path) -
     path.write_text(HEAD + "Secret name,,,\nSecret name,,,\n,7,SECRET,secret text\n")
     text = validate_eval_set(path, show_values=False).to_text()
     assert "ecret" not in text
+    path.write_text(HEAD + "A,,,\n,1,INPUT_TEXT,a\n,943,INPUT_TXT,b\n,12,INPUT_TEXT,c\n")
+    text = validate_eval_set(path, show_values=False).to_text()
+    assert [code for code in ("AE126", "AE127", "AE128") if code in text] == ["AE126", "AE127", "AE128"]
+    assert "943" not in text, "the number of a turn"
+    assert "did you mean" not in text, "an action of a like name"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
