@@ -249,8 +249,8 @@ class ReportBuilder:
         both = np.flatnonzero(np.asarray(requests.is_valid()) & np.asarray(truths.is_valid()))
         if dataset.CONFLICTING_TRUTH.code not in self.codes or not len(both):
             return
-        own = (np.asarray(truths.fill_null(0))[both] >> np.uint64(32)).astype(np.uint32)
-        firsts, theirs = self._truths.add(np.asarray(requests.fill_null(0))[both], both + start, own)
+        own = (np.asarray(truths.take(both)) >> np.uint64(32)).astype(np.uint32)
+        firsts, theirs = self._truths.add(np.asarray(requests.take(both)), both + start, own)
         for at in np.flatnonzero((firsts >= 0) & (theirs != own)).tolist():
             row = int(both[at]) + start
             message = f"row {firsts[at]} has the same request and a different ground truth"
@@ -263,9 +263,7 @@ class ReportBuilder:
         if self._near_pair is None:
             self._near_pair = next(iter(verdict(checked, "near_pair").drop_null().to_pylist()), None)
         for name, distribution in self.distributions.items():
-            numbers = verdict(checked, name)
-            if numbers.null_count < len(numbers):
-                distribution.add(np.asarray(numbers.drop_null()))
+            distribution.add(np.asarray(verdict(checked, name).drop_null()))
         self.answers.add(verdict(checked, "answer_hash"))
         masks = np.asarray(verdict(checked, "derived"))
         for bit, name in enumerate(COLUMNS):

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.hashing import FirstSeen
+from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source
+from agent_eval_schema.rules.dataset import REPEATED_REQUEST_ID
+from agent_eval_schema.rules.expectations import BLANK_EXPECTATION
 from agent_eval_schema.validation.doc_uris import plain_uri, rewrite
+from agent_eval_schema.validation.kernel import check_batch
+from agent_eval_schema.validation.plan import make_plan
+from agent_eval_schema.validation.report_builder import ReportBuilder
 
 
 def row(**cells: Any) -> dict[str, Any]:
@@ -137,6 +143,8 @@ def test_ground_truth_that_is_the_response_in_most_rows_is_one_warning() -> None
     assert codes(report) == [(None, "AE904")]
     assert "expected_response is identical to response in 3 of 5 rows" in report.issues["message"][0]
     assert validate_eval_set(copied + own + own[:1]).counts == {}
+    assert validate_eval_set(copied).counts == {"AE904": 1}
+    assert validate_eval_set(copied[:2]).counts == {}, "too few to say"
 
 
 LONG = "Full-time staff get sixteen weeks of paid parental leave, which is eighty working days."
@@ -217,3 +225,101 @@ def test_bytes_that_arrow_keeps_behind_a_null_are_no_content(validity: bytes, co
     columns = {"request": ["Hi"], "response": ["Hello"], "expected_response": [LONG], "retrieved_context": contexts}
     report = validate_eval_set(pa.table(columns), ignore=["AE904"])
     assert report.counts == counts
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# what is counted, and what is kept
+
+
+def built(data: Any, **options: Any) -> ReportBuilder:
+    """The builder of all batches of an input, not yet finished."""
+    source = open_source(data)
+    plan = make_plan(source, "auto", "auto")
+    builder = ReportBuilder(plan.codes, plan.outputs, source, **options)
+    for batch in source.batches():
+        builder.add(check_batch(batch, plan))
+    return builder
+
+
+BAD = [
+    row(request="", expected_response=" ", request_id="a"),
+    row(),
+    row(request=" ", response="", request_id="b"),
+    row(expected_response=" "),
+    row(response="", request_id="b"),
+]
+CODES = [(0, "AE202"), (0, "AE305"), (2, "AE202"), (2, "AE221"), (3, "AE305"), (4, "AE221"), (4, "AE901")]
+
+
+@pytest.mark.usefixtures("_batches")
+def test_issues_are_kept_by_their_rows() -> None:
+    builder = built(BAD)
+    assert [(i.row, i.code) for i in builder.take_issues()] == CODES
+    for row in range(len(BAD)):
+        assert [(i.row, i.code) for i in builder.issues_of({row})] == [found for found in CODES if found[0] == row]
+    assert [(i.row, i.code) for i in builder.issues_of({4, 0})] == [found for found in CODES if found[0] in (0, 4)]
+    assert builder.holds_all_issues
+    builder.forget_issues()
+    assert (builder.take_issues(), builder.issues_of({0})) == ([], [])
+    assert builder.counts == {"AE202": 2, "AE305": 2, "AE221": 2, "AE901": 1}
+
+
+def test_a_builder_knows_whether_it_holds_all_issues() -> None:
+    assert built([row()], keep=0).holds_all_issues, "there are none"
+    assert [(n, built(BAD, keep=n).holds_all_issues) for n in (1, 6, 7, 8)] == [
+        *((1, False), (6, False), (7, False), (8, True))
+    ]
+    assert len(built(BAD, keep=0).take_issues()) == 0
+
+
+@pytest.mark.usefixtures("_batches")
+def test_rules_that_compare_rows_list_the_rows_and_those_of_the_dataset_themselves() -> None:
+    others = [row(request=n, response=n, expected_response=n, request_id=n) for n in "no"]
+    builder = built(
+        [*others, *(row(request_id=i, response=t, expected_response=t) for i, t in ("ax", "ay", "az", "bx"))]
+    )
+    builder.finish()
+    builder.finish()
+    assert sorted(zip(builder.compared_rows, builder.compared_codes, strict=True)) == [
+        *((3, "AE901"), (3, "AE902"), (4, "AE901"), (4, "AE902"))
+    ]
+    assert {i.message for i in builder.take_issues() if i.row is not None} == {
+        *("'a' is already the ID of row 2", "row 2 has the same request and a different ground truth")
+    }
+    assert [(i.code, i.row) for i in builder.overall] == [("AE904", None)]
+
+
+@pytest.mark.usefixtures("_batches")
+def test_codes_of_one_row_are_counted_together() -> None:
+    assert built(BAD).together.pairs == {("AE202", "AE305"): 1, ("AE202", "AE221"): 1, ("AE221", "AE901"): 1}
+
+
+@pytest.mark.usefixtures("_batches")
+def test_each_code_has_its_rows_and_its_messages() -> None:
+    found = built(BAD).occurrences
+    rows = {"AE202": [0, 2], "AE305": [0, 3], "AE221": [2, 4], "AE901": [4]}
+    assert {code: o.first_rows for code, o in found.items()} == rows
+    assert {code: o.rows for code, o in found.items()} == {code: len(found) for code, found in rows.items()}
+    assert found["AE901"].kinds == {("request_id", "'b' is already the ID of row 2", REPEATED_REQUEST_ID.hint): 1}
+    (kind,) = found["AE305"].kinds
+    assert (kind.path, kind.hint) == ("expected_response", BLANK_EXPECTATION.hint)
+    misspelled = built([row(request={"mesages": []})])
+    ((code, (example,)),) = misspelled.examples.items()
+    assert [kind.hint for kind in misspelled.occurrences[code].kinds] == [example.hint]
+    assert example.hint.startswith("did you mean `messages`?")
+
+
+@pytest.mark.usefixtures("_batches")
+def test_a_report_shows_the_first_20_examples_of_a_code() -> None:
+    report = validate_eval_set([row(response="")] * 30)
+    assert [issue.row for issue in report.examples["AE221"]] == list(range(20))
+    assert report.counts == {"AE221": 30}
+
+
+@pytest.mark.usefixtures("_batches")
+def test_figures_are_counted_where_there_are_any() -> None:
+    builder = built([row(), row(latency_seconds=1.5, total_token_count=7), row(latency_seconds=2)])
+    counts = {name: found.count for name, found in builder.distributions.items() if found.count}
+    lengths = {"request_length": 3, "response_length": 3}
+    assert counts == {**lengths, "latency_seconds": 2, "total_token_count": 1}
+    assert dict(builder.derived) == {}, "no column has a value from a trace"
