@@ -86,7 +86,7 @@ def supports(metric: Metric, masks: Masks, valid: Masks, outputs: str) -> Masks:
     return answer
 
 
-def summarize(valid_masks: Mapping[int, int], total: int, outputs: str, system: str = "all") -> list[Support]:
+def summarize(valid_masks: Mapping[int, int], total: int, outputs: str, system: str) -> list[Support]:
     """One `Support` a metric, from the number of valid rows with each mask and the number of all rows."""
     return [support_of(m, valid_masks, total, outputs) for m in metrics_of(system)]
 

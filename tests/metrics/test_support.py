@@ -12,7 +12,7 @@ from agent_eval_schema.cli import argument_parser
 from agent_eval_schema.cli.options import FORMAT_NAMES
 from agent_eval_schema.formats.registry import FORMATS
 from agent_eval_schema.metrics.catalog import BIT, FIELD_WORDS, METRICS, SUPPORT_FIELDS, SYSTEMS
-from agent_eval_schema.metrics.support import System, metrics_of, support_of, why_supported
+from agent_eval_schema.metrics.support import System, metrics_of, shown_systems, support_of, why_supported
 
 HEADER = "display_name,turn_index,action_type,text_content,response_agent,tool_name\n"
 
@@ -310,3 +310,14 @@ def test_what_the_app_must_do_is_part_of_why() -> None:
         more = f", {condition}" if condition else ""
         assert why_supported(metric, every, "generated") == f"supports {metric.name}{more}"
         assert why_supported(metric, every, "provided") == f"supports {metric.name}"
+
+
+def test_a_report_shows_the_system_of_its_format_beside_the_common_ones() -> None:
+    assert shown_systems("mlflow") == ("databricks", "mlflow", "vertex", "ces")
+    assert shown_systems("azure") == ("azure", "databricks", "mlflow", "vertex", "ces")
+
+
+def test_the_support_of_a_metric_is_a_value() -> None:
+    relevance, safety = (support_of(METRICS[i], {}, 1, "provided") for i in (0, 1))
+    assert {relevance, safety, support_of(METRICS[0], {}, 1, "provided")} == {relevance, safety}
+    assert relevance.condition == ""

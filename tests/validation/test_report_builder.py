@@ -323,3 +323,21 @@ def test_figures_are_counted_where_there_are_any() -> None:
     lengths = {"request_length": 3, "response_length": 3}
     assert counts == {**lengths, "latency_seconds": 2, "total_token_count": 1}
     assert dict(builder.derived) == {}, "no column has a value from a trace"
+
+
+def test_without_a_batch_there_are_no_rows() -> None:
+    source = open_source([row()])
+    builder = ReportBuilder(make_plan(source, "auto", "auto").codes, "provided", source)
+    assert (len(builder.masks), len(builder.valid), builder.valid_masks) == (0, 0, {})
+
+
+SPANS = [{"name": "a", "span_id": "1", "attributes": {"mlflow.spanInputs": '"Hi"', "mlflow.spanOutputs": '"Ho"'}}]
+
+
+def test_a_misspelled_column_is_reported_once() -> None:
+    """Where rows lack what it means they have an issue each, with the hint; else it has one of its own."""
+    trace = {"info": {"trace_id": "t"}, "data": {"spans": SPANS}}
+    assert validate_eval_set([{"reqest": "Hi", "response": "Ho"}]).counts == {"AE201": 1}
+    assert validate_eval_set([{"request": "Hi", "respnse": "Ho"}], outputs="provided").counts == {"AE223": 1}
+    assert "AE102" in validate_eval_set([{"reqest": "Hi", "trace": trace}]).counts
+    assert "AE102" in validate_eval_set([{"request": "Hi", "respnse": "Ho", "trace": trace}], outputs="provided").counts
