@@ -84,12 +84,16 @@ PRIVATE_KINDS = (
 _SUSPECT = "|".join(
     [
         r"@|\\u00",
-        r"(?:^|[^0-9A-Za-z_.])[2-6]\d{3}(?:[ -]?\d){9}",
+        r"(?:^|[^0-9A-Za-z_.]|\\[bfnrt])[2-6]\d{3}(?:[ -]?\d){9}",
         r"(?:\+|00)[1-9]\d{0,2}[ ./(-]?\(?\d",
         r"\d{3}\)?[ .-]?\d{3}[ .-]\d{4}",
     ]
 )
 """The characters that a cell must contain for the default to search it (an escape may hide them)."""
+
+_may_be_private = re.compile(r"@|\\[u/]|\d(?:\D{0,3}\d){7}").search
+"""The characters that any text must contain, as it is in JSON or not, to be worth a look at its parts: a quick test for
+the many strings of a cell, of which most have nothing private."""
 
 STRUCTURAL = frozenset(
     {
@@ -137,6 +141,8 @@ class Redactor:
 
     def cell(self, text: str, depth: int = 0) -> str:
         """The text redacted. If it is JSON, so is the result, and its strings are redacted."""
+        if self._hook is None and not _may_be_private(text):
+            return text
         if depth < MAX_NESTING and text.lstrip()[:1] in ("{", "[", '"') and not isinstance(parse(text), Malformed):
             return self._json(text, depth)
         return self._text(text)
@@ -146,10 +152,12 @@ class Redactor:
 
         def redacted(found: re.Match[str]) -> str:
             nonlocal key
+            if self._hook is None and not _may_be_private(found.group()):
+                return found.group()
             literal, colon, number = found.groups()
             if number is not None:
                 return self._number(number)
-            string: str = json.loads(literal, strict=False)
+            string: str = _decode(literal)
             if colon is not None:
                 key = string
                 new = string if self._hook else self._text(string)
@@ -190,6 +198,8 @@ class Redactor:
         self._counts["hook"] += new != text
         return new.encode("utf-8", "replace").decode()
 
+
+_decode = json.JSONDecoder(strict=False).decode
 
 _TOKENS = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.+-])([2-6]\d{12,18})(?![\w.])', re.DOTALL)
 """A string (a key, if a colon follows), or a number that could be that of a card."""

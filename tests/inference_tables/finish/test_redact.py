@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 pytest.importorskip("duckdb")
 
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table
+from agent_eval_schema.inference_tables.finish import redact
 from agent_eval_schema.inference_tables.finish.redact import MAX_NESTING, Redactor, is_card_number
 from tests.helpers.logged_calls import chat, chunk, feedback, logged, retrieval, table, trace
 
@@ -140,6 +141,37 @@ def test_json_stays_json_and_nested_json_too() -> None:
 
 def test_an_escape_hides_nothing() -> None:
     assert redacted('{"a": "ana\\u0040example.com"}') == ('{"a": "[EMAIL]"}', {"email": 1})
+
+
+@pytest.mark.parametrize("blank", ["\n", "\t", "\r", "\f", "\b", " "])
+@pytest.mark.parametrize(
+    ("private", "name"),
+    [("4111 1111 1111 1111", "CARD"), ("+44 20 7946 0958", "PHONE"), ("555-123-4567", "PHONE"), ("a@b.org", "EMAIL")],
+)
+def test_a_line_may_begin_with_what_is_private(private: str, name: str, blank: str) -> None:
+    """In JSON it then follows the letter of an escape."""
+    text = f"It is:{blank}{private}{blank}Bye"
+    for cell in (text, json.dumps({"a": text}), json.dumps({"a": json.dumps({"b": text})})):
+        assert redacted(cell) == (cell.replace(private, f"[{name}]"), {name.lower(): 1})
+
+
+pieces = st.sampled_from(
+    [
+        *("ana@example.com", "+44 20 7946 0958", "0044 20 7946 0958", "(212) 555-0147", "1 (212) 555-0147"),
+        *("+1 2 3 44 55 66 77", "+44/20/7946/0958", "4111 1111 1111 1111", "4111111111111111", "٤١١١١١١١١١١١١١١١"),
+        *("abc", "\n", "é", '"', "\\", "/", "1", "17", "2026-01-02", " ", "+", "00", "@", "{", "[", ":"),
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=6).map("".join), st.booleans(), st.booleans())
+def test_the_quick_test_passes_over_nothing_private(text: str, ascii: bool, slashes: bool) -> None:
+    cell = json.dumps({"a": [text, json.dumps([text], ensure_ascii=ascii)]}, ensure_ascii=ascii)
+    cell = cell.replace("/", "\\/") if slashes else cell
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redact, "_may_be_private", lambda _: True)
+        thorough = Redactor("default").cell(cell)
+    assert Redactor("default").cell(cell) == thorough
 
 
 def test_text_that_is_no_json_is_redacted_as_text() -> None:
