@@ -51,13 +51,16 @@ sys.path.insert(0, {home!r})
 import agent_eval_schema
 del sys.path[0]
 sys.path += [folder for folder in {more!r} if folder not in sys.path]
+from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
+put_off_pandas()
 from {module} import {function}
 from agent_eval_schema.runtime.processes import serve
 serve({function})
 """
 """What a worker runs. `python -c` puts the working directory, written as an empty text, before all other folders. The
 folder of this package comes first for as long as the package itself is imported: there may be another version of it
-among the installed packages, and anything beside it. An interrupt reaches the workers too, and we stop them."""
+among the installed packages, and anything beside it. An interrupt reaches the workers too, and we stop them. They make
+no DataFrame."""
 
 _OPTIONS = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
 """The flags of this interpreter that a worker is started with, too, and their options."""

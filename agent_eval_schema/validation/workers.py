@@ -25,7 +25,6 @@ from agent_eval_schema.cells.arrow import packed, unpack
 from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, units_of
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
-from agent_eval_schema.runtime.put_off_pandas import put_off_pandas
 from agent_eval_schema.validation.plan import Plan
 
 
@@ -68,7 +67,6 @@ def _parts(worker: Worker) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 def check_share(job: bytes) -> Iterator[tuple[int, pa.Buffer]]:
     """In the worker: its share of the file, checked; each batch with the number of its unit."""
-    put_off_pandas()
     from agent_eval_schema.io.files import open_file
     from agent_eval_schema.validation.kernel import check_batch
 
@@ -166,7 +164,6 @@ class _Helper:
 
 def check_received(plan: bytes) -> Iterator[tuple[int, bytes | pa.Buffer]]:
     """In the worker: that it has started, then each batch that it is sent, checked."""
-    put_off_pandas()
     from agent_eval_schema.validation.kernel import check_batch
 
     how = msgspec.msgpack.decode(plan, type=Plan)

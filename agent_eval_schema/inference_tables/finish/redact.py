@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.issues import EvalSetError
+from agent_eval_schema.runtime.put_off_pandas import find_pandas
 from agent_eval_schema.text.jsontext import Malformed, parse
 from agent_eval_schema.text.privacy import error_text
 from agent_eval_schema.text.visible import visible
@@ -211,6 +212,7 @@ def find_hook(name: str) -> Hook:
     module, colon, attribute = name.partition(":")
     if not (module and colon and attribute):
         raise EvalSetError(f"redact: expected default, none or MODULE:FUNCTION, got {visible(name)[:80]!r}")
+    find_pandas()  # the function may hand Arrow what pandas made
     try:
         hook: Any = import_module(module)
         for part in attribute.split("."):
