@@ -42,10 +42,14 @@ RULES, REQUESTS, BUILDER = (
     "tests/validation/test_report_builder.py",
 )
 TRACES = "tests/validation/test_fill_from_traces.py"
-KERNEL = ("tests/validation/test_kernel.py", "tests/validation/test_originals.py", "tests/validation/test_numbers.py")
 MODULES: dict[str, tuple[str, ...]] = {
     "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
-    "decoding/columns.py": ("tests/decoding/test_columns.py", "tests/decoding/test_diagnose.py", RULES, *KERNEL),
+    "decoding/columns.py": (
+        "tests/decoding/test_columns.py",
+        "tests/decoding/test_diagnose.py",
+        RULES,
+        "tests/decoding/test_parts.py",
+    ),
     "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS),
     "validation/cross_field.py": (
         "tests/validation/test_cross_field.py",
