@@ -48,7 +48,7 @@ MODULES: dict[str, tuple[str, ...]] = {
         "tests/decoding/test_columns.py",
         "tests/decoding/test_diagnose.py",
         RULES,
-        "tests/decoding/test_parts.py",
+        "tests/validation/test_numbers.py",
     ),
     "decoding/texts.py": ("tests/decoding/test_texts.py", "tests/decoding/test_columns.py", RULES, REQUESTS),
     "validation/cross_field.py": (
