@@ -326,8 +326,8 @@ def _no_request_in(value: dict[str, Any], row: int, log: IssueLog) -> None:
     meant = match_request_keys(value)
     hint = "; ".join(f"did you mean `{right}`? Rename `{key_name(wrong)}`" for wrong, right in meant.items())
     path = f"request.{key_name(next(iter(meant)))}" if meant else "request"
-    got = describe(value) if value else "an empty object"
-    log.add(requests.REQUEST_KEY, row, "request", f"expected `messages` or `query`, got {got}", path=path, hint=hint)
+    message = f"expected `messages` or `query`, got {describe(value)}"
+    log.add(requests.REQUEST_KEY, row, "request", message, path=path, hint=hint)
 
 
 def _messages(given: dict[str, Any], row: int, log: IssueLog) -> Any:

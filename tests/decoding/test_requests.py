@@ -279,6 +279,7 @@ def test_unknown_keys_beside_parameters_are_a_warning_and_are_preserved() -> Non
     assert said["AE214"].endswith("preserved in inputs: customer")
     assert said["AE228"].endswith("chat API: temperature")
     assert report.rows["inputs"][0]["customer"] == {"id": 7}
+    assert set(report.issues["column"]) == {"request"}
 
 
 @pytest.mark.parametrize(

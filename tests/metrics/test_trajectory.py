@@ -12,12 +12,14 @@ from agent_eval_schema.metrics.trajectory import (
     TRAJECTORY_METRICS,
     call_ids,
     require_options,
+    score_ids,
     score_trajectory,
     single_tool_use,
 )
 from agent_eval_schema.schema import ToolCall
 
-EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL = TRAJECTORY_METRICS
+EXACT, IN_ORDER, ANY_ORDER = (f"trajectory_{order}_match" for order in ("exact", "in_order", "any_order"))
+PRECISION, RECALL = "trajectory_precision", "trajectory_recall"
 
 
 def calls(letters: str) -> list[ToolCall]:
@@ -137,6 +139,13 @@ def test_a_batch_shares_its_numbers() -> None:
 @pytest.mark.parametrize(("tool", "expected"), [("a", 1), ("b", 1), ("c", 0), ("A", 0)])
 def test_single_tool_use(tool: str, expected: float) -> None:
     assert single_tool_use([ToolCall("a", {"x": 1}), ToolCall("b"), ToolCall("b")], tool) == expected
+
+
+def test_the_metrics_that_there_are() -> None:
+    assert tuple(TRAJECTORY_METRICS) == (EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL)
+    assert score_ids(PRECISION, [1, 1, 2], [1]) == score_ids(PRECISION, [1, 1, 2], [1], duplicates="membership")
+    with pytest.raises(EvalSetError, match="empty"):
+        single_tool_use([], "a", empty="zero")  # type: ignore[arg-type]
 
 
 def test_single_tool_use_of_no_calls() -> None:

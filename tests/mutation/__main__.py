@@ -45,6 +45,7 @@ TRACES = "tests/validation/test_fill_from_traces.py"
 MODULES: dict[str, tuple[str, ...]] = {
     "decoding/requests.py": (REQUESTS, "tests/decoding/test_chat.py", RULES, BUILDER),
     "decoding/columns.py": (
+        "tests/decoding/test_values_of_columns.py",
         "tests/decoding/test_columns.py",
         "tests/decoding/test_diagnose.py",
         RULES,

@@ -6,9 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
+from agent_eval_schema.schema import Document
 from agent_eval_schema.traces.decode import decode_trace
-from agent_eval_schema.traces.derive import derive
+from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.spans import AttributesById
 from tests.helpers.traces import (
     ROOT,
     Row,
@@ -142,6 +145,14 @@ RETRIEVERS = {
         span("2", "1", "RETRIEVER", start=30, end=40, outputs=[doc("a")]),
         span("3", "1", "RETRIEVER", start=20, end=90, outputs=[doc("b")]),
     ],
+    "the last to start, in the order of time": [
+        span("2", "1", "RETRIEVER", start=20, end=90, outputs=[doc("b")]),
+        span("3", "1", "RETRIEVER", start=30, end=40, outputs=[doc("a")]),
+    ],
+    "of those that start together the last one": [
+        span("2", "1", "RETRIEVER", start=30, outputs=[doc("b")]),
+        span("3", "1", "RETRIEVER", start=30, outputs=[doc("a")]),
+    ],
     "a nested one is a step of its parent": [
         span("2", "1", "RETRIEVER", outputs=[doc("a")]),
         span("3", "2", "RETRIEVER", outputs=[doc("b")]),
@@ -168,3 +179,46 @@ def test_a_retriever_that_is_the_root() -> None:
         span("1", None, "RETRIEVER", inputs="Hi", outputs=[doc("a")]), span("2", "1", "RETRIEVER", outputs=[doc("b")])
     )
     assert row(given)["retrieved_context"] == [document("a", "on a")]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# documents that are named by their ID
+
+
+def derived_by_id(output: Any, values: bool) -> Derived:
+    """What is derived from a retriever of the GenAI conventions."""
+    decoded = decode_trace(json.dumps(retrieved("x")))
+    decoded.spans[1].attributes = AttributesById('"RETRIEVER"', outputs=Raw(json.dumps(output).encode()))
+    return derive(decoded, values)
+
+
+BY_ID: dict[str, tuple[Any, list[Document] | None, list[str]]] = {
+    "as usual": (
+        [{"id": "a", "content": "x"}, {"id": "b", "content": "y"}],
+        [Document("a", "x"), Document("b", "y")],
+        [],
+    ),
+    "none": ([], [], []),
+    "a blank ID": ([{"id": " ", "content": "x"}], [Document(None, "x")], ["AE410"]),  # type: ignore[arg-type]
+    "empty content": ([{"id": "a", "content": ""}], [Document("a", None)], []),
+    "no content": ([{"id": "a"}], [Document("a", None)], []),
+    "content that is a number": ([{"id": "a", "content": 7}], [Document("a", None)], []),
+    "text": ([{"id": "a", "text": "x"}], [Document("a", "x")], []),
+    "page_content": ([{"id": "a", "page_content": "x"}], [Document("a", "x")], []),
+    "a doc_uri": ([{"id": "a", "content": "x", "metadata": {"doc_uri": "b", "n": 1}}], [Document("b", "x")], []),
+    "other metadata": ([{"id": "a", "content": "x", "metadata": {"n": 1}}], [Document("a", "x")], []),
+    "no ID": ([{"source": "a/b", "content": "x"}], [Document("a/b", "x")], ["AE411"]),
+    "a number as ID": ([{"id": 7, "content": "x"}], [Document(None, "x")], ["AE410"]),  # type: ignore[arg-type]
+    "nothing": (None, None, []),
+}
+
+
+@pytest.mark.parametrize("case", BY_ID)
+def test_documents_with_ids(case: str) -> None:
+    output, documents, remarks = BY_ID[case]
+    read, glimpsed = (derived_by_id(output, values) for values in (True, False))
+    assert (read.retrieved_context, [note.rule.code for note in read.notes]) == (documents, remarks)
+    assert glimpsed.notes == read.notes
+    for holds in (lambda d: d.content, lambda d: d.doc_uri):
+        assert any(map(holds, glimpsed.retrieved_context or ())) == any(map(holds, documents or ()))
+    assert (glimpsed.retrieved_context is None) == (documents is None)

@@ -14,7 +14,7 @@ pytest.importorskip("duckdb")
 
 from agent_eval_schema import EvalSetError, eval_set_from_inference_table
 from agent_eval_schema.inference_tables.finish import redact
-from agent_eval_schema.inference_tables.finish.redact import MAX_NESTING, Redactor, is_card_number
+from agent_eval_schema.inference_tables.finish.redact import MAX_NESTING, Redactor, find_hook, is_card_number
 from tests.helpers.logged_calls import chat, chunk, feedback, logged, retrieval, table, trace
 
 
@@ -259,6 +259,28 @@ def test_a_function_is_not_asked_about_the_structure() -> None:
 def test_a_function_by_its_name() -> None:
     build = eval_set_from_inference_table(table([chat("a", "Hi", "a < b")]), redact="html:escape")
     assert (build.rows["response"].tolist(), build.summary.redacted) == (["a &lt; b"], {"hook": 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("html", "expected default, none or MODULE:FUNCTION, got 'html'"),
+        (":escape", "expected default, none or MODULE:FUNCTION, got ':escape'"),
+        ("no_such_module:hook", "No module named 'no_such_module': set PYTHONPATH to the folder of the module"),
+        ("html:no_such_function", "has no attribute 'no_such_function'"),
+        ("html:__name__", "redact: html:__name__ is not a function but str"),
+    ],
+)
+def test_a_name_that_is_of_no_function(name: str, message: str) -> None:
+    with pytest.raises(EvalSetError) as caught:
+        find_hook(name)
+    assert str(caught.value).endswith(message)
+
+
+def test_a_number_in_json_that_is_no_card_stays() -> None:
+    assert redacted("[4111111111111111, 4111111111111112]") == ('["[CARD]", 4111111111111112]', {"card": 1})
+    mine = Redactor(lambda text: text.replace("a", "b"))
+    assert mine.cell('["a", 4111111111111111]') == '["b", 4111111111111111]'
 
 
 @pytest.mark.parametrize("hook", [lambda _: None, lambda _: 1 / 0])
