@@ -9,6 +9,7 @@ import pytest
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.api import validate_traces
+from agent_eval_schema.traces.derive import DERIVATIONS, Derived
 from tests.helpers.traces import (
     ASKED,
     ROOT,
@@ -476,3 +477,27 @@ def test_an_input_that_is_no_request_is_its_json_text_which_a_note_names() -> No
     assert row(given)["request"] == {"messages": [user('{"n":5}')]}
     (issue,) = [i for i in validate_traces([given]).iter_issues() if "JSON text is taken" in i.message]
     assert (issue.column, issue.path) == ("trace", "trace.request")
+
+
+def test_the_derivations_are_in_the_order_of_the_fields() -> None:
+    fields = Derived.__struct_fields__[: len(DERIVATIONS)]
+    assert [derivation.field for derivation in DERIVATIONS] == list(fields)
+
+
+def test_the_span_of_a_hidden_failure_is_named_where_its_name_may_be_shown() -> None:
+    given = trace(ROOT, span("2", "1", "TOOL", **{**raised("no"), "name": "look up"}))
+    messages = {
+        values: [i.message for i in validate_eval_set([{"trace": given}], show_values=values).iter_issues()]
+        for values in (True, False)
+    }
+    assert [m for m in messages[True] if "failed" in m] == ["the span 'look up' failed, the trace's state is OK"]
+    assert [m for m in messages[False] if "failed" in m] == ["a span failed, the trace's state is OK"]
+
+
+def test_an_expectation_may_have_its_name_under_another_key() -> None:
+    assert (
+        row(trace(ROOT, assessments=[{"name": "expected_response", "expectation": {"value": "x"}}]))[
+            "expected_response"
+        ]
+        == "x"
+    )
