@@ -77,7 +77,7 @@ def turns_of_test_list() -> Unfold:
     def turn_of(row: Mapping[str, Any]) -> Iterator[Turn]:
         place = {"eval_id": None, "turn": next(number), "history": list(before)}
         yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_turn(row)), *_cut(place)]
-        before.append(dict(row))
+        before.append(_told(row))
 
     return turn_of
 
@@ -112,10 +112,21 @@ def _number_of(key: str, at: int, place: Place) -> int:
 def _turns(eval_id: Any, conversation: Any, beside: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The turns of one conversation; an invalid one is a single row, with the columns of its case."""
     turns = conversation if isinstance(conversation, list) and conversation else [{}]
+    told = list(map(_told, turns))
     for i, turn in enumerate(turns):
         own = turn if isinstance(turn, dict) else {"user_content": turn}
-        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": turns[max(0, i - MOST_BEFORE) : i]}
+        place = {"eval_id": eval_id, "turn": i + 1, "turns": len(turns), "history": told[max(0, i - MOST_BEFORE) : i]}
         yield {**beside, **snake_keys(own), **place}
+
+
+def _told(turn: Any) -> Any:
+    """What a later turn reads of one: the message and the answer, not what the agent did."""
+    if not isinstance(turn, Mapping):
+        return turn
+    return {key: value for key, value in turn.items() if snake_case(key) in _READ_LATER}
+
+
+_READ_LATER = frozenset({"query", "user_content", "reference", "final_response"})
 
 
 MOST_BEFORE = 100

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import Any
 
 import pyarrow as pa
@@ -43,8 +43,9 @@ from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import Finding
-from agent_eval_schema.rules import ces
+from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.visible import visible
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -85,7 +86,7 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     found = next((f for f in NESTED if f.detect(names, partial(_first_objects, source, f))), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
-        return _COLUMNS if any(row and _by_columns(row) for row in _objects(first)) else None
+        return _COLUMNS if any(row and _by_columns(row) for row in _first_objects(source, _COLUMNS)) else None
     return found
 
 
@@ -97,13 +98,14 @@ def is_unfolded(names: Sequence[str]) -> bool:
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:
     unfold, is_empty = nesting.turns(), True
     for batch in batches():
-        broken, noted = sorted(reading_problems(batch)), notes_on(batch)
+        unread, noted = _not_utf8(batch), notes_on(batch)
+        broken = sorted(reading_problems(batch) | unread.keys())
         for start, end in pairwise([-1, *broken, batch.num_rows]):
             objects = _objects(batch.slice(start + 1, end - start - 1), nesting.parts)
             turns: list[Turn] = []
             for place, row in enumerate(objects, start + 1):
-                given, unread = _with_lists(row, nesting.lists)
-                turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in unread]
+                given, others = _with_lists(row, nesting.lists)
+                turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in others]
                 turns += () if given is None else _with_findings(unfold(given), noted.get(place, ()))
             if turns:
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
@@ -111,9 +113,11 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
                     notes.setdefault(len(turns) - 1, []).extend(last)
                 yield with_notes(batch_of_rows([turn for turn, _ in turns]), notes)
                 is_empty = False
-            if end < batch.num_rows:
+            if end in unread:
+                yield with_notes(batch_of_rows([dict.fromkeys(nesting.columns)]), {0: [unread[end]]})
+            elif end < batch.num_rows:
                 yield batch.slice(end, 1)
-                is_empty = False
+            is_empty = is_empty and end == batch.num_rows
     if is_empty:
         yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
 
@@ -143,12 +147,31 @@ def _with_lists(row: dict[str, Any], paths: Sequence[str]) -> tuple[dict[str, An
     return (row if is_read or not unread else None), unread
 
 
+def _not_utf8(batch: pa.RecordBatch) -> dict[int, Finding]:
+    """The rows with bytes that are not UTF-8, which Arrow does not check. Raises ArrowInvalid for an array whose
+    offsets are not those of its data."""
+    try:
+        batch.validate(full=True)
+        return {}
+    except pa.ArrowInvalid as error:
+        if "UTF8" not in str(error):
+            raise
+    found = {}
+    for row, (name, column) in product(range(batch.num_rows), zip(batch.schema.names, batch.columns, strict=True)):
+        try:
+            column.slice(row, 1).validate(full=True)
+        except pa.ArrowInvalid:
+            found[row] = Finding(reading.NOT_UTF8, f"expected UTF-8 in `{visible(name)}`, got other bytes", path=name)
+    return found
+
+
 def _first_objects(source: Source, nesting: Nested) -> Rows:
     if (head := source.head()) is None:
         return []
     first = head.slice(0, LOOKED_AT)
     try:
-        first.validate(full=True)
+        unread = _not_utf8(first)
+        first = first.filter(pa.array([i not in unread for i in range(first.num_rows)])) if unread else first
         has_key = not nesting.key or nesting.key in str(to_values(first.column(nesting.parts[0])))
         return _objects(first) if has_key else []
     except pa.ArrowInvalid:  # reported where the cells are read
@@ -160,8 +183,7 @@ LOOKED_AT = 20
 
 
 def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str, Any]]:
-    """The rows as objects. Raises ArrowInvalid for an array whose offsets are not those of its data."""
-    batch.validate(full=True)
+    """The rows as objects."""
     columns = {f.name: native(batch, i) for i, f in enumerate(batch.schema) if not is_hidden(f)}
     columns = {n: list(map(structured, v)) if n in parts else v for n, v in columns.items()}
     return [{n: v[i] for n, v in columns.items() if v[i] is not None} for i in range(batch.num_rows)]

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_eval_schema import convert_eval_set, validate_eval_set
+from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats import adk_schema
+from agent_eval_schema.formats.opening import open_source
 from tests.helpers.adk import NOT_RUN, accepts, evalset_schema, load_evalset
 
 
@@ -275,6 +277,18 @@ def test_a_request_repeats_a_limited_number_of_turns(document: Any) -> None:
         201,
         201,
     ]
+
+
+def test_a_turn_repeats_what_was_said_before_it_and_not_what_was_done() -> None:
+    """Else a conversation with long results of tools grows by the square of its turns."""
+    done = {"tool_uses": [], "intermediate_responses": []}
+    turn = {"userContent": {"parts": [{"text": "q"}]}, "finalResponse": {"parts": [{"text": "a"}]}}
+    case = {"eval_id": "e", "conversation": [{**turn, "intermediate_data": done}] * 2}
+    (batch,) = open_source({"eval_set_id": "s", "eval_cases": [case]}).batches()
+    assert native_rows(batch)[1]["history"] == [turn]
+    listed = [{"query": "q", "reference": "a", "expected_tool_use": [], "other": "x"}] * 2
+    (batch,) = open_source(listed).batches()
+    assert native_rows(batch)[1]["history"] == [{"query": "q", "reference": "a"}]
 
 
 def test_an_empty_list_of_calls_expects_none() -> None:

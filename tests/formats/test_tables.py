@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -589,6 +590,19 @@ def test_a_document_without_its_list_of_rows_names_the_place(
     assert re.match("expected an? .*, got .", issue["message"])
     assert issue["hint"]
     assert report.invalid_count == 1
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_document_that_is_not_utf8_stays_in_its_place(bad: int) -> None:
+    cells = [b'[{"prompt": {"content": [{"text": "q"}]}}]'] * 3
+    cells[bad] = b'[{"prompt": "\xff"}]'
+    report = validate_eval_set(pa.table({"conversationTurns": pa.array(cells, pa.binary()).view(pa.string())}))
+    assert report.valid_mask.tolist() == [i != bad for i in range(3)]
+    (issue,) = (i for i in report.iter_issues() if i.severity == "error")
+    assert (issue.row, issue.code, issue.path) == (bad, "AE005", "conversationTurns")
+    gemini = [b'{"contents": "\xff"}', b'{"contents": [{"parts": [{"text": "Hi"}]}]}']
+    found = validate_eval_set(pa.table({"request": pa.array(gemini, pa.binary()).view(pa.string())}))
+    assert (found.format, found.valid_mask.tolist()) == ("vertex-genai", [False, True])
 
 
 def test_a_list_of_tests_in_another_file_is_named() -> None:
