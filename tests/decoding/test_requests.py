@@ -167,7 +167,7 @@ def test_a_request_that_is_none_is_refused_with_path_and_hint(
     report = validate_eval_set([{"request": cell, "response": "ok"}, {"request": "good", "response": "ok"}])
     errors = report.issues[report.issues["severity"] == "error"]
     assert list(zip(errors["code"], errors["path"], strict=True)) == found
-    assert set(errors["row"]) == {0}
+    assert (set(errors["row"]), set(errors["column"])) == ({0}, {"request"})
     assert words in " ".join([*errors["message"], *errors["hint"]])
     assert (report.valid_count, report.invalid_count) == (1, 1)
     assert report.rows["request"][0] is None or found[0][1] == "request"
@@ -185,6 +185,11 @@ def test_a_request_that_is_none_is_refused_with_path_and_hint(
 def test_a_chat_that_weakens_its_metrics_is_a_warning(messages: list[Any], code: str) -> None:
     report = validate_eval_set([{"request": {"messages": messages}, "response": "ok"}])
     assert (report.counts, report.ok) == ({code: 1}, True)
+    assert report.issues["column"][0] == "request"
+
+
+def test_a_list_that_a_user_typed_is_a_question() -> None:
+    assert validate_eval_set([{"request": '["a", "b"]', "response": "ok"}]).counts == {}
 
 
 ANSWER, ASKED = {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "How long is leave?"}

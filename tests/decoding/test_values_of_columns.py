@@ -106,3 +106,10 @@ def test_a_shape_is_a_value() -> None:
 def test_a_shape_names_the_problems_of_other_notations_too() -> None:
     calls = [{"tool_name": "f", "tool_input": '{"x": 1}'}]
     assert SHAPES["reference_trajectory"].problems(calls, "p") == []
+
+
+@pytest.mark.parametrize("key", ["doc_uri", "source", "url", "uri", "path", "document_id", "doc_id"])
+def test_a_uri_in_the_metadata_of_a_document_is_named(key: str) -> None:
+    documents = [{"doc_uri": "b"}, {"content": "x", "metadata": {"page": 1, key: "a"}}]
+    (problem,) = [f for f in typed_value("retrieved_context", documents, "p")[1] if f.rule.code == "AE403"]
+    assert (problem.path, problem.message) == ("p[1]", f"`doc_uri` is missing, but metadata has `{key}`")

@@ -341,3 +341,10 @@ def test_a_misspelled_column_is_reported_once() -> None:
     assert validate_eval_set([{"request": "Hi", "respnse": "Ho"}], outputs="provided").counts == {"AE223": 1}
     assert "AE102" in validate_eval_set([{"reqest": "Hi", "trace": trace}]).counts
     assert "AE102" in validate_eval_set([{"request": "Hi", "respnse": "Ho", "trace": trace}], outputs="provided").counts
+
+
+@pytest.mark.usefixtures("_batches")
+def test_a_misspelled_column_has_the_rows_with_a_value() -> None:
+    builder = built([row(expected_respons="a"), row(), row(expected_respons="b")])
+    builder.finish()
+    assert builder.occurrences["AE102"].rows == 2
