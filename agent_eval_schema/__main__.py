@@ -1,13 +1,14 @@
 """`agent-eval-schema` and `python -m agent_eval_schema`: the command line."""
 
 import os
-import signal
 import sys
 
 
 def main() -> int:
     """Run the command line. Until it takes signals itself, SIGINT ends the process at once: where an exception breaks
     off the import of a compiled module, its next use may crash."""
+    import signal
+
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -14,7 +14,7 @@ and `history`, the turns before it. A format (adk.py) then reads the turns as it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, pairwise, product
 from typing import Any
@@ -83,7 +83,7 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
     if source.is_canonical():
         return None
     names = source.column_names()
-    found = next((f for f in NESTED if f.detect(names, partial(_first_objects, source, f))), None)
+    found = next((f for f in _candidates(names) if f.detect(names, partial(_first_objects, source, f))), None)
     first = source.head() if found is None and may_be_alone else None
     if first is not None and first.num_rows == 1 and len(list(islice(source.batches(), 2))) == 1:
         return _COLUMNS if any(row and _by_columns(row) for row in _first_objects(source, _COLUMNS)) else None
@@ -92,7 +92,17 @@ def _nesting_of(source: Source, may_be_alone: bool) -> Nested | None:
 
 def is_unfolded(names: Sequence[str]) -> bool:
     """Whether the columns alone show that rows are documents, from each of which others are made."""
-    return COLUMN in names or any(f.detect(names, tuple) for f in NESTED)
+    return COLUMN in names or any(f.detect(names, tuple) for f in _candidates(names))
+
+
+def _candidates(names: Collection[str]) -> Iterator[Nested]:
+    """The formats that a table with these columns can have: where a row has its own request, a column with the name of
+    a list of rows is one of the user's."""
+    requests = _REQUESTS.intersection(names)
+    return (f for f in NESTED if not requests or not f.parts or not requests.isdisjoint(f.parts))
+
+
+_REQUESTS = frozenset({"request", "inputs"})
 
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:

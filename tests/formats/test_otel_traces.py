@@ -60,6 +60,14 @@ def test_how_many_traces_lack_content_does_not_depend_on_the_batches(
     ]
 
 
+def test_spans_share_their_resource_however_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "traces.jsonl"
+    first, second = json.dumps(document(span(1, 1))), json.dumps(document(span(1, 2)), separators=(",", ":"))
+    path.write_text(f"{first}\n{second}\n", encoding="utf-8")
+    (trace,) = (cell for batch in open_source(path).batches() for cell in batch.column(0).to_pylist())
+    assert [len(scope["spans"]) for group in json.loads(trace) for scope in group["scopeSpans"]] == [2]
+
+
 def test_a_line_with_one_whole_trace_passes_through_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "traces.jsonl"
     texts = [json.dumps(document(span(trace, trace)), indent=None, separators=(" ,", ": ")) for trace in (1, 2)]

@@ -605,6 +605,13 @@ def test_a_document_that_is_not_utf8_stays_in_its_place(bad: int) -> None:
     assert (found.format, found.valid_mask.tolist()) == ("vertex-genai", [False, True])
 
 
+@pytest.mark.parametrize("name", ["scenarios", "cases", "tests", "eval_cases", "conversationTurns", "messages"])
+def test_a_column_of_the_user_is_no_list_of_rows_where_rows_have_requests(name: str) -> None:
+    for row in ({"request": "q", "response": "a"}, {"inputs": {"question": "q"}, "outputs": "a"}):
+        report = validate_eval_set([{**row, name: [{"input": "x"}]}, {**row, name: None}])
+        assert (report.ok, report.row_count) == (True, 2)
+
+
 def test_a_list_of_tests_in_another_file_is_named() -> None:
     (issue,) = validate_eval_set([{"prompts": ["x"], "tests": "file://tests.csv"}]).issues.to_dict("records")
     assert issue["message"] == "expected a list of objects, got the text 'file://tests.csv'"

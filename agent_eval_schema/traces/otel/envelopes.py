@@ -221,9 +221,17 @@ def _given(raw: Raw) -> Raw | None:
 def joined(parts: Sequence[Part]) -> str:
     """The text of a list of `resourceSpans` with these spans; neighbors with the same resource and scope share it."""
     groups: list[Json] = []
-    last: tuple[Any, Any] | None = None
+    last: tuple[bytes, bytes] | None = None
+    spelled: dict[bytes, bytes] = {}  # each text of a resource or a scope as it is without blanks
+
+    def compact(value: Any) -> bytes:
+        text = bytes(value) if isinstance(value, Raw) else jsontext.encode(value)
+        if text not in spelled:
+            spelled[text] = jsontext.encode(jsontext.parse_leniently(text.decode("utf-8", "replace")))
+        return spelled[text]
+
     for part in parts:
-        about = (part.resource, part.scope)
+        about = compact(part.resource), compact(part.scope)
         if about != last or not groups:
             scope = {} if part.scope is None else {"scope": part.scope}
             resource = {} if part.resource is None else {"resource": part.resource}
