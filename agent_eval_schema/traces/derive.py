@@ -158,16 +158,25 @@ def _other_response(reading: Reading) -> str | None:
 # predicted_trajectory
 def _predicted_trajectory(reading: Reading) -> list[ToolCall] | None:
     """The TOOL spans by start (a call that raised still counts), else the calls that the models asked for."""
-    if reading.tools and not reading.values:
+    if reading.tools and not reading.values and all([span.name and not span.name.isspace() for span in reading.tools]):
         return _SOME_CALLS * len(reading.tools)
     if reading.tools:
-        return [_tool_call(span) for span in sorted(reading.tools, key=start_of)]
+        return _named([_tool_call(span) for span in sorted(reading.tools, key=start_of)], reading)
     asked = {s: calls for s in sorted(reading.models, key=start_of) if (calls := _asked_calls(attributes(s).outputs))}
     # A span around a model repeats the model's calls: they count once, as its tokens do.
-    return [ToolCall(*call) for span in reading.outermost(list(asked)) for call in asked[span]] or None
+    return _named([ToolCall(*call) for span in reading.outermost(list(asked)) for call in asked[span]], reading) or None
 
 
-_SOME_CALLS = [ToolCall("?")]
+_NO_NAME = "?"
+_SOME_CALLS = [ToolCall(_NO_NAME)]
+
+
+def _named(calls: list[ToolCall], reading: Reading) -> list[ToolCall]:
+    """The calls, each with the name that a cell requires."""
+    if all([call.tool_name.strip() for call in calls]):
+        return calls
+    reading.note(rules.ODD_TRACE, "data.spans", f"expected the name of each tool, got a call without one: `{_NO_NAME}`")
+    return [call if call.tool_name.strip() else ToolCall(_NO_NAME, call.tool_input) for call in calls]
 
 
 def _tool_call(span: Span) -> ToolCall:
@@ -177,7 +186,9 @@ def _tool_call(span: Span) -> ToolCall:
         function = value_of(found.function_name)
         if isinstance(function, str) and name.startswith(f"{function}_") and name[len(function) + 1 :].isdigit():
             name = function
-    return ToolCall(given if isinstance(given, str) and given else name, chat.read_arguments(value_of(found.inputs)))
+    return ToolCall(
+        given if isinstance(given, str) and given.strip() else name, chat.read_arguments(value_of(found.inputs))
+    )
 
 
 def _asked_calls(outputs: Raw) -> list[tuple[str, dict[str, Any] | None]]:

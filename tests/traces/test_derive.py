@@ -194,6 +194,20 @@ def test_tool_calls_of_the_models_where_there_are_no_tool_spans(case: str) -> No
     assert row(trace(ROOT, *TOOL_CALLS[case]))["predicted_trajectory"] == [call("a", q="x"), call("b", q="x")]
 
 
+@pytest.mark.parametrize(
+    "tool",
+    [
+        span("2", "1", "TOOL", inputs={"q": "x"}, name=" "),
+        span("2", "1", "LLM", outputs=completion(None, tool_calls=asks(""))),
+    ],
+    ids=["a span", "a call of a model"],
+)
+def test_a_tool_without_a_name_gets_one_that_a_cell_can_hold(tool: Row) -> None:
+    given = trace(ROOT, tool)
+    assert row(given)["predicted_trajectory"] == [call("?", q="x")]
+    assert codes(given) == ["AE603"]
+
+
 def test_tool_spans_beat_tool_calls() -> None:
     model = span("2", "1", "CHAT_MODEL", outputs=completion(None, tool_calls=asks("a", "b")))
     given = trace(ROOT, model, span("3", "1", "TOOL", name="a", inputs={"q": "x"}))
