@@ -43,8 +43,10 @@ def rows_of(normalized: Any) -> list[Row]:
     """The cells that are there. What Arrow and CSV hold as JSON text is compared as its value."""
     if isinstance(normalized, pa.Table):
         normalized = validate_eval_set(normalized).rows
-    frame = pd.DataFrame(normalized)
-    return [{str(n): _value(v) for n, v in row.items() if not is_absent(v)} for row in frame.to_dict("records")]
+    rows = (
+        normalized if isinstance(normalized, list) else pd.DataFrame(normalized).to_dict("records")
+    )  # a list as it is
+    return [{str(n): _value(v) for n, v in row.items() if not is_absent(v)} for row in rows]
 
 
 def _value(value: Any) -> Any:
