@@ -96,6 +96,17 @@ def test_a_response_may_be_none_but_no_app_answers_nan(word: str) -> None:
     assert messages("AE115", {**ROW, "response": word}, {**ROW, "response": {"messages": []}}) == expected
 
 
+def test_a_row_that_is_rejected_as_a_whole_may_have_placeholders_too() -> None:
+    """The issue of the format is not about the cells: both have to be corrected."""
+    turn = {"query": "NaN", "expected_tool_use": [{"tool_name": "search"}], "reference": "30 days", "response": "nan"}
+    found = validate_eval_set([turn], columns={"query": "request"}, ignore=["AE103"]).issues
+    assert found[["code", "path"]].to_numpy().tolist() == [
+        ["AE160", "expected_tool_use[0].tool_input"],  # google-adk rejects the turn
+        ["AE115", "request"],
+        ["AE115", "response"],
+    ]
+
+
 def test_other_values_and_columns_are_no_placeholders() -> None:
     assert messages("AE115", {"request": 1, "response": 2}) == []
     assert messages("AE115", {"request": "Hi", "a_note": "NaN"}) == []
