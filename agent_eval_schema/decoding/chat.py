@@ -149,6 +149,17 @@ def is_plain(message: Any) -> bool:
     )
 
 
+def missing_keys(message: dict[str, Any]) -> list[str]:
+    """The keys that this message needs, which its type cannot express: content is null only next to tool calls, and a
+    tool message names its call."""
+    missing = []
+    if message.get("content") is None and not message.get("tool_calls") and not message.get("function_call"):
+        missing.append("content")
+    if message["role"] == "tool" and "tool_call_id" not in message:
+        missing.append("tool_call_id")
+    return missing
+
+
 def _message(item: Any) -> Any:
     """One entry as an OpenAI message: items of the Responses API and LangChain messages are translated."""
     item = _of_langchain(item) or item

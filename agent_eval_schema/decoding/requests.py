@@ -22,7 +22,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
 from agent_eval_schema.decoding.malformed import explain_malformed
-from agent_eval_schema.decoding.turns import look_at_chat, look_at_order, odd_turns
+from agent_eval_schema.decoding.turns import look_at_chat, odd_turns
 from agent_eval_schema.decoding.values import FAILED, Column, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
@@ -297,8 +297,7 @@ def _object(value: dict[str, Any], row: int, log: IssueLog) -> Any:
         return FAILED
     messages = _messages(given, row, log)
     if messages is not FAILED:
-        look_at_chat(messages, row, log)
-        look_at_order(messages, len(given.get("history") or ()) if "query" in given else None, row, log)
+        look_at_chat(messages, row, log, len(given.get("history") or ()) if "query" in given else None)
     return messages
 
 
@@ -361,18 +360,17 @@ def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
 
 
 def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: IssueLog) -> bool:
-    """The conditions that types cannot express: content is null only next to tool_calls, and a tool message names its
-    call."""
+    """Whether each message has the keys that it needs."""
     good = True
     for i, message in enumerate(messages):
-        if message.get("content") is None and not message.get("tool_calls") and not message.get("function_call"):
-            path = f"request.{key}[{i}].content"
-            got = "null" if "content" in message else "nothing"
-            log.add(requests.MESSAGE_CONTENT, row, "request", f"expected text or a list of parts, got {got}", path=path)
-            good = False
-        if message["role"] == "tool" and "tool_call_id" not in message:
-            path = f"request.{key}[{i}]"
-            log.add(requests.TOOL_MESSAGE_ID, row, "request", "expected `tool_call_id`, got none", path=path)
+        for missing in chat.missing_keys(message):
+            path, good = f"request.{key}[{i}]", False
+            if missing == "content":
+                got = "null" if "content" in message else "nothing"
+                what = f"expected text or a list of parts, got {got}"
+                log.add(requests.MESSAGE_CONTENT, row, "request", what, path=f"{path}.content")
+            else:
+                log.add(requests.TOOL_MESSAGE_ID, row, "request", "expected `tool_call_id`, got none", path=path)
     return good
 
 

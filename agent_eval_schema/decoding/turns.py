@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.cells.notes import IssueLog
@@ -25,9 +25,12 @@ def odd_turns(roles: Iterable[str]) -> Iterator[int]:
         before = role
 
 
-def look_at_chat(messages: list[dict[str, Any]], row: int, log: IssueLog) -> None:
-    """Log the issues of the chat as a whole: its last role, and a missing or duplicated user message."""
+def look_at_chat(messages: Sequence[dict[str, Any]], row: int, log: IssueLog, query: int | None = None) -> None:
+    """Log the issues of the chat as a whole: its last role, a missing or duplicated user message, turns out of order.
+    `query` is the place of the message that came as the query, behind its history."""
     last = len(messages) - 1
+    if last == 0 and messages[0]["role"] == "user" and _has_content(messages[0]):
+        return  # by far the most common
     asked = [m for m in messages if m["role"] == "user"]
     if asked and not any(_has_content(m) for m in asked):
         log.add(requests.BLANK_REQUEST, row, "request", "expected a question, got only blank user messages")
@@ -40,10 +43,10 @@ def look_at_chat(messages: list[dict[str, Any]], row: int, log: IssueLog) -> Non
         log.add(requests.NO_USER_MESSAGE, row, "request", "expected a message with the role user, got none")
     if last > 0 and messages[last]["role"] == "user" and messages[last - 1] == messages[last]:
         log.add(requests.REPEATED_USER_MESSAGE, row, "request", "the last user message is duplicated")
+    _look_at_order(messages, row, log, query)
 
 
-def look_at_order(messages: list[dict[str, Any]], query: int | None, row: int, log: IssueLog) -> None:
-    """Turns out of order. `query` is the place of the message that came as the query, behind its history."""
+def _look_at_order(messages: Sequence[dict[str, Any]], row: int, log: IssueLog, query: int | None) -> None:
     last = len(messages) - 1
     for i in odd_turns(f"{m['role']} {m['name']}" if m.get("name") else m["role"] for m in messages):
         path = "request.query" if i == query else f"request.{'messages' if query is None else 'history'}[{i}]"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_eval_schema import validate_eval_set
+from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.api import validate_traces
 from agent_eval_schema.traces.derive import DERIVATIONS, Derived
 from tests.helpers.traces import (
@@ -91,6 +91,43 @@ def test_request_of_no_known_format_is_its_json_text(inputs: Any) -> None:
     assert message["role"] == "user"
     assert json.loads(message["content"]) == inputs
     assert codes(given) == ["AE607"]
+
+
+INCOMPLETE = {
+    "no content": {"role": "user", "content": None},
+    "no call that a tool answers": {"role": "tool", "content": "16"},
+}
+
+
+@pytest.mark.parametrize("case", INCOMPLETE)
+def test_messages_that_no_column_could_hold_are_a_request_of_no_known_format(case: str) -> None:
+    inputs = {"messages": [user("Hi"), INCOMPLETE[case]]}
+    given = trace(span(inputs=inputs, outputs="Hello"))
+    [message] = row(given)["request"]["messages"]
+    assert json.loads(message["content"]) == inputs
+    assert codes(given) == ["AE607"]
+
+
+JUDGED = {
+    "blank": ({"query": " "}, ["AE202"]),
+    "only blank messages": ({"messages": [assistant("Hi"), user("")]}, ["AE202", "AE219"]),
+    "no question": ({"messages": [{"role": "system", "content": "Answer."}]}, ["AE212"]),
+    "an answer last": ({"messages": [user("Hi"), assistant("Hello")]}, ["AE210"]),
+    "a question twice": ({"messages": [user("Hi"), user("Hi")]}, ["AE213"]),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_a_request_of_a_trace_is_judged_as_that_of_a_column_and_again_when_it_is_normalized(case: str) -> None:
+    inputs, expected = JUDGED[case]
+    given = trace(span(inputs=inputs, outputs="Hello"))
+    report = validate_eval_set([{"trace": given}])
+    assert [i.code for i in report.iter_issues() if i.code != "AE606"] == expected
+    in_column = validate_eval_set([{"request": inputs, "response": "Hello"}])
+    assert [i.code for i in in_column.iter_issues()] == expected
+    again = validate_eval_set(normalize_eval_set([{"trace": given}], on_invalid="keep"))
+    assert [i.code for i in again.iter_issues()] == expected
+    assert again.valid_count == report.valid_count == in_column.valid_count
 
 
 RESPONSES = {
