@@ -1,5 +1,6 @@
 """The three request formats of seed 003, decided per cell, and what is said of a request that is none."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +13,20 @@ import pydantic
 import pytest
 
 from agent_eval_schema import normalize_eval_set, validate_eval_set
+from agent_eval_schema.cells.cells import Cells
+from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.chat import is_parameter
 from agent_eval_schema.decoding.requests import Chat as PlainChat
-from agent_eval_schema.decoding.requests import asked_in, last_user_text, meant_of_value, request_key
+from agent_eval_schema.decoding.requests import (
+    asked_in,
+    decode_requests,
+    is_plain_chat,
+    last_user_text,
+    meant_of_value,
+    request_key,
+)
+from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.rules.requests import REQUEST_EXTRA_KEY, RESPONSES_REQUEST
 
 USER = {"role": "user", "content": "Hi"}
@@ -419,6 +431,7 @@ def test_the_key_that_fits_a_value(name: str | None, value: Any, meant: str | No
         ('{"messages": [{"role": "user", "content": "Hi"}], "k": NaN}', ["AE003"]),
         ({"query": "Hi", "history": [{"role": "user", "content": None}]}, ["AE207"]),
         (5, ["AE204"]),
+        (float("inf"), ["AE003"]),
         ([USER], ["AE204"]),
     ],
 )
@@ -449,3 +462,76 @@ def test_requests_of_a_normalized_file_are_the_same_bytes_again(tmp_path: Path) 
     validate_eval_set(once).write(twice)
     assert pd.read_parquet(twice)["request"].tolist() == pd.read_parquet(once)["request"].tolist()
     assert validate_eval_set(once).rows["request"].tolist() == [row["request"] for row in rows]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# cells that contain text
+HI = '{"messages": [{"role": "user", "content": "Hi"}]}'
+
+
+def requests_in(
+    *texts: str | None, array: bool = True, plain: list[bool] | None = None
+) -> tuple[Any, list[tuple[int, str, str | None]]]:
+    """The requests in cells of text, and of each issue its row, code and path; without an array, as of a column where
+    a cell is not UTF-8."""
+    column = pa.array(texts, pa.string()) if array else None
+    cells = Cells(False, texts, column, nul=any(t and "\0" in t for t in texts))
+    log = IssueLog(len(texts))
+    found = decode_requests(cells, False, log, plain or ())
+    return found, [(row, code, path) for row, (code, _, path, *_) in zip(log.rows, log.notes, strict=True)]
+
+
+def test_a_column_of_questions_stays_in_arrow() -> None:
+    found, issues = requests_in("Hi", None, "Ho")
+    assert (type(found), list(found), issues) == (TextColumn, ["Hi", None, "Ho"], [])
+
+
+def test_chats_beside_questions_are_read_with_and_without_an_array() -> None:
+    for array in (True, False):
+        assert requests_in(HI, "Hi", None, array=array) == ([[USER], "Hi", None], [])
+        assert requests_in(HI, None, array=array) == ([[USER], None], [])
+
+
+def test_what_is_known_to_be_a_plain_chat_is_not_read_again() -> None:
+    (found,), issues = requests_in('{"messages": [5]}', plain=[True])
+    assert (type(found), bytes(found.text), issues) == (PlainChat, b'{"messages": [5]}', [])
+    assert requests_in('{"messages": [5]}', plain=[False]) == ([FAILED], [(0, "AE208", "request.messages[0]")])
+
+
+@pytest.mark.parametrize(
+    ("text", "issue"),
+    [
+        ('[{"role": "user", "content": "Hi"}]', (0, "AE204", "request")),
+        ('{"mesages": [{"role": "user", "content": "Hi"}]}', (0, "AE205", "request.mesages")),
+        ('{"history": []}', (0, "AE205", "request")),
+    ],
+)
+def test_text_that_is_meant_as_a_request_is_no_question(text: str, issue: tuple[int, str, str]) -> None:
+    assert requests_in(text) == ([FAILED], [issue])
+
+
+def test_other_json_that_a_user_typed_is_a_question() -> None:
+    texts = ['[{"role": "user"}, 5]', "[]", "[5]", '{"country": "France"}']
+    assert requests_in(*texts) == (texts, [(3, "AE215", "request")])
+
+
+def test_a_nul_character_is_found_in_its_row() -> None:
+    texts = ["Hi", "H\0i", None, "\\u0000"]
+    assert requests_in(*texts) == (texts, [(1, "AE010", "request")])
+    cells = Cells(True, ['"Hi"', '"H\\u0000i"', None, '"\\\\u0000"'], nul=True)
+    log = IssueLog(4)
+    assert decode_requests(cells, True, log) == texts
+    assert [(row, note[:2]) for row, note in zip(log.rows, log.notes, strict=True)] == [(1, ("AE010", "request"))]
+
+
+PLAIN = [[USER], [{"role": "system", "content": "Be kind"}, USER], [USER, {"role": "assistant", "content": "?"}, USER]]
+ODD = [
+    *([], [{**USER, "content": " "}], [USER, USER], [USER, {"role": "assistant", "content": "Hello"}]),
+    *([{**USER, "name": "ana"}], [USER, {"role": "tool", "content": "4"}, USER], ["Hi"]),
+]
+
+
+def test_which_chats_are_plain() -> None:
+    assert [is_plain_chat(json.dumps({"messages": chat})) for chat in PLAIN] == [True] * len(PLAIN)
+    assert [is_plain_chat(json.dumps({"messages": chat})) for chat in ODD] == [False] * len(ODD)
+    assert [is_plain_chat(text) for text in ("Hi", '"Hi"', '{"messages": ', '{"query": "Hi"}', b"\xff")] == [False] * 5

@@ -9,6 +9,7 @@ import pytest
 from agent_eval_schema.cells.batch import make_batch
 from agent_eval_schema.cells.cells import Cells, read_cells
 from agent_eval_schema.cells.notes import IssueLog
+from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.texts import decode_response, decode_text
 from agent_eval_schema.decoding.values import FAILED
 
@@ -35,6 +36,14 @@ def decoded_texts(name: str, *texts: str | None, is_json: bool) -> tuple[list[An
 @pytest.mark.parametrize("name", ["request_id", "response", "expected_response", "error", "session_id"])
 def test_text_is_taken_as_it_is(name: str, is_json: bool) -> None:
     assert decoded(name, "a", None, " b ", is_json=is_json) == (["a", None, " b "], [])
+
+
+@pytest.mark.parametrize("name", ["response", "expected_response", "error"])
+def test_a_column_of_plain_texts_stays_in_arrow(name: str) -> None:
+    texts = pa.array(["a", None, "b "])
+    cells, log = Cells(False, texts.to_pylist(), texts), IssueLog(3)
+    found = decode_response(cells, log) if name == "response" else decode_text(name, cells, log)
+    assert (type(found), found.array is texts, log.notes) == (TextColumn, True, [])
 
 
 @BOTH

@@ -108,6 +108,12 @@ def test_a_shape_names_the_problems_of_other_notations_too() -> None:
     assert SHAPES["reference_trajectory"].problems(calls, "p") == []
 
 
+@pytest.mark.parametrize("text", ["[1]", "5", "null", "{", "leave"])
+def test_the_input_of_a_call_that_is_no_object_is_shown_as_it_is(text: str) -> None:
+    (problem,) = typed_value("reference_trajectory", [{"tool_name": "f", "tool_input": text}], "p")[1]
+    assert problem.message == f"expected an object, got the text '{text}'"
+
+
 @pytest.mark.parametrize("key", ["doc_uri", "source", "url", "uri", "path", "document_id", "doc_id"])
 def test_a_uri_in_the_metadata_of_a_document_is_named(key: str) -> None:
     documents = [{"doc_uri": "b"}, {"content": "x", "metadata": {"page": 1, key: "a"}}]
