@@ -233,10 +233,10 @@ class ReportBuilder:
         derived = np.asarray(of_traces)[present].astype(np.uint32)
         firsts, first_derived = self._ids.add(hashes, rows, derived)
         errors = (firsts >= 0) & (derived == 0) & (first_derived == 0)
-        # after the id of a trace, the first given one is looked for among the given ones
+        # after the id of a trace, the first given one, which comes later, is looked for among the given ones
         again = np.flatnonzero((firsts >= 0) & (derived == 0) & (first_derived == 1))
         earlier, _ = self._given_ids.add(hashes[again], rows[again], derived[again])
-        firsts[again], errors[again] = np.where(earlier < 0, firsts[again], earlier), earlier >= 0
+        errors[again], firsts[again] = earlier > firsts[again], np.maximum(firsts[again], earlier)
         for at in np.flatnonzero(firsts >= 0).tolist():
             text = str(texts[at])
             said = f"'{text[:60]}'" if self.values else "its id"

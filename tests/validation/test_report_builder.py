@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from agent_eval_schema import validate_eval_set
 from agent_eval_schema.cells.hashing import FirstSeen
@@ -270,6 +271,20 @@ def test_a_builder_knows_whether_it_holds_all_issues() -> None:
         *((1, False), (6, False), (7, False), (8, True))
     ]
     assert len(built(BAD, keep=0).take_issues()) == 0
+    assert [len(built(BAD[:1], keep=n).take_issues()) for n in (1, 2)] == [2, 2], "those of a batch are kept together"
+    assert [built(BAD[:1], keep=n).holds_all_issues for n in (1, 2, 3)] == [False, False, True]
+
+
+def test_a_message_begins_with_the_file_of_its_row() -> None:
+    plain = open_source([row(response=""), row(), row(response="")])
+
+    def begins(given: source.Source, **options: Any) -> list[str]:
+        return [issue.message.partition("expected")[0] for issue in built(given, **options).take_issues()]
+
+    of_rows = replace(plain, file_of=lambda at: "b.jsonl" if at == 2 else None, files=("of its texts",))
+    of_texts = replace(plain, files=("a.yaml", "b.yaml"))  # may contain the name of an evaluation
+    assert [begins(made) for made in (plain, of_rows, of_texts)] == [["", ""], ["", "b.jsonl: "], ["a.yaml: ", ""]]
+    assert [begins(made, values=False) for made in (of_rows, of_texts)] == [["", "b.jsonl: "], ["", ""]]
 
 
 @pytest.mark.usefixtures("_batches")
@@ -323,6 +338,15 @@ def test_figures_are_counted_where_there_are_any() -> None:
     lengths = {"request_length": 3, "response_length": 3}
     assert counts == {**lengths, "latency_seconds": 2, "total_token_count": 1}
     assert dict(builder.derived) == {}, "no column has a value from a trace"
+
+
+@pytest.mark.usefixtures("_batches")
+def test_what_traces_provide_and_answers_that_repeat_are_counted() -> None:
+    trace = {"info": {"trace_id": "t", "request_time": "2026-01-01T00:00:00Z", "execution_duration_ms": 5}}
+    traced = {"trace": {**trace, "data": {"spans": SPANS}}}
+    builder = built([traced, row(), row(trace=traced["trace"]), row(), row(response="Ho")])
+    assert builder.derived == {"request_id": 2, "request": 1, "response": 1, "latency_seconds": 2}
+    assert (builder.answers.total, builder.answers.most_frequent()) == (5, [(1, 3), (0, 2)])
 
 
 def test_without_a_batch_there_are_no_rows() -> None:
