@@ -179,6 +179,15 @@ def test_what_the_server_tells_apart_does(old: Any, new: Any) -> None:
     assert difference(old, new) == ("golden.turns",)
 
 
+def test_a_default_says_nothing_and_an_enum_has_its_name() -> None:
+    modes = {"maxTurns": 0, "userGoalBehavior": 0, "scenarioExecutionMode": "SCENARIO_EXECUTION_MODE_UNSPECIFIED"}
+    empty = {"displayName": "", "tags": [], "golden": None, "colour": 0}
+    assert stated({**empty, "scenario": {"task": "t", **modes}}) == {"colour": 0, "scenario": {"task": "t"}}
+    modes = {"maxTurns": 1, "userGoalBehavior": 1, "scenarioExecutionMode": 99}
+    known = {**modes, "userGoalBehavior": "USER_GOAL_SATISFIED"}  # 99 is of a later version of the API
+    assert stated({"displayName": "A", "scenario": modes}) == {"displayName": "A", "scenario": known}
+
+
 _texts = st.sampled_from(["a", "b", ""])
 _thresholds = st.fixed_dictionaries(
     {}, optional={"toolMatchingSettings": st.sampled_from([{}, {"extraToolCallBehavior": "ALLOW"}])}
