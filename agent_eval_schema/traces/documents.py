@@ -25,8 +25,7 @@ def retrieved_context(reading: Reading) -> list[Document] | None:
     """The documents of the last RETRIEVER to start that is not part of another one."""
     if not reading.retrievers:
         return None
-    outer = reading.outermost(reading.retrievers)
-    last = max(reversed(outer), key=start_of) if len(outer) > 1 else outer[0]
+    last = max(reversed(reading.outermost(reading.retrievers)), key=start_of)
     held = attributes(last)
     text = content_text(held.outputs)
     try:

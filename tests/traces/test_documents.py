@@ -9,8 +9,10 @@ import pytest
 from msgspec import Raw
 
 from agent_eval_schema.schema import Document
+from agent_eval_schema.traces import documents
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.derive import Derived, derive
+from agent_eval_schema.traces.documents import documents_of_span
 from agent_eval_schema.traces.spans import AttributesById
 from tests.helpers.traces import (
     ROOT,
@@ -101,6 +103,11 @@ def test_wrapped_documents(key: str) -> None:
 def test_documents_as_json_text(output: Any) -> None:
     assert row(retrieved(json.dumps(output)))["retrieved_context"] == [document("a", "on a")]
     assert codes(retrieved(json.dumps(output))) == []
+
+
+def test_a_text_is_a_document_and_a_number_is_none() -> None:
+    assert row(retrieved("30 days"))["retrieved_context"] == [document(None, "30 days")]
+    assert derive(decode_trace(json.dumps(retrieved(7)))).retrieved_context == []
 
 
 @pytest.mark.parametrize("output", [[], {"documents": []}, "[]"])
@@ -222,3 +229,37 @@ def test_documents_with_ids(case: str) -> None:
     for holds in (lambda d: d.content, lambda d: d.doc_uri):
         assert any(map(holds, glimpsed.retrieved_context or ())) == any(map(holds, documents or ()))
     assert (glimpsed.retrieved_context is None) == (documents is None)
+
+
+def test_content_that_is_no_text_is_not_among_the_keys_of_a_document() -> None:
+    (note,) = derived_by_id([{"id": " ", "content": 7}], True).notes
+    assert note.message == "expected text or a URI, got an object with the keys metadata"
+
+
+def test_only_a_retriever_has_documents() -> None:
+    def found(kind: str | None, **cells: Any) -> list[Document]:
+        return documents_of_span(decode_trace(json.dumps(trace(span("1", None, kind, **cells)))).spans[0])
+
+    assert found("RETRIEVER", outputs=[doc("a"), "x"]) == [Document("a", "on a"), Document(None, "x")]  # type: ignore[arg-type]
+    assert found("RETRIEVER") == found("RETRIEVER", outputs=None) == found("RETRIEVER", outputs=[]) == []
+    assert found("TOOL", outputs=[doc("a")]) == found(None, outputs=[doc("a")]) == []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# documents that need no look at their keys
+
+
+@pytest.mark.parametrize("values", [True, False], ids=["read", "glimpsed"])
+def test_usual_documents_are_not_read_key_by_key(values: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = {"page_content": "x", "metadata": {"doc_uri": "a"}}
+    empty = {**usual, "page_content": ""}
+
+    def found(*outputs: Any) -> list[list[Document] | None]:
+        return [derive(decode_trace(json.dumps(retrieved(output))), values).retrieved_context for output in outputs]
+
+    monkeypatch.setattr(documents, "output_of", lambda _: pytest.fail("a document is read key by key"))
+    one, none = ([Document("a", "x")], [Document("a", "")]) if values else ([Document("?", "?")], [Document("?", "")])
+    assert found([usual], [empty], []) == [one, none, []]
+    assert found([empty, usual], [usual, empty]) == ([none + one, one + none] if values else [one, one])
+    by_id = [derived_by_id(output, values).retrieved_context for output in ([{"id": "a", "content": "x"}], [])]
+    assert by_id == [one, []]
