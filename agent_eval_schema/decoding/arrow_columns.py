@@ -89,9 +89,6 @@ class DocumentColumn:
                 found.append(row)
         return found
 
-    def missing(self) -> Mask:
-        return ~self._given
-
     def given(self) -> Mask:
         return self._given
 
@@ -147,9 +144,6 @@ class TextColumn:
     def _strings(self) -> list[str | None]:
         found: list[str | None] = self.array.to_pylist()
         return found
-
-    def missing(self) -> Mask:
-        return np.asarray(self.array.is_null())
 
     def given(self) -> Mask:
         return np.asarray(self.array.is_valid())

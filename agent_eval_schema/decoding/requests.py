@@ -197,7 +197,8 @@ def last_user_text(value: Any) -> str | None:
         return value.question
     for message in reversed(value):
         if message.get("role") == "user":
-            text = chat.join_text(message.get("content"))
+            content = message.get("content")
+            text = content if content.__class__ is str else chat.join_text(content)
             return text if isinstance(text, str) else None
     return None
 

@@ -39,9 +39,6 @@ class Column(Protocol):
     def array(self) -> pa.Array | None:
         """The column as it came, if it stays in Arrow."""
 
-    def missing(self) -> Mask:
-        """Whether a row has no cell."""
-
     def given(self) -> Mask:
         """Whether a row has a cell that could be read."""
 
@@ -69,9 +66,6 @@ class ListColumn(list[Any]):
     """A column of Python values."""
 
     array = None
-
-    def missing(self) -> Mask:
-        return np.array([v is None for v in self], bool)
 
     def given(self) -> Mask:
         return np.array([v is not None and v is not FAILED for v in self], bool)
@@ -108,9 +102,6 @@ class NoCells(ListColumn):
         return np.zeros(len(self), bool)
 
     given = filled = with_text = with_content = with_uri = _none
-
-    def missing(self) -> Mask:
-        return np.ones(len(self), bool)
 
     def texts(self) -> pa.Array:
         return pa.nulls(len(self), pa.string())

@@ -20,9 +20,10 @@ from itertools import islice, pairwise, product
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
-from agent_eval_schema.cells.arrow import to_values
+from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
 from agent_eval_schema.formats import agentcore, azure, bedrock_rag, deepeval, examples, genai, promptfoo
@@ -180,10 +181,17 @@ def _first_objects(source: Source, nesting: Nested) -> Rows:
         return []
     first = head.slice(0, LOOKED_AT)
     try:
-        unread = _not_utf8(first)
-        first = first.filter(pa.array([i not in unread for i in range(first.num_rows)])) if unread else first
-        has_key = not nesting.key or nesting.key in str(to_values(first.column(nesting.parts[0])))
-        return _objects(first) if has_key else []
+        try:
+            first.validate(full=True)
+        except pa.ArrowInvalid:
+            unread = _not_utf8(first)
+            first = first.filter(pa.array([i not in unread for i in range(first.num_rows)]))
+        if nesting.key:
+            cells = first.column(nesting.parts[0])
+            texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
+            if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
+                return []
+        return _objects(first)
     except pa.ArrowInvalid:  # reported where the cells are read
         return []
 

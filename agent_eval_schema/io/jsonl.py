@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -30,17 +30,58 @@ def jsonl_batches(path: str, position: Position | None = None) -> Iterator[pa.Re
     return cell_batches((line, f"line {number}", "") for number, line in _numbered(path, position))
 
 
-def cell_batches(objects: Iterable[tuple[bytes, str, str]]) -> Iterator[pa.RecordBatch]:
-    """Batches of objects, each with its place in the file and, if it is not an object, the reason
-    (`CellBuilder.add`)."""
-    builder = CellBuilder()
-    for text, where, problem in objects:
-        builder.add(text, where, problem)
-        if builder.full:
-            batch, builder = builder.take(), CellBuilder()
+_Object = tuple[bytes, str, str]
+"""The JSON text of an object, its place in the file and, if the text is not a row, the reason."""
+
+
+def cell_batches(objects: Iterable[_Object]) -> Iterator[pa.RecordBatch]:
+    """Batches whose cells are the JSON texts of the values of objects."""
+    some, size = list[_Object](), 0
+    for found in objects:
+        some.append(found)
+        size += len(found[0])
+        if is_full(len(some), size):
+            batch = _batch_of(some)
+            some, size = [], 0
             yield batch
-    if builder.size:
-        yield builder.take()
+    if some:
+        yield _batch_of(some)
+
+
+def _batch_of(objects: Sequence[_Object]) -> pa.RecordBatch:
+    cells: dict[str, list[bytes | None]] = {}
+    problems: Notes = {}
+    lines: dict[int, str] = {}
+    styles = set[tuple[int, int]]()
+    for at, (text, where, problem) in enumerate(objects):
+        row: dict[str, Raw] = {}
+        try:
+            if problem:
+                raise _NoRow(problem)
+            text.isascii() or text.decode()
+            row = _decode_object(text)
+            style = len(row), len(text) - len(jsontext.encode(row))  # what the text has beside its keys and values
+            if style not in styles:  # else rows of as many keys that are written alike had none twice
+                if repeated := repeated_keys(text):
+                    lines[at] = text.decode()
+                    problems[at] = [_repeated(where, *found) for found in repeated.items()]
+                else:
+                    styles.add(style)
+        except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
+            problems[at] = [_row_problem(text, where, error)]
+            lines[at] = text.decode("utf-8", "replace")
+        for name, raw in row.items():
+            column = cells.get(name)
+            if column is None:
+                column = cells[name] = [None] * at
+            cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
+            column.append(None if cell == b"null" else cell)
+        if len(row) < len(cells):
+            for column in cells.values():
+                if len(column) == at:
+                    column.append(None)
+    columns = {n: (pa.array(column, pa.binary()).cast(pa.string()), True) for n, column in cells.items()}
+    return make_batch(columns, problems, len(objects), lines)
 
 
 def jsonl_line_numbers(path: str) -> Iterator[int]:
@@ -71,55 +112,6 @@ def jsonl_lines(path: str, position: Position | None = None) -> Iterator[bytes]:
                 size += len(chunk)
                 require_bounded(path, size)
         yield b"".join(rest)
-
-
-class CellBuilder:
-    """Objects as JSON text, one after the other → a batch whose cells are the texts of their values."""
-
-    def __init__(self) -> None:
-        self.size = self._bytes = 0
-        self.full = False
-        self._cells: dict[str, list[bytes | None]] = {}
-        self._problems: Notes = {}
-        self._lines: dict[int, str] = {}
-        self._styles: set[tuple[int, int]] = set()
-
-    def add(self, text: bytes, where: str, problem: str) -> None:
-        """Take the next object; with a `problem`, the text is not a row, for that reason."""
-        row: dict[str, Raw] = {}
-        try:
-            if problem:
-                raise _NoRow(problem)
-            text.isascii() or text.decode()
-            row = _decode_object(text)
-            style = len(row), len(text) - len(jsontext.encode(row))  # what the text has beside its keys and values
-            if style not in self._styles:  # else rows of as many keys that are written alike had none twice
-                if repeated := repeated_keys(text):
-                    self._lines[self.size] = text.decode()
-                    self._problems[self.size] = [_repeated(where, *found) for found in repeated.items()]
-                else:
-                    self._styles.add(style)
-        except (msgspec.MsgspecError, ValueError, RecursionError, _NoRow) as error:
-            self._problems[self.size] = [_row_problem(text, where, error)]
-            self._lines[self.size] = text.decode("utf-8", "replace")
-        for name, raw in row.items():
-            column = self._cells.get(name)
-            if column is None:
-                column = self._cells[name] = [None] * self.size
-            cell = bytes(raw)  # not a memoryview: pyarrow 25 never releases one that it made an array of
-            column.append(None if cell == b"null" else cell)
-        self.size += 1
-        self._bytes += len(text)
-        self.full = is_full(self.size, self._bytes)
-        if len(row) < len(self._cells):
-            for column in self._cells.values():
-                if len(column) < self.size:
-                    column.append(None)
-
-    def take(self) -> pa.RecordBatch:
-        """The batch of all objects; the next one takes a builder of its own."""
-        columns = {n: (pa.array(cells, pa.binary()).cast(pa.string()), True) for n, cells in self._cells.items()}
-        return make_batch(columns, self._problems, self.size, self._lines)
 
 
 class _NoRow(Exception):

@@ -57,7 +57,7 @@ class Batches:
         """The first batch, None if there is none."""
         if not self._is_ahead():
             self._read_ahead()
-        return self._filled(self._head[0]) if self._head else None
+        return self._head[0] if self._head else None
 
     def first_rows(self) -> list[pa.RecordBatch]:
         """The first HEAD_ROWS rows, in batches; fewer if they are large."""
@@ -65,7 +65,7 @@ class Batches:
         assert self._head is not None
         found, rows = [], 0
         for batch in _and_behind(self._head, self._rest):
-            found.append(self._filled(batch).slice(0, HEAD_ROWS - rows))
+            found.append(batch.slice(0, HEAD_ROWS - rows))
             rows += batch.num_rows
             if rows >= HEAD_ROWS or sum(part.nbytes for part in found) >= BATCH_BYTES:
                 break
@@ -76,39 +76,42 @@ class Batches:
         return self._head is not None and self._quotes == may_quote()
 
     def _read_ahead(self) -> None:
-        self._rest, self._quotes, self._head = self._read(), may_quote(), []
+        rest, head, self._quotes = self._read(), list[pa.RecordBatch](), may_quote()
         rows = size = 0
-        for batch in self._rest:
-            self._head.append(batch)
+        for batch in rest:
+            head.append(batch)
             if not self._vary:
                 break
             rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows >= HEAD_ROWS or size >= BATCH_BYTES:
                 break
-        fields = [field for batch in self._head for field in batch.schema if self._vary and not is_hidden(field)]
+        fields = [field for batch in head for field in batch.schema if self._vary and not is_hidden(field)]
         others = [pa.field(name, pa.string()) for name in self._names]
         first = {field.name: field for field in reversed([*fields, *others])}
         self._fields = [first[name] for name in dict.fromkeys(field.name for field in [*fields, *others])]
+        self._head, self._rest = list(self._filled(head)), self._filled(rest)
 
-    def _filled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with all columns of the head, in their order."""
-        names = batch.schema.names
-        first = [field.name for field in self._fields or ()]
-        if names[: len(first)] == first:
-            return batch
-        for field in self._fields or ():
-            if field.name not in names:
-                batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
-        return batch.select([*first, *(name for name in names if name not in first)])
+    def _filled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with all columns of the head, in their order."""
+        fields = self._fields or []
+        first = [field.name for field in fields]
+        for batch in batches:
+            names = batch.schema.names
+            if names[: len(first)] != first:
+                for field in fields:
+                    if field.name not in names:
+                        batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
+                batch = batch.select([*first, *(name for name in names if name not in first)])
+            yield batch
 
     def __call__(self) -> Iterator[pa.RecordBatch]:
         if self._fields is None:
             self._read_ahead()
-        head, rest = (self._head or [], self._rest) if self._is_ahead() else ([], self._read())
+        head, rest = (self._head or [], self._rest) if self._is_ahead() else ([], self._filled(self._read()))
         self._head = None  # which is not kept: it would stay in memory
         while head:
-            yield self._filled(head.pop(0))
-        yield from map(self._filled, rest)
+            yield head.pop(0)
+        yield from rest
 
 
 def _and_behind(head: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -60,7 +60,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "id": column("request_id").texts().cast(pa.string()),
         "id_of_trace": pa.repeat(False, rows.size)
         if rows.derived is None
-        else pa.array(_ids_of_traces(rows, rows.derived), pa.bool_()),
+        else pa.array(_are_of_traces(column("request_id"), rows.derived), pa.bool_()),
         "request_hash": hash_array(asked(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
         "truth_hash": hash_array(truths),
         "answer_hash": hash_array(answers),
@@ -128,9 +128,9 @@ def _named(log: IssueLog, origins: dict[str, str]) -> IssueLog:
     return log
 
 
-def _ids_of_traces(rows: Rows, found: Sequence[Derived | None]) -> list[bool]:
+def _are_of_traces(ids: Column, found: Sequence[Derived | None]) -> list[bool]:
     """Whether the ID of each row is that of its trace, which it was derived from now or in an earlier run."""
-    pairs = zip(rows.column("request_id"), found, strict=True)
+    pairs = zip(ids, found, strict=True)
     return [derived is not None and given is not None and given == derived.request_id for given, derived in pairs]
 
 

@@ -45,8 +45,8 @@ def note_null_placeholders(rows: Rows) -> None:
         at = rows.batch.schema.get_field_index(name)
         if at < 0:
             continue
-        array = simplified(rows.batch.column(at))
-        if not is_text(array.type):
+        array = rows.batch.column(at)
+        if not is_text(array.type) and not is_text((array := simplified(array)).type):
             continue
         given = words.json if is_json_column(rows.batch.schema.field(at)) else words.text
         for row in _rows_where(pc.is_in(array, given.cast(array.type))):
@@ -72,10 +72,10 @@ _MEANT = {"request": "a request", "response": "the agent's answer"}
 def look_at_tags(rows: Rows) -> None:
     """The tags that MLflow omits or truncates, with only a line in its log. Those of its own names next to a trace are
     the ones that it set itself."""
-    traced = ~rows.column("trace").missing()
+    traces = rows.column("trace")
     for row, tags in enumerate(rows.column("tags")):
         for name, value in tags.items() if isinstance(tags, dict) else ():
-            of_mlflow = name in SET_BY_MLFLOW or (bool(traced[row]) and name.startswith("mlflow."))
+            of_mlflow = name in SET_BY_MLFLOW or (traces[row] is not None and name.startswith("mlflow."))
             if not of_mlflow and (why := _refused(name, value)) is not None:
                 rows.log.add(columns.REFUSED_TAG, row, "tags", why, path=f"tags.{key_name(name)}")
 
@@ -112,7 +112,7 @@ stored unchanged."""
 
 def require_request_and_output(rows: Rows) -> None:
     """Every row needs a request; with outputs provided it needs a response or a trace. Formats may ask for less."""
-    form, traced = rows.form, rows.column("trace")
+    form = rows.form
     instead_of_response = form.outputs if rows.asked else form.instead_of_response
     needs: list[tuple[tuple[str, ...], tuple[str, ...], Rule, str]]
     needs = [(("request",), form.instead_of_request, requests.MISSING_REQUEST, "a request, got none")]
@@ -120,12 +120,13 @@ def require_request_and_output(rows: Rows) -> None:
         outputs = "a response or a trace, got neither"
         needs.append((("response", "trace"), instead_of_response, requests.MISSING_OUTPUT, outputs))
     for names, instead, rule, expected in needs:
-        missing = reduce(np.logical_and, (rows.column(name).missing() for name in names))
         others = () if rows.complete else instead
-        replaced = reduce(np.logical_or, (~rows.column(name).missing() for name in others), np.zeros(rows.size, bool))
-        for row in np.flatnonzero(missing if rows.normalized else missing & ~replaced).tolist():
-            if row in rows.unread or traced[row] is FAILED:  # a trace that cannot be read is its own issue
-                continue
+        columns = [rows.column(name) for name in {*names, *others, "trace"}]
+        given = reduce(np.logical_or, (rows.column(name).given() for name in names))
+        replaced = reduce(np.logical_or, (rows.column(name).given() for name in others), np.zeros(rows.size, bool))
+        for row in np.flatnonzero(~(given if rows.normalized else given | replaced)).tolist():
+            if row in rows.unread or any([column[row] is FAILED for column in columns]):
+                continue  # what cannot be read is its own issue
             if replaced[row]:
                 rows.log.add(requests.INCOMPLETE_ROW, row, names[0], f"expected {expected}")
             else:

@@ -39,8 +39,7 @@ def read_traces(rows: Rows) -> None:
         return
     cells = _trace_texts(rows.batch)
     rows.derived = [None] * rows.size
-    values = rows.writable("trace")
-    states: list[bool | None] = [None] * rows.size
+    values, states = ListColumn(cells), list[bool | None]([None] * rows.size)
     decode = decode_for_mlflow if rows.beside_traces else decode_trace
     values_matter = rows.columns_of_traces or not _COMPARED_WITH_DOCUMENTS.isdisjoint(rows.values)
     for row, cell in enumerate(cells):
@@ -50,10 +49,11 @@ def read_traces(rows: Rows) -> None:
                 rows.derived[row] = derive(trace, values_matter, rows.figures)
             else:
                 _log_notes(rows, row, trace)
-            if values[row] is not FAILED:
-                values[row] = cell if isinstance(trace, Trace) else FAILED
+                values[row] = FAILED
             states[row] = trace.plain if isinstance(trace, Trace) else None
-    rows.trace_states = states
+    for row in rows.unread_cells.get("trace", ()):
+        values[row] = FAILED
+    rows.values["trace"], rows.trace_states = values, states
 
 
 _COMPARED_WITH_DOCUMENTS = frozenset(["retrieved_context", "expected_retrieved_context", "expected_response"])
@@ -132,12 +132,15 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
     if name not in rows.values:
         rows.values[name] = ListColumn(derived)
     else:
-        filled &= rows.values[name].missing()
+        filled &= ~rows.values[name].given()
         if not filled.any():
             return  # nothing to fill: a column can stay in Arrow
         values = rows.writable(name)
         for row in np.flatnonzero(filled).tolist():
-            values[row] = derived[row]
+            if values[row] is FAILED:
+                filled[row] = False
+            else:
+                values[row] = derived[row]
     rows.filled |= filled * BIT_OF[name]
     if name == "request":
         for row in np.flatnonzero(filled).tolist():
