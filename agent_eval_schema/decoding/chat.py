@@ -149,15 +149,9 @@ def is_plain(message: Any) -> bool:
     )
 
 
-def missing_keys(message: dict[str, Any]) -> list[str]:
-    """The keys that this message needs, which its type cannot express: content is null only next to tool calls, and a
-    tool message names its call."""
-    missing = []
-    if message.get("content") is None and not message.get("tool_calls") and not message.get("function_call"):
-        missing.append("content")
-    if message["role"] == "tool" and "tool_call_id" not in message:
-        missing.append("tool_call_id")
-    return missing
+def lacks_content(message: dict[str, Any]) -> bool:
+    """Whether a message has no content, which is null only next to tool calls: its type cannot express that."""
+    return message.get("content") is None and not message.get("tool_calls") and not message.get("function_call")
 
 
 def _message(item: Any) -> Any:

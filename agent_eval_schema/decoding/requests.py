@@ -361,18 +361,26 @@ def _log_problem(problem: Problem, row: int, log: IssueLog) -> None:
 
 
 def _check_contents(messages: list[dict[str, Any]], key: str, row: int, log: IssueLog) -> bool:
-    """Whether each message has the keys that it needs."""
+    """The conditions that types cannot express: messages have content, and a tool message names its call."""
     good = True
     for i, message in enumerate(messages):
-        for missing in chat.missing_keys(message):
-            path, good = f"request.{key}[{i}]", False
-            if missing == "content":
-                got = "null" if "content" in message else "nothing"
-                what = f"expected text or a list of parts, got {got}"
-                log.add(requests.MESSAGE_CONTENT, row, "request", what, path=f"{path}.content")
-            else:
-                log.add(requests.TOOL_MESSAGE_ID, row, "request", "expected `tool_call_id`, got none", path=path)
+        if chat.lacks_content(message):
+            path = f"request.{key}[{i}].content"
+            got = "null" if "content" in message else "nothing"
+            log.add(requests.MESSAGE_CONTENT, row, "request", f"expected text or a list of parts, got {got}", path=path)
+            good = False
+        if message["role"] == "tool" and "tool_call_id" not in message:
+            path = f"request.{key}[{i}]"
+            log.add(requests.TOOL_MESSAGE_ID, row, "request", "expected `tool_call_id`, got none", path=path)
     return good
+
+
+def look_at_messages(messages: list[dict[str, Any]], row: int, log: IssueLog) -> None:
+    """Log the issues of a request that was taken from a trace, as those of a column."""
+    question = chat.lone_question(messages)
+    if question is None or not question.strip():  # else it is by far the most common request, without an issue
+        _check_contents(messages, "messages", row, log)
+        look_at_chat(messages, row, log)
 
 
 __all__ = ["Message", "asked_in", "canonical_request", "decode_requests", "last_user_text"]

@@ -29,8 +29,6 @@ def look_at_chat(messages: Sequence[dict[str, Any]], row: int, log: IssueLog, qu
     """Log the issues of the chat as a whole: its last role, a missing or duplicated user message, turns out of order.
     `query` is the place of the message that came as the query, behind its history."""
     last = len(messages) - 1
-    if last == 0 and messages[0]["role"] == "user" and _has_content(messages[0]):
-        return  # by far the most common
     asked = [m for m in messages if m["role"] == "user"]
     if asked and not any(_has_content(m) for m in asked):
         log.add(requests.BLANK_REQUEST, row, "request", "expected a question, got only blank user messages")

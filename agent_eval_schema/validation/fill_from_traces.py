@@ -16,7 +16,6 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.decoding import requests as requests_
 from agent_eval_schema.decoding.columns import Typed, typed_value, value_of_cell
-from agent_eval_schema.decoding.turns import look_at_chat
 from agent_eval_schema.decoding.values import FAILED, ListColumn, Values
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, typed_calls
 from agent_eval_schema.issues import Finding, Severity
@@ -144,7 +143,7 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
     rows.filled |= filled * BIT_OF[name]
     if name == "request":
         for row in np.flatnonzero(filled).tolist():
-            look_at_chat(derived[row], row, rows.log)
+            requests_.look_at_messages(derived[row], row, rows.log)
             if rows.format == "databricks":
                 rows.log.add(trace_rules.REQUEST_DERIVED, row, "request", "taken from the trace's root span")
 

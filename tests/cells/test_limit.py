@@ -13,6 +13,7 @@ from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.cells.limit import without_large_cells
 from agent_eval_schema.cli import main
 from tests.conftest import KINDS
+from tests.helpers.traces import span, trace
 
 LONG = "é" * 50 + "a"
 """101 bytes."""
@@ -90,3 +91,9 @@ def test_option_and_setting(
     (tmp_path / "agent-eval-schema.toml").write_text("max-cell-bytes = 0")
     assert main(["validate", "rows.jsonl"]) == 2
     assert "max-cell-bytes" in capsys.readouterr().err
+
+
+def test_a_row_whose_trace_is_too_large_lacks_nothing_else() -> None:
+    given = trace(span(inputs={"query": "Hi"}, outputs="Hello " * 500))
+    report = validate_eval_set([{"trace": given}], outputs="provided", max_cell_bytes=1_000)
+    assert [i.code for i in report.iter_issues()] == ["AE011"]

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agent_eval_schema import normalize_eval_set, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.validation.checked_batch import VERDICT, rows_of, verdict
@@ -39,3 +40,10 @@ def test_columns_leave_to_traces_what_their_reader_finds_there() -> None:
     for name in COLUMNS:
         given, left = (rows_of(checked).column(name).to_pylist() for checked in (whole, beside))
         assert left == ([None, None, None, given[3]] if name in LEFT_TO_TRACES else given), name
+
+
+def test_a_cell_that_cannot_be_read_is_not_filled_from_the_trace() -> None:
+    rows = [{"request": 5, "trace": NEW}, {"trace": OLD}]
+    report = validate_eval_set(rows)
+    assert [(i.row, i.code) for i in report.iter_issues() if i.column == "request"] == [(0, "AE204"), (1, "AE606")]
+    assert [row["request"] is None for row in normalize_eval_set(rows, on_invalid="keep")] == [True, False]
