@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question_or_messages
-from agent_eval_schema.formats.table import Entry, Table, all_of
+from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.columns import NOT_ACTIVE
 from agent_eval_schema.text.jsontext import structured
@@ -121,21 +121,29 @@ LANGFUSE = _table(
 
 def is_page(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
     """Whether this is a page of items of the API: a list in `data` beside `meta`, or `data.examples` of Phoenix."""
-    return "data" in names and any(_items(row) for row in head())
+    return "data" in names and any(_has_items(row) for row in head())
 
 
-def _items(page: Row) -> Sequence[Any]:
+def _has_items(page: Row) -> bool:
+    _, data = _data(page)
+    items = all_of(data) if isinstance(structured(page.get("data")), dict) or "meta" in page else ()
+    return bool(items) and all(isinstance(item, dict) and "input" in item for item in items)
+
+
+def _data(page: Row) -> tuple[str, Any]:
+    """The path of the items of a page, and what is there."""
     data = structured(page.get("data"))
-    found = all_of(data.get("examples")) if isinstance(data, dict) else all_of(data) if "meta" in page else ()
-    return found if all(isinstance(item, dict) and "input" in item for item in found) else ()
+    return ("data.examples", data.get("examples")) if isinstance(data, dict) else ("data", data)
 
 
-def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]]:
     """The items of a page; those of Phoenix have the ID of the node under another name."""
-    data = structured(page.get("data"))
-    of_phoenix = isinstance(data, dict)
-    for item in _items(page):
-        node = {"node_id": item.get("node_id", item.get("id"))} if of_phoenix else {}
+    path, data = _data(page)
+    items, unread = objects_of(data, path)
+    for finding in unread:
+        yield {"input": None}, [finding]
+    for item in map(structured, items):
+        node = {"node_id": item.get("node_id", item.get("id"))} if path != "data" else {}
         yield {**item, **node}, ()
 
 

@@ -378,6 +378,21 @@ def test_a_page_of_an_api_is_its_items(page: Row) -> None:
         assert (report.format, report.row_count) == ("phoenix", 1)
 
 
+def test_what_is_no_item_of_a_page_is_reported_and_the_others_are_read() -> None:
+    item = {"id": "i", "input": "Hi", "expectedOutput": "Hello", "datasetId": "d"}
+    first, second = ({"data": [{**item, "id": "h"}], "meta": {}}, {"data": [item, {"id": "j"}, 5], "meta": {}})
+    report = validate_eval_set([first, second, {"data": None, "meta": {}}])
+    assert (report.format, report.row_count) == ("langfuse", 5)
+    assert [(i.row, i.code, i.path) for i in report.iter_issues() if i.severity.value == "error"] == [
+        *((1, "AE008", "data[2]"), (3, "AE201", "input"), (4, "AE012", "data"))
+    ]
+    examples = [
+        {"data": {"examples": [{"id": "e", "input": {"q": "Hi"}, "output": {}, "metadata": {}}] * n}} for n in (1, 2)
+    ]
+    report = validate_eval_set([*examples, {"data": {"examples": [{"id": "f"}]}}, {"data": {}}])
+    assert (report.format, report.row_count) == ("phoenix", 5)
+
+
 def test_labels_of_braintrust_stay_a_list() -> None:
     row = {"id": "r", "_xact_id": "1", "input": "q", "expected": "a", "metadata": {"team": "hr"}, "tags": ["x", "y"]}
     assert one(row)["tags"] == {"team": "hr", "tags": '["x","y"]'}
