@@ -104,7 +104,7 @@ def _request(reading: Reading) -> chat.Messages | None:
         return reading.trace.messages or None
     value = value_of(reading.inputs)
     messages = chat.read_messages(value)
-    if messages and any([chat.lacks_content(m) for m in messages]):
+    if messages and any([m.get("content") is None and chat.lacks_content(m) for m in messages]):
         messages = None  # no column could hold them
     if messages is None and value is not None and value not in ({}, []):
         text = jsontext.encode(value).decode()
