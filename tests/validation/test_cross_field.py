@@ -125,6 +125,11 @@ def test_a_row_needs_a_request_and_with_outputs_an_answer() -> None:
     assert validate_eval_set([{"request": "Hi"}], outputs="generated").counts == {}
 
 
+def test_a_cell_that_may_stand_for_the_request_and_cannot_be_read_is_one_issue() -> None:
+    report = validate_eval_set([{"predicted_trajectory": 5}], format="vertex")
+    assert [i.code for i in report.iter_issues()] == ["AE501"]
+
+
 def test_a_misspelled_column_explains_what_is_missing() -> None:
     report = validate_eval_set([{"reqest": "Hi", "response": "Hello"}])
     hints = dict(report.issues[["code", "hint"]].to_numpy().tolist())
