@@ -139,7 +139,7 @@ def _data(page: Row) -> tuple[str, Any]:
 def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]]:
     """The items of a page; those of Phoenix have the ID of the node under another name."""
     path, data = _data(page)
-    items, unread = objects_of(data, path)
+    items, unread = objects_of(data, path) if "data" in page else ([], [])
     for finding in unread:
         yield {"input": None}, [finding]
     for item in map(structured, items):

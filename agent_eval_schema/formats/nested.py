@@ -14,7 +14,7 @@ and `history`, the turns before it. A format (adk.py) then reads the turns as it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
 from functools import partial
 from itertools import islice, pairwise, product
 from typing import Any
@@ -108,6 +108,7 @@ _REQUESTS = frozenset({"request", "inputs"})
 
 def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) -> Iterator[pa.RecordBatch]:
     unfold, is_empty = nesting.turns(), True
+    keys = {path.partition(".")[0] for path in (*nesting.parts, *nesting.lists)}
     for batch in batches():
         unread, noted = _not_utf8(batch), notes_on(batch)
         broken = sorted(reading_problems(batch) | unread.keys())
@@ -117,7 +118,7 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             for place, row in enumerate(objects, start + 1):
                 given, others = _with_lists(row, nesting.lists)
                 turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in others]
-                turns += () if given is None else _with_findings(unfold(given), noted.get(place, ()))
+                turns += () if given is None else _with_findings(_turns(given, unfold, keys), noted.get(place, ()))
             if turns:
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
                 if end == batch.num_rows and (last := nesting.ends(objects[-1])):
@@ -131,6 +132,15 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             is_empty = is_empty and end == batch.num_rows
     if is_empty:
         yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
+
+
+def _turns(row: Mapping[str, Any], unfold: Unfold, keys: Set[str]) -> Iterator[Turn]:
+    """The turns of a row; one that has none of the lists is a row itself."""
+    turn = None
+    for turn in unfold(row):
+        yield turn
+    if turn is None and keys.isdisjoint(row):
+        yield dict(row), ()
 
 
 def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterator[Turn]:
@@ -244,9 +254,9 @@ _COLUMNS = Nested("columns", lambda *_: False, lambda: _rows)
 # ---------------------------------------------------------------------------------------------------------------------
 # CES
 def _page(row: Mapping[str, Any]) -> Iterator[Turn]:
-    found = next((row[key] for key in LIST_FIELDS if key in row), None)
-    for item in found if isinstance(found, list) else [found]:
-        yield (item if isinstance(item, dict) else {"golden": item}), ()
+    for found in [row[key] for key in LIST_FIELDS if key in row] or [None]:
+        for item in found if isinstance(found, list) else [found]:
+            yield (item if isinstance(item, dict) else {"golden": item}), ()
 
 
 EVALUATION_COLUMNS = ("displayName", "golden")

@@ -381,7 +381,7 @@ def test_a_page_of_an_api_is_its_items(page: Row) -> None:
 def test_what_is_no_item_of_a_page_is_reported_and_the_others_are_read() -> None:
     item = {"id": "i", "input": "Hi", "expectedOutput": "Hello", "datasetId": "d"}
     first, second = ({"data": [{**item, "id": "h"}], "meta": {}}, {"data": [item, {"id": "j"}, 5], "meta": {}})
-    report = validate_eval_set([first, second, {"data": None, "meta": {}}])
+    report = validate_eval_set([first, second, {"data": "items.json", "meta": {}}])
     assert (report.format, report.row_count) == ("langfuse", 5)
     assert [(i.row, i.code, i.path) for i in report.iter_issues() if i.severity.value == "error"] == [
         *((1, "AE008", "data[2]"), (3, "AE201", "input"), (4, "AE012", "data"))
@@ -605,6 +605,25 @@ def test_a_document_without_its_list_of_rows_names_the_place(
     assert re.match("expected an? .*, got .", issue["message"])
     assert issue["hint"]
     assert report.invalid_count == 1
+
+
+@pytest.mark.parametrize(
+    ("document", "row", "format"),
+    [
+        ({"cases": [{"input": "q", "expected_output": "a"}]}, {"input": "Hi", "expected_output": "b"}, "strands"),
+        ({"testCases": [{"input": "q", "actualOutput": "a"}]}, {"input": "Hi", "actualOutput": "b"}, "deepeval"),
+        ({"prompts": ["{{q}}"], "tests": [{"vars": {"q": "x"}}]}, {"vars": {"q": "Hi"}}, "promptfoo"),
+        ({"eval_cases": [{"prompt": "q", "responses": []}]}, {"prompt": "Hi"}, "vertex-genai"),
+        ({"data": [{"input": "q", "datasetId": "d"}], "meta": {}}, {"input": "Hi", "datasetId": "d"}, "langfuse"),
+    ],
+)
+def test_a_row_beside_documents_is_a_row(document: Row, row: Row, format: str) -> None:
+    empty = {name: [] for name, value in document.items() if isinstance(value, list)}
+    report = validate_eval_set([document, row, empty, dict.fromkeys(document)])
+    assert (report.format, report.row_count) == (format, 3)
+    assert not any(issue.row == 1 for issue in report.iter_issues() if issue.severity == "error")
+    assert "Hi" in json.dumps(list(report.iter_rows())[1])
+    assert "AE201" in {issue.code for issue in report.iter_issues() if issue.row == 2}
 
 
 @pytest.mark.parametrize("bad", [0, 1, 2])

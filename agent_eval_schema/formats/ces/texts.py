@@ -51,7 +51,8 @@ class _Page(msgspec.Struct):
     @property
     def listed(self) -> list[msgspec.Raw] | None:
         lists = (self.evaluations, self.evaluationResults, self.evaluation_results)
-        return next((found for found in lists if found is not None), None)
+        given = [found for found in lists if found is not None]
+        return [item for found in given for item in found] if given else None
 
 
 def _raw(text: str, kind: Any) -> Any:

@@ -488,6 +488,14 @@ def test_a_page_of_the_api_is_its_evaluations(tmp_path: Path) -> None:
     assert ces.validate_evaluation(path)[0].message == report.issues["message"][0]
 
 
+def test_a_page_with_evaluations_and_results_is_all_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "page.json"
+    path.write_text(json.dumps({"evaluationResults": [{"goldenResult": 1}], "evaluations": [golden(TEXT)]}))
+    report = validate_eval_set(path)
+    assert (report.row_count, report.valid_mask.tolist()) == (2, [True, False])
+    assert {issue.row for issue in ces.validate_evaluation(path)} == {1}
+
+
 @pytest.mark.parametrize("more", [{}, {"nextPageToken": ""}, {"nextPageToken": None}])
 def test_the_last_page_is_complete(tmp_path: Path, more: dict[str, Any]) -> None:
     path = tmp_path / "page.json"
