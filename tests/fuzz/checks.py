@@ -33,6 +33,7 @@ from agent_eval_schema.render.report.junit import junit_xml
 from agent_eval_schema.render.report.sarif import sarif_text
 from agent_eval_schema.validation.report import Report
 from tests.conftest import KINDS
+from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
 from tests.validation.test_normalize_again import AGAIN, require_same_again
 from tests.validation.test_one_verdict import NESTED, QUICK, flat, require_one_verdict, typed, verdict
@@ -55,12 +56,22 @@ def require(holds: bool, what: str) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # reading
 def validate(case: Case, folder: Path) -> None:
-    """Every row has its verdict, in a list and in a frame."""
+    """Every row has its verdict, in a list and in a frame; so has every entry of a document."""
     rows = in_python(case.rows)
     report = aes.validate_eval_set(KINDS[case.chance.choice(("list", "pandas"))](rows, folder))
     require_counted(report, frame=case.chance.random() < 0.2)
-    if not open_source(rows).in_order:  # a document has rows of its own
-        require(report.row_count == len(rows), f"{report.row_count} rows of {len(rows)}")
+    source = open_source(rows)
+    count = sum(batch.num_rows for batch in source.batches()) if source.in_order else len(rows)
+    require(report.row_count == count, f"{report.row_count} rows of {count}")
+    if not case.is_python:
+        require_all_entries(case)
+
+
+def require_all_entries(case: Case) -> None:
+    """No row of a document is lost: of the rows as they are, and of documents whose entries they are."""
+    for documents in (case.rows, *documents_of(case)):
+        lost = next(what_is_lost(documents, case.chance, 3 if case.seed else 100), None)
+        require(lost is None, lost or "")
 
 
 def reports(case: Case, folder: Path) -> None:

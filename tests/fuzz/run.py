@@ -117,7 +117,7 @@ def raised(check: Check, given: Case, folder: Path) -> BaseException | None:
     return None
 
 
-_READINGS = {"validate": 1, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
+_READINGS = {"validate": 2, "one_verdict": 20, "normalize": 10, "damaged_bytes": 10, "fix": 10, "convert": 10}
 """How often a check reads an input, about."""
 
 _EXPECTED = (ResourceWarning, FormulaWarning)

@@ -6,14 +6,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from agent_eval_schema.formats import nested, promptfoo
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
 from tests.conftest import DATA, ROOT
 from tests.fuzz.checks import CHECKS
+from tests.fuzz.documents import what_is_lost
 from tests.fuzz.inputs import MARK, Case, case, in_python, is_of_python
 from tests.fuzz.run import Part, raised, run_part
 from tests.helpers.mutations import copied
@@ -49,6 +52,31 @@ def test_a_defect_is_found_and_made_smaller(monkeypatch: pytest.MonkeyPatch) -> 
     assert "AE001" in found[0].text
     assert "ZeroDivisionError" in found[0].text
     assert len(found[0].rows) == 1
+
+
+def test_entries_of_documents_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that loses entries, and one that changes rows for those after them."""
+
+    def lost() -> set[str]:
+        documents = [
+            {"prompts": ["{{q}}"], "tests": [{"vars": {"q": text}} for text in "abc"]},
+            {"prompts": [], "tests": []},
+        ]
+        return set(what_is_lost(documents, Random(1), 100))
+
+    all_of = promptfoo.all_of
+    assert lost() == set()
+    monkeypatch.setattr(promptfoo, "all_of", lambda values: all_of(values)[:2])
+    assert lost() == {"an entry of tests (promptfoo) is no row and has no issue"}
+    monkeypatch.setattr(promptfoo, "all_of", lambda values: [{**v, "of": len(values)} for v in all_of(values)])
+    assert lost() == {"an entry of tests (promptfoo) changes other rows"}
+
+
+def test_a_document_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    documents = [{"cases": [{"input": "a"}]}, {"input": "b"}]
+    assert set(what_is_lost(documents, Random(1), 100)) == set()
+    monkeypatch.setattr(nested, "_turns", lambda row, unfold, _: unfold(row))
+    assert set(what_is_lost(documents, Random(1), 100)) == {"an entry of the file (strands) is no row and has no issue"}
 
 
 @pytest.mark.slow
