@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
         return ExitCode.CLEAN
     from msgspec import to_builtins
 
-    from agent_eval_schema.formats.overview import overview, overview_of  # the examples, which are written with Arrow
+    from agent_eval_schema.formats.overview import overview, overview_of
 
     found = [to_builtins(e) for e in (overview() if arguments.name is None else [overview_of(arguments.name)])]
     if arguments.output == "json":

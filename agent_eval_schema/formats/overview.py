@@ -1,35 +1,20 @@
-"""What is read and written: each format with the columns by which it is known, and an example row.
+"""What is read and written: each format with the columns by which it is known, and an example.
 
-An example is made by the writer of its format, of one canonical row.
+The examples are in a file, so that a command shows them without loading a writer or Arrow. They are what the writers
+make of one canonical row: tests/formats/test_overview.py compares and rewrites them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from agent_eval_schema.formats.registry import FORMATS, Format, find_format
-from agent_eval_schema.schema import COLUMNS
-
-CALL = {"tool_name": "get_leave_balance", "tool_input": {"employee": "E1042"}}
-ROW: dict[str, Any] = {
-    **dict.fromkeys(COLUMNS),
-    "request_id": "leave-1",
-    "request": {"messages": [{"role": "user", "content": "How many days of leave do I have left?"}]},
-    "response": "You have 12 days left.",
-    "expected_response": "12 days",
-    "reference_trajectory": [CALL],
-}
-"""The row of which the examples are made."""
-
-_READ_ONLY: dict[str, Any] = {
-    "traces": {"info": {"trace_id": "tr-1", "state": "OK"}, "data": {"spans": []}},
-    "otel": {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "…", "spanId": "…", "attributes": []}]}]}]},
-    "search_traces": {"trace_id": "tr-1", "trace": "{…}", "request": "{…}", "response": "…", "state": "OK"},
-}
-"""Examples of formats that are not written, shortened."""
+from agent_eval_schema.formats.catalog import CATALOG, About
+from agent_eval_schema.text.choices import no_choice
 
 
 class FormatOverview(Struct, frozen=True):
@@ -45,25 +30,24 @@ class FormatOverview(Struct, frozen=True):
 
 
 def overview() -> Iterator[FormatOverview]:
-    """Every format, in the order of the registry."""
-    return map(_of, FORMATS)
+    """Every format, in the order of the catalog."""
+    found = examples()
+    return (_of(about, found[about.name]) for about in CATALOG)
 
 
 def overview_of(name: str) -> FormatOverview:
     """One format. Raises EvalSetError if there is none of that name."""
-    return _of(find_format(name))
+    for about in CATALOG:
+        if about.name == name:
+            return _of(about, examples()[name])
+    raise no_choice("format", name, [about.name for about in CATALOG])
 
 
-def _of(form: Format) -> FormatOverview:
-    about = form.about
-    return FormatOverview(about.name, about.summary, about.written, about.signs, about.system, _example(form))
+def _of(about: About, example: Any) -> FormatOverview:
+    return FormatOverview(about.name, about.summary, about.written, about.signs, about.system, example)
 
 
-def _example(form: Format) -> Any:
-    writer = form.writer
-    if writer is None:
-        return _READ_ONLY.get(form.name)
-    if writer.document is not None:
-        return writer.document([ROW]).data
-    assert writer.row is not None
-    return {name: value for name, value in writer.row(ROW).items() if value is not None}
+def examples() -> dict[str, Any]:
+    """The example of each format, by its name; shortened where the format is not written."""
+    found: dict[str, Any] = msgspec.json.decode(files(__package__).joinpath("catalog_examples.json").read_bytes())
+    return found

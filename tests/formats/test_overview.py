@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,38 @@ import pytest
 from agent_eval_schema import EvalSetError, validate_eval_set
 from agent_eval_schema.cli import main
 from agent_eval_schema.formats.catalog import CATALOG
-from agent_eval_schema.formats.overview import overview, overview_of
+from agent_eval_schema.formats.overview import examples, overview, overview_of
 from agent_eval_schema.formats.registry import FORMATS
+from agent_eval_schema.formats.writer import Writer
+from agent_eval_schema.schema import COLUMNS
+from tests.conftest import ROOT
+
+FILE = ROOT / "agent_eval_schema" / "formats" / "catalog_examples.json"
+
+ROW: dict[str, Any] = {
+    **dict.fromkeys(COLUMNS),
+    "request_id": "leave-1",
+    "request": {"messages": [{"role": "user", "content": "How many days of leave do I have left?"}]},
+    "response": "You have 12 days left.",
+    "expected_response": "12 days",
+    "reference_trajectory": [{"tool_name": "get_leave_balance", "tool_input": {"employee": "E1042"}}],
+}
+
+
+def example(writer: Writer) -> Any:
+    if writer.document is not None:
+        return writer.document([ROW]).data
+    assert writer.row is not None
+    return {name: value for name, value in writer.row(ROW).items() if value is not None}
+
+
+def test_the_examples_are_what_the_writers_make_of_a_row() -> None:
+    """Those of formats that are not written are made by hand. `UPDATE_GOLDEN=1` writes the others."""
+    known = examples()
+    made = {form.name: example(form.writer) if form.writer else known[form.name] for form in FORMATS}
+    if os.environ.get("UPDATE_GOLDEN"):
+        FILE.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert json.loads(FILE.read_text(encoding="utf-8")) == made
 
 
 @pytest.mark.parametrize("name", [form.name for form in FORMATS if form.writer is not None])
