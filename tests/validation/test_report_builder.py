@@ -271,8 +271,12 @@ def test_a_builder_knows_whether_it_holds_all_issues() -> None:
         *((1, False), (6, False), (7, False), (8, True))
     ]
     assert len(built(BAD, keep=0).take_issues()) == 0
-    assert [len(built(BAD[:1], keep=n).take_issues()) for n in (1, 2)] == [2, 2], "those of a batch are kept together"
-    assert [built(BAD[:1], keep=n).holds_all_issues for n in (1, 2, 3)] == [False, False, True]
+
+
+def test_the_issues_of_a_batch_are_kept_together() -> None:
+    first, more = built(BAD[:1], keep=1), built(BAD[:1], keep=3)
+    assert [len(builder.take_issues()) for builder in (first, more)] == [2, 2]
+    assert (first.holds_all_issues, more.holds_all_issues) == (False, True)
 
 
 def test_a_message_begins_with_the_file_of_its_row() -> None:
