@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 
 GRACE = 0.6
@@ -40,11 +41,15 @@ def ending_on_signals() -> Iterator[None]:
         yield
         return
     writing = -1 if sys.platform == "win32" else _watched()  # there, only a socket could be written to
-    before = {number: signal.signal(number, _raise) for number in chosen}
+    raised: list[KeyboardInterrupt] = []
+    before = {number: signal.signal(number, partial(_raise, raised)) for number in chosen}
     try:
         yield
-    except KeyboardInterrupt:
-        before = {}  # what comes now is the end of the process
+    except BaseException as error:
+        if raised:
+            before = {}  # what comes now is the end of the process
+            if error is not raised[0]:  # a library has made an error of its own of it, as DuckDB does
+                raise raised[0] from error
         raise
     finally:
         if before:
@@ -64,14 +69,15 @@ def _watched() -> int:
     return writing
 
 
-def _raise(number: int, frame: FrameType | None) -> None:
+def _raise(raised: list[KeyboardInterrupt], number: int, frame: FrameType | None) -> None:
     for other in _ENDING:
         signal.signal(other, signal.SIG_IGN)
     if _is_importing(frame) and sys.platform != "win32":  # compiled modules may crash where one is broken off
         os.write(2, b"agent-eval-schema: " + (b"terminated\n" if number == signal.SIGTERM else b"interrupted\n"))
         _at_once.set()
         return  # the watching thread ends the process
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raised.append(Terminated() if number == signal.SIGTERM else KeyboardInterrupt())
+    raise raised[0]
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -131,6 +131,34 @@ def test_a_signal_raises_once(number: str, kind: type[KeyboardInterrupt], code: 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
 
 
+@pytest.mark.parametrize(("number", "kind", "code"), [("SIGINT", KeyboardInterrupt, 130), ("SIGTERM", Terminated, 143)])
+def test_an_error_that_a_library_makes_of_a_signal_is_the_signal(
+    number: str, kind: type[KeyboardInterrupt], code: int
+) -> None:
+    """DuckDB raises `RuntimeError: Query interrupted`, which was reported as a defect of ours."""
+    pid = os.fork()
+    if pid == 0:
+        signals.GRACE = 60
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        status = 1
+        try:
+            with ending_on_signals():
+                try:
+                    signal.raise_signal(getattr(signal, number))
+                except KeyboardInterrupt:
+                    raise RuntimeError("Query interrupted") from None
+        except KeyboardInterrupt as error:
+            status = exit_code(error) if type(error) is kind and type(error.__cause__) is RuntimeError else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+
+
+def test_an_error_without_a_signal_stays_what_it_is() -> None:
+    with pytest.raises(RuntimeError, match="none"), ending_on_signals():
+        raise RuntimeError("none")
+
+
 def test_the_handlers_are_those_of_before() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with ending_on_signals():
