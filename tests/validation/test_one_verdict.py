@@ -64,12 +64,13 @@ def _cells(row: Mapping[str, Any]) -> Row:
     return found | ({"trace": parse_leniently(found["trace"])} if "trace" in found else {})
 
 
-def _plain(value: Any) -> Any:
-    """A value without what a container adds to it: keys without a value, types of numpy."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items() if v is not None}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(v) for v in value]
+def _plain(value: Any, depth: int = 200) -> Any:
+    """A value without what a container adds to it: keys without a value, types of numpy. What is nested deeper was JSON
+    text, to which no container adds anything."""
+    if depth and isinstance(value, dict):
+        return {k: _plain(v, depth - 1) for k, v in value.items() if v is not None}
+    if depth and isinstance(value, list | tuple | np.ndarray):
+        return [_plain(v, depth - 1) for v in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
