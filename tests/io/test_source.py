@@ -1,0 +1,45 @@
+"""What is known of a source before its rows are read, and what each reading of it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from agent_eval_schema.formats.opening import open_source
+from agent_eval_schema.io import source as source_
+from agent_eval_schema.io.source import Batches
+
+
+@pytest.mark.parametrize("looked_at", [True, False])
+def test_every_batch_of_every_reading_has_the_columns_of_the_head(
+    looked_at: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 10)
+    source = open_source([{"request": "Hi"} | ({"tags": {"a": 1}} if i == 15 else {}) for i in range(100)])
+    if looked_at:
+        head = source.head()
+        assert head is not None
+        assert head.schema.names == ["request", "tags"]
+    for _ in range(2):
+        batches = list(source.batches())
+        assert [batch.num_rows for batch in batches] == [10] * 10
+        assert {tuple(batch.schema.names) for batch in batches} == {("request", "tags")}
+
+
+def test_a_head_is_read_once_and_is_part_of_the_next_reading() -> None:
+    opened = []
+
+    def read() -> Iterator[pa.RecordBatch]:
+        opened.append(len(opened))
+        yield from (pa.RecordBatch.from_pydict({"a": [i]}) for i in range(3))
+
+    batches = Batches(read, vary=False)
+    first = batches.head()
+    assert first is not None
+    assert first.to_pydict() == {"a": [0]}
+    assert [batch.column(0)[0].as_py() for batch in batches()] == [0, 1, 2]
+    assert opened == [0]
+    assert [batch.column(0)[0].as_py() for batch in batches()] == [0, 1, 2]
+    assert opened == [0, 1]
