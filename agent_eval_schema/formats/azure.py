@@ -6,7 +6,7 @@
     ground_truth                              expected_response; a list of tools: reference_trajectory
     tool_calls                                predicted_trajectory
     retrieved_documents, retrieval_ground_truth   retrieved_context, expected_retrieved_context by their ids
-    {"conversation": {"messages": [...]}}     a row per answer, with the messages before it
+    {"conversation": {"messages": [...]}}     a row per answer, with the messages before it, and per open question
     {"item": {...}, "sample": {...}}          a row of an evaluation run: the item's columns, and the sample's response
 
 Source: azure-ai-evaluation 1.18.10 (validators of the evaluators, `_converters`).
@@ -209,13 +209,13 @@ def is_conversation(names: Sequence[str], head: Callable[[], Rows]) -> bool:
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
 
 
-def _messages(row: Row) -> Sequence[Any]:
+def _messages(row: Row) -> list[Any]:
     conversation = structured(row.get("conversation"))
-    return all_of(conversation.get("messages")) if isinstance(conversation, dict) else ()
+    return list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
 
 
 def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], tuple[()]]]]:
-    """A row per answer of a conversation; one without any answer is a row, too."""
+    """A row per answer of a conversation, and one for a question after the last answer, which has no response."""
     count = 0
 
     def turns(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
@@ -225,26 +225,32 @@ def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], t
         beside = {k: v for k, v in row.items() if k != "conversation"}
         beside = {"session_id": f"conversation {count}", **beside}
         answers = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") == "assistant"]
+        after = answers[-1] + 1 if answers else 0
+        is_asked = not answers or any(map(_is_user, messages[after:]))
         for i in answers:
-            answer = messages[i]
-            context = answer.get("context") or (
-                messages[i - 1].get("context") if i and _is_user(messages[i - 1]) else None
-            )
-            yield {**beside, "query": list(messages[:i]), "response": _said(answer), "context": context}, ()
-        if not answers:
-            yield {**beside, "query": list(messages) or None, "response": None}, ()
+            said = messages[i:] if i == answers[-1] and not is_asked else [messages[i]]  # with the results of its calls
+            context = messages[i].get("context") or _context_of(messages[:i], row)
+            yield {**beside, "query": messages[:i], "response": _said(said), "context": context}, ()
+        if is_asked:
+            yield {**beside, "query": messages or None, "response": None, "context": _context_of(messages, row)}, ()
 
     return turns
+
+
+def _context_of(messages: Sequence[Any], row: Row) -> Any:
+    """The context of the last question, else that of the row."""
+    own = messages[-1].get("context") if messages and _is_user(messages[-1]) else None
+    return own or row.get("context")
 
 
 def _is_user(message: Any) -> bool:
     return isinstance(message, dict) and message.get("role") == "user"
 
 
-def _said(message: dict[str, Any]) -> Any:
-    """An answer: its text, or the message if there is more in it."""
-    content = message.get("content")
-    return content if isinstance(content, str) else [message]
+def _said(messages: Sequence[dict[str, Any]]) -> Any:
+    """An answer: its text, or the messages if there is more in them."""
+    content = messages[0].get("content")
+    return content if isinstance(content, str) and len(messages) == 1 else list(messages)
 
 
 def is_run(names: Sequence[str], head: Callable[[], Rows]) -> bool:

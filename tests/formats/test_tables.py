@@ -196,6 +196,26 @@ def test_each_answer_of_a_conversation_of_foundry_is_a_row() -> None:
     assert first["session_id"] == second["session_id"]
 
 
+def test_a_question_after_the_last_answer_of_a_conversation_is_a_row() -> None:
+    messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    question = {"role": "user", "content": "c", "context": "ctx"}
+    row = {"conversation": {"messages": [*messages, json.dumps(question)]}, "context": "of all"}
+    answered, unanswered = read([row])
+    assert answered["retrieved_context"][0]["content"] == "of all"
+    assert (asked(answered), answered["response"]) == (["a"], "b")
+    assert (asked(unanswered), unanswered.get("response")) == (["a", "b", "c"], None)
+    assert unanswered["retrieved_context"][0]["content"] == "ctx"
+    assert answered["session_id"] == unanswered["session_id"]
+
+
+def test_the_result_of_a_call_after_the_last_answer_of_a_conversation_is_part_of_the_answer() -> None:
+    call = {"role": "assistant", "content": [{"type": "tool_call", "name": "get_weather", "arguments": {}}]}
+    result = {"role": "tool", "content": [{"type": "tool_result", "tool_result": "18 degrees"}]}
+    (found,) = read([{"conversation": {"messages": [{"role": "user", "content": "a"}, call, result]}}])
+    assert found["azure_response"] == [call, result]
+    assert found["predicted_trajectory"] == [{"tool_name": "get_weather", "tool_input": {}}]
+
+
 @pytest.mark.parametrize(
     ("truth", "calls"),
     [
