@@ -215,13 +215,19 @@ def _messages(row: Row) -> list[Any]:
 
 
 def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], tuple[()]]]]:
-    """A row per answer of a conversation, and one for a question after the last answer, which has no response."""
+    """A row per answer of a conversation, and one for a question after the last answer, which has no response. A row
+    with its own question or answer is a row, too, whether there is a conversation beside them or not."""
     count = 0
 
     def turns(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
         nonlocal count
-        count += 1
         messages = _messages(row)
+        if "conversation" not in row or (not messages and _is_given(row)):
+            yield dict(row), ()
+            return
+        if _is_given(row):
+            yield {k: v for k, v in row.items() if k != "conversation"}, ()
+        count += 1
         beside = {k: v for k, v in row.items() if k != "conversation"}
         beside = {"session_id": f"conversation {count}", **beside}
         answers = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") == "assistant"]
@@ -235,6 +241,10 @@ def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], t
             yield {**beside, "query": messages or None, "response": None, "context": _context_of(messages, row)}, ()
 
     return turns
+
+
+def _is_given(row: Row) -> bool:
+    return "query" in row or "response" in row
 
 
 def _context_of(messages: Sequence[Any], row: Row) -> Any:
