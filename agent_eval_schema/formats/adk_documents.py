@@ -49,11 +49,14 @@ def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------------------------
 # the three forms
 def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Turn]:
-    """The turns of an evalset. The issues of an evalset or a case are reported on its first turn."""
+    """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
+    reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
     found = _by_turn(inspect_evalset(document))
     beside = {_own(OF_SET, k): v for k, v in document.items() if snake_case(k) != "eval_cases"}
-    cases = next((v for k, v in document.items() if snake_case(k) == "eval_cases"), None)
-    for i, case in enumerate(cases if isinstance(cases, list) else [cases]):
+    keys = sorted((k for k in document if snake_case(k) == "eval_cases"), key="eval_cases".__ne__)
+    lists = [document[key] for key in keys] or [None]
+    cases = [case for given in lists for case in (given if isinstance(given, list) else [given])]
+    for i, case in enumerate(cases):
         given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}
         of_case = {_own(OF_CASE, k): v for k, v in given.items() if k not in ("eval_id", "conversation")}
         of_case["user_content"] = _opening(given.get("conversation_scenario"))

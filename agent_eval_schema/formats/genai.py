@@ -200,11 +200,20 @@ def _snake(value: Any) -> dict[str, Any]:
 
 def is_dataset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
     """An EvaluationDataset: cases with a prompt or responses; those of an evalset of ADK have a conversation."""
-    if not {"eval_cases", "evalCases"} & set(names):
+    if not set(CASES) & set(names):
         return False
-    cases = [_snake(c) for row in head() for c in all_of(row.get("eval_cases", row.get("evalCases")))]
+    cases = [_snake(structured(c)) for row in head() for c in cases_of(row)]
     found = next((c for c in cases if c), {})
     return not found.keys().isdisjoint(OF_CASE) and found.keys().isdisjoint({"conversation", "eval_id"})
+
+
+CASES = ("eval_cases", "evalCases")
+"""The keys of the list of cases: a dataset may have both."""
+
+
+def cases_of(row: Mapping[str, Any]) -> list[Any]:
+    """The cases under each key."""
+    return [case for key in CASES for case in all_of(row.get(key))]
 
 
 OF_CASE = frozenset(
@@ -215,8 +224,8 @@ OF_CASE = frozenset(
 
 def rows_of_dataset(row: Row) -> Iterator[Turn]:
     """A row per case, or per turn of its agent data."""
-    beside = {k: v for k, v in row.items() if k not in ("eval_cases", "evalCases")}
-    for case in all_of(row.get("eval_cases", row.get("evalCases"))):
+    beside = {k: v for k, v in row.items() if k not in CASES}
+    for case in map(structured, cases_of(row)):
         yield from rows_of_agent_data({**beside, **(_snake(case) or {"prompt": case})})
 
 

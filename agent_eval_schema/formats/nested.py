@@ -282,9 +282,9 @@ def _is_page(names: Sequence[str], _: Callable[[], Rows]) -> bool:
 # ADK
 def _is_evalset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
     """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
-    if not {"eval_cases", "evalCases"} & set(names):
+    if not set(genai.CASES) & set(names):
         return False
-    cases = [c for row in head() for c in _listed(structured(row.get("eval_cases", row.get("evalCases"))))]
+    cases = [c for row in head() for c in genai.cases_of(row)]
     first = next((c for c in cases if isinstance(c, dict)), {})
     return genai.OF_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
 
@@ -309,10 +309,10 @@ _OF_GENAI = ("prompt", "intermediate_events")
 
 NESTED: tuple[Nested, ...] = (
     Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, ends=_more_pages),
-    Nested("adk", _is_evalset, lambda: turns_of_evalset, ("eval_cases", "evalCases"), TURN_COLUMNS),
+    Nested("adk", _is_evalset, lambda: turns_of_evalset, genai.CASES, TURN_COLUMNS),
     Nested("adk-legacy", _is_test_list, turns_of_test_list, tuple(_OF_TEST_LIST), LEGACY_COLUMNS),
     Nested("adk-legacy", _are_sessions, lambda: turns_of_session, ("data", "initial_session"), LEGACY_COLUMNS),
-    Nested("vertex-genai", genai.is_dataset, lambda: genai.rows_of_dataset, ("eval_cases", "evalCases"), _OF_GENAI),
+    Nested("vertex-genai", genai.is_dataset, lambda: genai.rows_of_dataset, genai.CASES, _OF_GENAI, genai.CASES),
     Nested(
         "vertex-genai", genai.has_agent_data, lambda: genai.rows_of_agent_data, ("agent_data", "agentData"), _OF_GENAI
     ),

@@ -658,6 +658,29 @@ def test_a_row_beside_documents_is_a_row(document: Row, row: Row, format: str) -
     assert "AE201" in {issue.code for issue in report.iter_issues() if issue.row == 2}
 
 
+@pytest.mark.parametrize("keys", [("eval_cases", "evalCases"), ("evalCases", "eval_cases")])
+def test_the_cases_under_both_spellings_of_the_key_are_read(keys: tuple[str, str]) -> None:
+    """google-adk reads those under `eval_cases`: its issues are on them."""
+    parts = {"parts": [{"text": "Hi"}]}
+    cases = [{"eval_id": name, "conversation": [{"user_content": parts}]} for name in "ab"]
+    cases[1]["conversation"][0]["comment"] = "checked"
+    evalset = {"eval_cases": cases, "evalCases": [{**cases[0], "eval_id": "c"}]}
+    report = validate_eval_set({"eval_set_id": "s", **{key: evalset[key] for key in keys}})
+    assert [row["request_id"] for row in report.iter_rows()] == ["a", "b", "c"]
+    assert [(i.row, i.path) for i in report.iter_issues()] == [(1, "eval_cases[1].conversation[0].comment")]
+    for first in ([], [{"prompt": "a", "responses": []}]):
+        dataset = dict(zip(keys, (first, [{"prompt": "b", "responses": []}]), strict=True))
+        report = validate_eval_set(dataset)
+        assert (report.format, report.row_count) == ("vertex-genai", 1 + len(first))
+
+
+def test_what_is_no_case_of_a_dataset_is_reported_and_the_others_are_read() -> None:
+    case = {"prompt": "a", "responses": []}
+    report = validate_eval_set([{"eval_cases": [case, 4, json.dumps(case)]}, {"evalCases": "cases.json"}])
+    assert (report.format, report.row_count, report.invalid_count) == ("vertex-genai", 4, 2)
+    assert [(i.code, i.path) for i in report.iter_issues()] == [("AE008", "eval_cases[1]"), ("AE012", "evalCases")]
+
+
 @pytest.mark.parametrize("bad", [0, 1, 2])
 def test_a_document_that_is_not_utf8_stays_in_its_place(bad: int) -> None:
     cells = [b'[{"prompt": {"content": [{"text": "q"}]}}]'] * 3
