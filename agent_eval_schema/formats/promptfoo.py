@@ -28,6 +28,7 @@ from agent_eval_schema.formats.layout import Row, as_tags, as_text, question
 from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.reading import NOT_A_LIST
 from agent_eval_schema.text.jsontext import structured
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -278,6 +279,8 @@ def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], Sequence[F
     for i, scenario in enumerate(map(structured, all_of(row.get("scenarios")))):
         data, unread = _entries(scenario, "config", f"scenarios[{i}]")
         tests, others = _entries(scenario, "tests", f"scenarios[{i}]")
+        if not unread and not others:
+            others = list(_run_on_nothing(scenario, f"scenarios[{i}]"))
         yield from (({"vars": None, "assert": None}, (finding,)) for finding in [*unread, *others])
         yield from ((_joined(shared, given, test), ()) for given in data for test in tests)
 
@@ -285,6 +288,15 @@ def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], Sequence[F
 def _entries(scenario: Row, name: str, path: str) -> tuple[list[Any], list[Finding]]:
     """The entries of a list of a scenario, one without anything if there is none, and the issues of those unread."""
     return ([{}], []) if scenario.get(name) is None else objects_of(scenario[name], f"{path}.{name}")
+
+
+def _run_on_nothing(scenario: Row, path: str) -> Iterator[Finding]:
+    """The first empty list of a scenario: promptfoo runs each test on each entry, so it runs none, and reports none."""
+    for name in ("config", "tests"):
+        if structured(scenario.get(name)) == []:
+            hint = f"Remove the key `{name}`, or add an entry: promptfoo runs no test of this scenario."
+            yield Finding(NOT_A_LIST, "expected a list of objects, got an empty list", path=f"{path}.{name}", hint=hint)
+            return
 
 
 def _joined(*parts: Any) -> dict[str, Any]:
