@@ -126,8 +126,12 @@ def is_page(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
 
 def _has_items(page: Row) -> bool:
     _, data = _data(page)
-    items = all_of(data) if isinstance(structured(page.get("data")), dict) or "meta" in page else ()
-    return bool(items) and all(isinstance(item, dict) and "input" in item for item in items)
+    items = map(structured, all_of(data) if isinstance(structured(page.get("data")), dict) or "meta" in page else ())
+    return any(isinstance(item, dict) and ("input" in item or item.keys() >= _OF_ITEM) for item in items)
+
+
+_OF_ITEM = frozenset({"id", "datasetId"})
+"""Keys that an item of the API has, whatever was given for it."""
 
 
 def _data(page: Row) -> tuple[str, Any]:
@@ -144,7 +148,7 @@ def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]
         yield {"input": None}, [finding]
     for item in map(structured, items):
         node = {"node_id": item.get("node_id", item.get("id"))} if path != "data" else {}
-        yield {**item, **node}, ()
+        yield {"input": None, **item, **node}, ()
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -425,6 +425,20 @@ def test_what_is_no_item_of_a_page_is_reported_and_the_others_are_read() -> None
     assert (report.format, report.row_count) == ("phoenix", 5)
 
 
+@pytest.mark.parametrize("odd", [{"id": "j", "datasetId": "d"}, {"text": "no item"}, 5])
+def test_a_page_is_known_by_any_of_its_items(odd: Any) -> None:
+    item = {"id": "i", "input": "Hi", "expectedOutput": "Hello", "datasetId": "d", "status": "ACTIVE"}
+    for items in ([item, odd], [odd, item], [json.dumps(item), odd]):
+        report = validate_eval_set({"data": items, "meta": {"page": 1}})
+        assert (report.format, report.row_count, report.invalid_count) == ("langfuse", 2, 1)
+
+
+def test_items_of_a_page_that_all_lack_an_input_are_reported_one_by_one() -> None:
+    report = validate_eval_set({"data": [{"id": name, "datasetId": "d"} for name in "ab"], "meta": {}})
+    assert (report.format, report.row_count, report.invalid_count) == ("langfuse", 2, 2)
+    assert validate_eval_set([{"data": [{"id": "a"}], "meta": {}}]).format == "unknown"
+
+
 def test_labels_of_braintrust_stay_a_list() -> None:
     row = {"id": "r", "_xact_id": "1", "input": "q", "expected": "a", "metadata": {"team": "hr"}, "tags": ["x", "y"]}
     assert one(row)["tags"] == {"team": "hr", "tags": '["x","y"]'}
@@ -539,6 +553,19 @@ def test_a_configuration_has_tests_and_scenarios() -> None:
     assert len(read([document])) == 5
     no_data = {"prompts": ["x"], "scenarios": [{"tests": [{"vars": {"question": "q"}}]}]}
     assert [asked(row) for row in read([no_data])] == [["q"]]
+
+
+@pytest.mark.parametrize("empty", ["config", "tests"])
+def test_a_scenario_with_an_empty_list_runs_no_test_and_is_reported(empty: str) -> None:
+    several = [{**SCENARIOS[0], empty: []}, *SCENARIOS, {"config": [], "tests": []}]
+    report = validate_eval_set([{"prompts": ["x"], "scenarios": several}])
+    assert (report.row_count, report.invalid_count) == (6, 2)
+    assert [(i.row, i.code, i.path) for i in report.iter_issues()] == [
+        *((0, "AE012", f"scenarios[0].{empty}"), (5, "AE012", "scenarios[2].config"))
+    ]
+    cut = {"config": ["data.yaml"], "tests": []}
+    (issue,) = validate_eval_set([{"prompts": ["x"], "scenarios": [cut]}]).iter_issues()
+    assert issue.path == "scenarios[0].config[0]"
 
 
 def test_several_texts_of_a_context_stay_one_test() -> None:
