@@ -26,6 +26,13 @@ _LISTS = (
     *("eval_cases", "evalCases", "data", "evaluations", "evaluationResults", "evaluation_results", "tests"),
     *("scenarios", "turns", "cases", "conversationTurns", "conversationalTestCases", "testCases", "test_cases"),
 )
+_BELOW = {
+    "langfuse": ("data", "examples"),
+    "azure": ("conversation", "messages"),
+    "vertex-genai": ("agent_data", "turns"),
+}
+"""The lists that are in an object: its column, and their key."""
+
 _INNER = {"eval_cases": "conversation", "evalCases": "conversation", "scenarios": "turns"}
 """The lists of a document whose entries are rows, and the lists in their entries."""
 
@@ -66,7 +73,15 @@ _FORMS: tuple[Callable[[list[Any]], Row], ...] = (
     lambda entries: {"scenarios": [{"scenario_id": "a", "turns": entries}]},
     lambda entries: {"prompts": ["{{q}}"], "tests": entries[:2], "scenarios": entries[2:]},
     lambda entries: {"scenarios": [{"config": entries[:2], "tests": entries[2:]}], "tests": entries},
+    *[partial(lambda key, list_of, entries: {key: {list_of: entries}}, *names) for names in _BELOW.values()],
+    lambda entries: {"conversation": {"messages": [_said(e, i) for i, e in enumerate(entries)]}},
+    lambda entries: {"agent_data": {"turns": [{"events": [{"author": "user", "content": e}]} for e in entries]}},
 )
+
+
+def _said(entry: Any, number: int) -> Any:
+    """A message: of the user, of the agent, and so on."""
+    return {**entry, "role": ("user", "assistant")[number % 2]} if isinstance(entry, dict) else entry
 
 
 def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> Iterator[str]:
@@ -75,13 +90,19 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
     if nesting is None:
         return
     found = list(_entries(documents, nesting))
-    for entry in chance.sample(found, min(most, len(found))):
-        before, after = _up_to(documents, entry, 0), _up_to(documents, entry, 1)
+    chosen = [(entry, as_text) for entry in found for as_text in (False, True)]
+    for entry, as_text in chance.sample(chosen, min(most, len(chosen))):
+        before, after = (_up_to(documents, entry, more) for more in (0, 1))
+        if as_text:
+            before, after = (_with_text(cut, nesting) for cut in (before, after))
         if not nesting_of(before) is nesting_of(after) is nesting:
             continue
         less, more = _read(before), _read(after)
         name = ".".join(key for key in entry.keys if isinstance(key, str)) or "the file"
-        if len(more.rows) <= len(less.rows) and more.issues <= less.issues:
+        if entry.keys[-1:] == ("messages",):  # an answer is no row more: its question had one
+            if more == less:
+                yield f"an entry of {name} ({nesting.name}) changes no row and has no issue"
+        elif len(more.rows) <= len(less.rows) and more.issues <= less.issues:
             yield f"an entry of {name} ({nesting.name}) is no row and has no issue"
         elif entry.keys[-1:] != ("turns",) and not _is_part(less.rows, more.rows):
             yield f"an entry of {name} ({nesting.name}) changes other rows"
@@ -107,6 +128,11 @@ def _entries(documents: Sequence[Row], nesting: Nested) -> Iterator[Entry]:
                 if inner and isinstance(entry, dict):  # a list without an entry may be a row of its own
                     numbers = range(1, len(_listed(entry.get(inner))))
                     yield from (Entry((i, key, number, inner), at) for at in numbers)
+        column, below = _BELOW.get(nesting.name, ("", ""))
+        home = document.get(column)
+        if isinstance(home, dict) and column in nesting.parts:
+            numbers = range(len(_listed(home.get(below))))
+            yield from (Entry((i, column, below), at) for at in numbers if _has_none_empty(home[below][at]))
 
 
 def _has_none_empty(value: Any) -> bool:
@@ -128,6 +154,15 @@ def _up_to(documents: Sequence[Row], entry: Entry, more: int) -> list[Row]:
         holder = holder[key]
     del holder[entry.number + more :]
     return made
+
+
+def _with_text(documents: list[Row], nesting: Nested) -> list[Row]:
+    """The documents as a CSV file has them: their lists are JSON text."""
+    names = {path.partition(".")[0] for path in (*nesting.parts, *nesting.lists)}
+    return [
+        {k: json.dumps(v) if k in names and isinstance(v, dict | list) else v for k, v in document.items()}
+        for document in documents
+    ]
 
 
 def _read(documents: list[Row]) -> Read:

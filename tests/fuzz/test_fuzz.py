@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
 
-from agent_eval_schema.formats import nested, promptfoo
+from agent_eval_schema.formats import agentcore, azure, examples, genai, nested, promptfoo
 from agent_eval_schema.validation import kernel
 from agent_eval_schema.validation.rows import Rows
 from agent_eval_schema.validation.steps import Step
@@ -70,6 +71,46 @@ def test_entries_of_documents_that_are_lost_are_found(monkeypatch: pytest.Monkey
     assert lost() == {"an entry of tests (promptfoo) is no row and has no issue"}
     monkeypatch.setattr(promptfoo, "all_of", lambda values: [{**v, "of": len(values)} for v in all_of(values)])
     assert lost() == {"an entry of tests (promptfoo) changes other rows"}
+
+
+SAID = [{"role": role, "content": role} for role in ("user", "assistant", "user", "assistant", "user")]
+
+
+@pytest.mark.parametrize(
+    ("document", "module", "lost"),
+    [
+        ({"conversation": {"messages": SAID}}, azure, "conversation.messages (azure) changes no row"),
+        ({"data": {"examples": [{"input": t} for t in "abc"]}}, examples, "data.examples (langfuse) is no row"),
+        (
+            {"agent_data": {"turns": [{"events": [{"author": "user"}]}] * 3}},
+            genai,
+            "agent_data.turns (vertex-genai) is no row",
+        ),
+    ],
+)
+def test_entries_of_a_list_in_an_object_that_are_lost_are_found(
+    document: dict[str, object], module: ModuleType, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "objects_of" if module is examples else "all_of"
+    read = getattr(module, name)
+    assert set(what_is_lost([document], Random(1), 100)) == set()
+
+    def cut(values: object, *path: str) -> object:
+        found = read(values, *path)
+        return (found[0][:2], found[1]) if path else found[:2]
+
+    monkeypatch.setattr(module, name, cut)
+    assert set(what_is_lost([document], Random(1), 100)) == {f"an entry of {lost} and has no issue"}
+
+
+def test_entries_of_a_list_that_is_text_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that takes a list, and not its JSON text."""
+    documents = [{"cases": [{"input": "a"}, {"input": "b"}]}]
+    objects = nested._objects
+    monkeypatch.setattr(nested, "_objects", lambda batch, _=(): objects(batch))
+    monkeypatch.setattr(agentcore, "all_of", lambda values: values if isinstance(values, list) else ())
+    monkeypatch.setattr(nested, "_with_lists", lambda row, _: (row, []))
+    assert set(what_is_lost(documents, Random(1), 100)) == {"an entry of cases (strands) is no row and has no issue"}
 
 
 def test_a_document_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
