@@ -95,7 +95,7 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
         before, after = (_up_to(documents, entry, more) for more in (0, 1))
         if as_text:
             before, after = (_with_text(cut, nesting) for cut in (before, after))
-        if not nesting_of(before) is nesting_of(after) is nesting:
+        if not nesting_of(before) is nesting_of(after) is nesting or not _is_utf8(after):
             continue
         less, more = _read(before), _read(after)
         name = ".".join(key for key in entry.keys if isinstance(key, str)) or "the file"
@@ -106,6 +106,15 @@ def what_is_lost(documents: Sequence[Row], chance: random.Random, most: int) -> 
             yield f"an entry of {name} ({nesting.name}) is no row and has no issue"
         elif entry.keys[-1:] != ("turns",) and not _is_part(less.rows, more.rows):
             yield f"an entry of {name} ({nesting.name}) changes other rows"
+
+
+def _is_utf8(documents: list[Row]) -> bool:
+    """Whether no text has a lone surrogate: such a document is one row, and one issue, whatever is in it."""
+    try:
+        json.dumps(documents, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def nesting_of(documents: Sequence[Row]) -> Nested | None:
@@ -160,7 +169,7 @@ def _with_text(documents: list[Row], nesting: Nested) -> list[Row]:
     """The documents as a CSV file has them: their lists are JSON text."""
     names = {path.partition(".")[0] for path in (*nesting.parts, *nesting.lists)}
     return [
-        {k: json.dumps(v) if k in names and isinstance(v, dict | list) else v for k, v in document.items()}
+        {k: json.dumps(v, ensure_ascii=False) if k in names and isinstance(v, dict | list) else v for k, v in document.items()}
         for document in documents
     ]
 
