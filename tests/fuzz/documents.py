@@ -165,11 +165,18 @@ def _up_to(documents: Sequence[Row], entry: Entry, more: int) -> list[Row]:
     return made
 
 
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 def _with_text(documents: list[Row], nesting: Nested) -> list[Row]:
     """The documents as a CSV file has them: their lists are JSON text."""
     names = {path.partition(".")[0] for path in (*nesting.parts, *nesting.lists)}
     return [
-        {k: json.dumps(v, ensure_ascii=False) if k in names and isinstance(v, dict | list) else v for k, v in document.items()}
+        {
+            k: json.dumps(v, ensure_ascii=False) if k in names and isinstance(v, dict | list) else v
+            for k, v in document.items()
+        }
         for document in documents
     ]
 

@@ -113,6 +113,11 @@ def test_entries_of_a_list_that_is_text_that_are_lost_are_found(monkeypatch: pyt
     assert set(what_is_lost(documents, Random(1), 100)) == {"an entry of cases (strands) is no row and has no issue"}
 
 
+def test_a_document_with_a_lone_surrogate_is_one_issue_whatever_is_in_it() -> None:
+    documents = [{"cases": [{"input": "\ud83d"}, {"input": "a"}, {"input": "b"}]}]
+    assert set(what_is_lost(documents, Random(1), 100)) == set()
+
+
 def test_a_document_that_is_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [{"cases": [{"input": "a"}]}, {"input": "b"}]
     assert set(what_is_lost(documents, Random(1), 100)) == set()
