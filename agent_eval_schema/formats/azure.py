@@ -228,8 +228,12 @@ def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], t
         if _is_given(row):
             yield {k: v for k, v in row.items() if k != "conversation"}, ()
         count += 1
-        beside = {k: v for k, v in row.items() if k != "conversation"}
-        beside = {"session_id": f"conversation {count}", **beside}
+        others = structured(row["conversation"])
+        if isinstance(others, dict):
+            others = {k: v for k, v in others.items() if k != "messages"}
+        beside = {"session_id": f"conversation {count}", **row, "conversation": others}
+        if not others:  # else nobody reads them: they are passed through, which is reported
+            del beside["conversation"]
         answers = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") == "assistant"]
         after = answers[-1] + 1 if answers else 0
         is_asked = not answers or any(map(_is_user, messages[after:]))

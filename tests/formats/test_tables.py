@@ -17,6 +17,7 @@ from agent_eval_schema import (
     EvalTask,
     ValuesAsTextWarning,
     convert_eval_set,
+    normalize_eval_set,
     score_trajectories,
     validate_eval_set,
     write_eval_set,
@@ -206,6 +207,21 @@ def test_a_question_after_the_last_answer_of_a_conversation_is_a_row() -> None:
     assert (asked(unanswered), unanswered.get("response")) == (["a", "b", "c"], None)
     assert unanswered["retrieved_context"][0]["content"] == "ctx"
     assert answered["session_id"] == unanswered["session_id"]
+
+
+_ASKED = {"role": "user", "content": "Hi"}
+
+
+@pytest.mark.parametrize("conversation", [{"messages": [_ASKED], "topic": "leave"}, {"topic": "leave"}, "c-1"])
+def test_what_is_beside_the_messages_of_a_conversation_is_passed_through(conversation: Any) -> None:
+    rows = [
+        {"conversation": {"messages": [_ASKED, {"role": "assistant", "content": "Hello"}]}},
+        {"conversation": conversation},
+    ]
+    report = validate_eval_set(rows)
+    assert [(i.code, i.column) for i in report.iter_issues() if i.row is None] == [("AE103", "conversation")]
+    expected = conversation if isinstance(conversation, str) else {"topic": "leave"}
+    assert [row["conversation"] for row in normalize_eval_set(rows, on_invalid="keep")] == [None, expected]
 
 
 def test_a_row_beside_conversations_of_foundry_keeps_its_question() -> None:
