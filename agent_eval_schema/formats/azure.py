@@ -232,7 +232,7 @@ def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], t
         if isinstance(others, dict):
             others = {k: v for k, v in others.items() if k != "messages"}
         beside = {"session_id": f"conversation {count}", **row, "conversation": others}
-        if not others:  # else nobody reads them: they are passed through, which is reported
+        if not others:  # no evaluator reads the others: they are passed through, which is reported
             del beside["conversation"]
         answers = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("role") == "assistant"]
         after = answers[-1] + 1 if answers else 0
