@@ -53,8 +53,9 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Turn]:
     reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
     found = _by_turn(inspect_evalset(document))
     beside = {_own(OF_SET, k): v for k, v in document.items() if snake_case(k) != "eval_cases"}
-    keys = sorted((k for k in document if snake_case(k) == "eval_cases"), key="eval_cases".__ne__)
-    lists = [document[key] for key in keys] or [None]
+    found_at = [key for key in document if snake_case(key) == "eval_cases"]
+    found_at.sort(key=lambda key: key != "eval_cases")  # whose issues have the numbers of its cases
+    lists = [document[key] for key in found_at] or [None]
     cases = [case for given in lists for case in (given if isinstance(given, list) else [given])]
     for i, case in enumerate(cases):
         given = snake_keys(case) if isinstance(case, dict) else {"conversation": case}

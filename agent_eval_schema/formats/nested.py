@@ -196,7 +196,7 @@ def _first_objects(source: Source, nesting: Nested) -> Rows:
         except pa.ArrowInvalid:
             unread = _not_utf8(first)
             first = first.filter(pa.array([i not in unread for i in range(first.num_rows)]))
-        if nesting.key:
+        if nesting.key:  # a search of the texts costs less than decoding them
             cells = first.column(nesting.parts[0])
             texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
             if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
