@@ -69,10 +69,13 @@ MEASURED_FILES = {
     "traces-one-group.parquet": TRACE_ROWS,
     "plain.parquet": PLAIN_ROWS,
     "golden.csv": GOLDEN_ROWS,
-    "evaluations.txt": EVALUATIONS,
 }
 PAYLOAD_ROWS = 1_000_000
-OTHER_FILES = {"trajectories.parquet": 1_000_000, "trajectories-tenth.parquet": 100_000}
+OTHER_FILES = {
+    "trajectories.parquet": 1_000_000,
+    "trajectories-tenth.parquet": 100_000,
+    "evaluations.txt": EVALUATIONS,  # a text of JSON per line, which is not a dataset
+}
 
 Result = dict[str, float]
 
