@@ -21,6 +21,7 @@ from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_o
 from agent_eval_schema.formats.layout import Row, as_tags, as_text, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.issues import Finding
+from agent_eval_schema.rules.ces import MORE_PAGES
 from agent_eval_schema.rules.columns import NOT_ACTIVE
 from agent_eval_schema.text.jsontext import structured
 
@@ -149,6 +150,16 @@ def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]
     for item in map(structured, items):
         node = {"node_id": item.get("node_id", item.get("id"))} if path != "data" else {}
         yield {"input": None, **item, **node}, ()
+
+
+def more_pages(page: Row) -> Sequence[Finding]:
+    """That more pages of Langfuse follow this one. Phoenix returns all examples at once."""
+    meta = structured(page.get("meta"))
+    number, pages = (meta.get("page"), meta.get("totalPages")) if isinstance(meta, dict) else (None, None)
+    if not isinstance(number, int) or not isinstance(pages, int) or number >= pages:
+        return ()
+    message = f"expected all pages, got page {number} as the last of {pages}: the items of the next are missing"
+    return [Finding(MORE_PAGES, message, path="meta.totalPages")]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -164,11 +164,14 @@ REPEATED_KEY = Rule(
 
 MORE_PAGES = Rule(
     "AE151",
-    "ces-more-pages",
+    "more-pages",
     Severity.WARNING,
-    "The list is one page of several: it has a nextPageToken.",
-    why="Evaluations or results of the other pages are not validated, counted or converted.",
-    hint=("Request the next page with `pageToken` until a response has no `nextPageToken`, and validate all pages."),
+    "The list is one page of several, and the last one is not there.",
+    why="What the other pages have is not validated, counted or converted.",
+    hint=(
+        "Request the next page (CES: `pageToken`, until a response has no `nextPageToken`; Langfuse: `page`, up to"
+        " `meta.totalPages`), and validate all pages."
+    ),
     url=CES_EVALUATION,
     bad=({"evaluations": [*_golden({"userInput": {"text": "Hi"}})], "nextPageToken": "b2"},),
     good=({"evaluations": [*_golden({"userInput": {"text": "Hi"}})], "nextPageToken": ""},),

@@ -449,6 +449,26 @@ def test_a_page_is_known_by_any_of_its_items(odd: Any) -> None:
         assert (report.format, report.row_count, report.invalid_count) == ("langfuse", 2, 1)
 
 
+@pytest.mark.parametrize("as_text", [False, True])
+def test_the_last_of_several_pages_has_to_be_the_last(*, as_text: bool) -> None:
+    item = {"input": "Hi", "expectedOutput": "Hello", "datasetId": "d", "status": "ACTIVE"}
+    metas = [{"page": number, "limit": 1, "totalItems": 3, "totalPages": 3} for number in (1, 2, 3)]
+    pages = [{"data": [{**item, "id": str(m["page"])}], "meta": json.dumps(m) if as_text else m} for m in metas]
+    assert "AE151" not in validate_eval_set(pages).counts
+    report = validate_eval_set(pages[:2])
+    found = [(i.row, i.path, i.message) for i in report.iter_issues() if i.code == "AE151"]
+    assert found == [
+        (1, "meta.totalPages", "expected all pages, got page 2 as the last of 3: the items of the next are missing")
+    ]
+    assert report.ok
+
+
+@pytest.mark.parametrize("meta", [{}, 5, {"page": 1}, {"page": "1", "totalPages": 2}, {"page": 1, "totalPages": None}])
+def test_what_does_not_count_pages_is_no_page_of_several(meta: Any) -> None:
+    item = {"id": "i", "input": "Hi", "expectedOutput": "Hello", "datasetId": "d", "status": "ACTIVE"}
+    assert "AE151" not in validate_eval_set({"data": [item], "meta": meta}).counts
+
+
 def test_items_of_a_page_that_all_lack_an_input_are_reported_one_by_one() -> None:
     report = validate_eval_set({"data": [{"id": name, "datasetId": "d"} for name in "ab"], "meta": {}})
     assert (report.format, report.row_count, report.invalid_count) == ("langfuse", 2, 2)
