@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
-import pyarrow as pa
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Batches, Source, size_of, worth_workers
+from agent_eval_schema.io.source import Batches, Source
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.text.privacy import quoting
-from agent_eval_schema.validation.kernel import checked_batches
 from agent_eval_schema.validation.plan import Plan, make_plan
 from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
-from agent_eval_schema.validation.workers import check_sent, check_with_workers
+from agent_eval_schema.validation.workers import check_on_all_cores
 
 
 def check_source(
@@ -50,7 +47,7 @@ def check_source(
             given=find_format(plan.format).given,
             suggested=plan.suggested,
         )
-        for checked in _checked(source, plan, jobs):
+        for checked in check_on_all_cores(source, plan, jobs):
             builder.add(checked)
             so_far.add(checked.num_rows)
     return Report(source, plan, builder, time.perf_counter() - start)
@@ -65,12 +62,3 @@ def _with_remarks(source: Source, plan: Plan) -> Source:
     with quoting(plan.values):
         found = remarks(source.batches.first_rows())
     return replace(source, remarks=(*source.remarks, *found)) if found else source
-
-
-def _checked(source: Source, plan: Plan, jobs: int) -> Iterator[pa.RecordBatch]:
-    workers = 1 if source.remote is not None else jobs or worth_workers(size_of(source))
-    if workers == 1:
-        return checked_batches(source, plan)
-    if source.path is None or source.fixed or source.in_order:
-        return check_sent(source.batches(), plan, workers)
-    return check_with_workers(source, source.path, plan, workers)

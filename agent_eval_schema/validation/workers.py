@@ -22,7 +22,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import packed, unpack
-from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, units_of
+from agent_eval_schema.io.source import HEAD_START_BYTES, Share, Source, size_of, units_of, worth_workers
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.processes import ENDED_EARLY, Worker, in_order, received
 from agent_eval_schema.validation.plan import Plan
@@ -34,6 +34,19 @@ class Job(Struct, frozen=True):
     path: str
     plan: Plan
     share: Share
+
+
+def check_on_all_cores(source: Source, plan: Plan, jobs: int = 0) -> Iterator[pa.RecordBatch]:
+    """The checked batches of a source, in order, by so many processes (0: one per core if the data are large). Raises
+    EvalSetError if a worker could not do its share."""
+    from agent_eval_schema.validation.kernel import checked_batches
+
+    workers = 1 if source.remote is not None else jobs or worth_workers(size_of(source))
+    if workers == 1:
+        return checked_batches(source, plan)
+    if source.path is None or source.fixed or source.in_order:
+        return check_sent(source.batches(), plan, workers)
+    return check_with_workers(source, source.path, plan, workers)
 
 
 STOCK = 2

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from agent_eval_schema import EvalSetError, Report, validate_eval_set
+from agent_eval_schema import EvalSetError, InvalidRowsWarning, Report, prepare_for_evaluate, validate_eval_set
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.io import source as source_
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.runtime.processes import Worker
-from agent_eval_schema.validation import validate, workers
+from agent_eval_schema.validation import workers
 from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.plan import make_plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
@@ -102,7 +102,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[pa.RecordBatch]:
 
     monkeypatch.setattr(source_, "MAX_BATCH_ROWS", 250)
     monkeypatch.setattr(workers, "packed", recorded)
-    for module in (validate, sys.modules[__name__]):
+    for module in (workers, sys.modules[__name__]):
         monkeypatch.setattr(module, "check_sent", lambda batches, *rest: check(handed_over(batches), *rest))
     return sent
 
@@ -114,6 +114,27 @@ def test_data_in_memory_are_sent(kind: Callable[..., Any], values: bool, sent: l
     rows = [{**row, "response": bad if i % 999 == 0 else row["response"]} for i, row in enumerate(ROWS)]
     assert verdicts(open_source(kind(rows)), 2, values) == verdicts(open_source(kind(rows)), 1, values)
     assert len(sent) >= TAKEN
+
+
+@pytest.mark.parametrize("kind", [list, as_frame, as_jsonl], ids=lambda f: f.__name__)
+def test_a_prepared_frame_does_not_depend_on_who_checked_its_rows(
+    kind: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames, started = [], list[str]()
+
+    def start(run: str, *rest: Any, **more: Any) -> Worker:
+        started.append(run)
+        return Worker(run, *rest, **more)
+
+    monkeypatch.setenv("AGENT_EVAL_SCHEMA_JOBS", "2")
+    monkeypatch.setattr(workers, "Worker", start)
+    for worth_it in (source_.WORTH_IT, 1):
+        monkeypatch.setattr(source_, "WORTH_IT", worth_it)
+        with pytest.warns(InvalidRowsWarning, match="7,429 of 10,000 rows are invalid"):
+            frames.append(prepare_for_evaluate(kind(ROWS, tmp_path) if kind == as_jsonl else kind(ROWS)))
+        assert len(started) == (worth_it == 1)
+    one, two = frames
+    pd.testing.assert_frame_equal(one, two)
 
 
 class DyingWorker(Worker):

@@ -38,12 +38,12 @@ from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.fill_from_traces import trace_texts
-from agent_eval_schema.validation.kernel import check_stream
 from agent_eval_schema.validation.normalized_columns import FIELDS
 from agent_eval_schema.validation.plan import OnInvalid, Outputs, make_plan
 from agent_eval_schema.validation.report import InvalidEvalSetError, Report
 from agent_eval_schema.validation.report_builder import ReportBuilder
 from agent_eval_schema.validation.validate import check_source
+from agent_eval_schema.validation.workers import check_on_all_cores
 
 
 class InvalidRowsWarning(UserWarning):
@@ -206,7 +206,7 @@ def _prepare(
     with_columns = replace(plan, columns=True, beside_traces=beside, figures=figures)
     kept = []
     with gc_paused():
-        for checked in check_stream(source.batches(), with_columns):
+        for checked in check_on_all_cores(source, with_columns):
             builder.add(checked)
             kept.append(_kept(checked))
         report = Report(source, plan, builder, time.perf_counter() - start)
