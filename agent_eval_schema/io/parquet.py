@@ -86,8 +86,9 @@ def decoded(
         return
     # Each batch has the whole dictionary of a column that stays encoded: hundreds of small ones take long.
     few = FEW_ROWS * (4 if any(map(pa.types.is_dictionary, table.schema_arrow.types)) else 1)
-    batches = table.iter_batches(batch_size=min(few, step), row_groups=groups, columns=columns)
-    yield from cut(batches if few >= step else joined(batches, step, BATCH_BYTES), BATCH_BYTES, CUT_BYTES)
+    joins = step > 2 * few  # joining copies the cells: not worth it for two
+    batches = table.iter_batches(batch_size=few if joins else step, row_groups=groups, columns=columns)
+    yield from cut(joined(batches, step, BATCH_BYTES) if joins else batches, BATCH_BYTES, CUT_BYTES)
 
 
 def _files(path: str) -> Iterator[_File]:

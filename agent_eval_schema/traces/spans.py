@@ -185,10 +185,10 @@ def content_text(raw: Raw) -> str | Raw:
     """The JSON text that an attribute holds: in a text mostly, as it is for spans that were translated."""
     if raw is NOTHING:
         return ""
-    return raw if bytes(memoryview(raw)[:1]) in _STRUCTURED else text_of(raw) or ""
+    return raw if memoryview(raw)[0] in _STRUCTURED else text_of(raw) or ""
 
 
-_STRUCTURED = frozenset([b"{", b"["])
+_STRUCTURED = frozenset(b"{[")
 
 
 def value_of(raw: Raw) -> Any:
