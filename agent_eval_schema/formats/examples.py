@@ -158,8 +158,7 @@ def more_pages(page: Row) -> Sequence[Finding]:
     number, pages = (meta.get("page"), meta.get("totalPages")) if isinstance(meta, dict) else (None, None)
     if not isinstance(number, int) or not isinstance(pages, int) or number >= pages:
         return ()
-    message = f"expected all pages, got page {number} as the last of {pages}: the items of the next are missing"
-    return [Finding(MORE_PAGES, message, path="meta.totalPages")]
+    return [Finding(MORE_PAGES, f"expected all {pages} pages, got none after page {number}", path="meta.totalPages")]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
