@@ -159,7 +159,10 @@ def _text(value: Any) -> tuple[str | None, str | None]:
 
 def read_calls(value: Any) -> tuple[list[dict[str, Any]] | None, str | None]:
     """A trajectory as a cell of the data would be read, and its problems."""
-    text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
+    try:
+        text = value if isinstance(value, str) else msgspec.json.encode(_plain(value), enc_hook=str).decode()
+    except RecursionError:
+        return None, f"{PREDICTED}: expected calls, got a value that is nested too deep to read"
     log = IssueLog(1)
     found = decode_column(PREDICTED, Cells(not isinstance(value, str), [text]), log)[0]
     if found is not FAILED and found is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agent_eval_schema.evaluation.outputs import Answer, read_output
+from agent_eval_schema.evaluation.outputs import Answer, read_calls, read_output
 
 CALL = {"tool_name": "search", "tool_input": {"q": "x"}}
 STEP = SimpleNamespace(tool="search", tool_input={"q": "x"})
@@ -131,6 +131,16 @@ def test_a_trajectory_that_cannot_be_read_leaves_the_response(trajectory: Any, e
     found = read_output({"response": "Done", "predicted_trajectory": trajectory})
     assert (found.response, found.trajectory, found.failed) == ("Done", None, False)
     assert (found.error or "").startswith(error)
+
+
+def test_a_trajectory_of_any_depth_can_be_looked_at() -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert read_calls(deep) == (
+        None,
+        "predicted_trajectory: expected calls, got a value that is nested too deep to read",
+    )
 
 
 def test_a_step_that_is_no_action_is_told() -> None:
