@@ -74,7 +74,7 @@ PAYLOAD_ROWS = 1_000_000
 OTHER_FILES = {
     "trajectories.parquet": 1_000_000,
     "trajectories-tenth.parquet": 100_000,
-    "evaluations.txt": EVALUATIONS,  # a text of JSON per line, which is not a dataset
+    "evaluations.txt": EVALUATIONS,  # one JSON text per line, not a dataset
 }
 
 Result = dict[str, float]
