@@ -128,7 +128,7 @@ def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     if not is_json:
         return _encoded(text)
     value = jsontext.parse(text)
-    if isinstance(value, jsontext.Malformed):
+    if isinstance(value, jsontext.Malformed | str):  # a text is judged as one that is not JSON
         return text
     answer, _ = chat.read_answer(value)
     if answer is None and value is not None:
