@@ -42,7 +42,7 @@ from agent_eval_schema.formats.otel_traces import COLUMN, collected
 from agent_eval_schema.formats.table import objects_of
 from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.records import batch_of_rows
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text.jsontext import structured
@@ -187,23 +187,25 @@ def _not_utf8(batch: pa.RecordBatch) -> dict[int, Finding]:
 
 
 def _first_objects(source: Source, nesting: Nested) -> Rows:
-    if (head := source.head()) is None:
-        return []
-    first = head.slice(0, LOOKED_AT)
     try:
-        try:
-            first.validate(full=True)
-        except pa.ArrowInvalid:
-            unread = _not_utf8(first)
-            first = first.filter(pa.array([i not in unread for i in range(first.num_rows)]))
-        if nesting.key:  # a search of the texts costs less than decoding them
-            cells = first.column(nesting.parts[0])
-            texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
-            if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
-                return []
-        return _objects(first)
+        return [row for batch in first_rows(source, LOOKED_AT) for row in _objects_of_nesting(batch, nesting)]
     except pa.ArrowInvalid:  # reported where the cells are read
         return []
+
+
+def _objects_of_nesting(batch: pa.RecordBatch, nesting: Nested) -> Rows:
+    """The rows that can be read, if they can be of the format."""
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        unread = _not_utf8(batch)
+        batch = batch.filter(pa.array([i not in unread for i in range(batch.num_rows)]))
+    if nesting.key:  # a search of the texts costs less than decoding them
+        cells = batch.column(nesting.parts[0])
+        texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
+        if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
+            return []
+    return _objects(batch)
 
 
 LOOKED_AT = 20

@@ -23,7 +23,7 @@ from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems,
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.io.pandas import with_rows_made
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.traces import TRACE_WITHOUT_CONTENT
 from agent_eval_schema.text import jsontext
@@ -55,7 +55,8 @@ _NEVER = frozenset(
 )
 """Columns of rows that may have ids of spans, too."""
 
-HEAD_ROWS = 4
+LOOKED_AT = 4
+"""So many rows are looked at where the columns do not suffice."""
 
 OTEL_SIGNS = Signs(catalog.OTEL.sure, columns=frozenset({COLUMN}))
 
@@ -73,10 +74,9 @@ def _is_export(source: Source) -> bool:
         return False
     if COLUMN in names:
         return True
-    head = source.head()
     if source.remote is not None:  # no row is fetched to look at it
         return are_spans(names)
-    rows = [] if head is None else native_rows(head.slice(0, HEAD_ROWS))
+    rows = (row for batch in first_rows(source, LOOKED_AT) for row in native_rows(batch))
     return any(is_document(_structured(row)) for row in rows)
 
 

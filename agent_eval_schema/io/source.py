@@ -59,15 +59,15 @@ class Batches:
             self._read_ahead()
         return self._head[0] if self._head else None
 
-    def first_rows(self) -> list[pa.RecordBatch]:
-        """The first HEAD_ROWS rows, in batches; fewer if they are large."""
+    def first_rows(self, count: int) -> list[pa.RecordBatch]:
+        """The first rows, in batches; fewer if they are large."""
         self.head()
         assert self._head is not None
         found, rows = [], 0
         for batch in _and_behind(self._head, self._rest):
-            found.append(batch.slice(0, HEAD_ROWS - rows))
+            found.append(batch.slice(0, count - rows))
             rows += batch.num_rows
-            if rows >= HEAD_ROWS or sum(part.nbytes for part in found) >= BATCH_BYTES:
+            if rows >= count or sum(part.nbytes for part in found) >= BATCH_BYTES:
                 break
         return [batch for batch in found if batch.num_rows]
 
@@ -323,6 +323,12 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
             batches=lambda: without_quoting(batches),
             shares=shares and (lambda share: without_quoting(lambda: shares(share))),
         )
+
+
+def first_rows(source: Source, count: int = HEAD_ROWS) -> list[pa.RecordBatch]:
+    """The first rows of a source, in batches: the same rows whatever the size of the batches is."""
+    assert isinstance(source.batches, Batches)
+    return source.batches.first_rows(count)
 
 
 def units_of(source: Source, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:

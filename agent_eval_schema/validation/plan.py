@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from itertools import islice
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pyarrow as pa
 from msgspec import Struct
@@ -14,7 +12,7 @@ from agent_eval_schema.cells.arrow import has_value
 from agent_eval_schema.cells.cells import native_rows
 from agent_eval_schema.formats.registry import NORMALIZED, UNKNOWN, detect, find_format
 from agent_eval_schema.formats.suggestions import SAMPLED_ROWS, has_names_of_others, suggested_columns
-from agent_eval_schema.io.source import Source
+from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.rules.columns import UNKNOWN_FORMAT
 from agent_eval_schema.text.choices import require_choice
 from agent_eval_schema.validation.chosen_rules import chosen
@@ -112,16 +110,9 @@ def _suggested(source: Source, names: list[str], format: str, values: bool) -> d
     whole = format == UNKNOWN.name
     if source.remote is not None or not (whole or (format == "databricks" and names and has_names_of_others(names))):
         return {}
-    rows = list(islice(_first_rows(source), SAMPLED_ROWS))
+    rows = [row for batch in first_rows(source, SAMPLED_ROWS) for row in native_rows(batch)]
     found = suggested_columns(names, rows, whole=whole)
     return found if values else {path: name for path, name in found.items() if path.removesuffix("[]") in names}
-
-
-def _first_rows(source: Source) -> Iterator[dict[str, Any]]:
-    """The first rows, the same for batches of any size."""
-    head = source.head()
-    for batch in [head] if head is not None and head.num_rows >= SAMPLED_ROWS else source.batches():
-        yield from native_rows(batch.slice(0, SAMPLED_ROWS))
 
 
 def _has_output(format: str, batch: pa.RecordBatch) -> bool:

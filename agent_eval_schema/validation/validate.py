@@ -7,7 +7,7 @@ import time
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.io.source import Batches, Source
+from agent_eval_schema.io.source import Source, first_rows
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
 from agent_eval_schema.text.privacy import quoting
 from agent_eval_schema.validation.plan import Plan, make_plan
@@ -58,7 +58,6 @@ def _with_remarks(source: Source, plan: Plan) -> Source:
     remarks = None if plan.complete else find_format(plan.format).remarks
     if remarks is None:
         return source
-    assert isinstance(source.batches, Batches)
     with quoting(plan.values):
-        found = remarks(source.batches.first_rows())
+        found = remarks(first_rows(source))
     return replace(source, remarks=(*source.remarks, *found)) if found else source

@@ -140,6 +140,18 @@ KNOWN: dict[str, list[Row]] = {
         {"inputs": {"question": "a"}, "outputs": "b", "expected_response": "its own"},
         {"inputs": {"question": "c"}, "outputs": "d", "expectations": {"expected_response": "mlflow's"}},
     ],
+    "the first row is no span": [
+        {"name": "a", "context": "[x", "attributes": {}},
+        {"name": "b", "context": {"trace_id": "1" * 32, "span_id": "2" * 16}, "attributes": {"input.value": "Hi"}},
+    ],
+    "the first row is no request of Gemini": [
+        {"request": "Hi"},
+        {"request": {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}},
+    ],
+    "the first row is no session of the ADK": [
+        {"name": "a", "data": []},
+        {"name": "b", "data": [{"query": "Hi", "expected_tool_use": [], "reference": "Hello"}]},
+    ],
 }
 
 
