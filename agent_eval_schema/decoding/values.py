@@ -108,3 +108,14 @@ class NoCells(ListColumn):
 
     def rows_holding(self, _wanted: pa.Array, _candidates: list[int]) -> list[int]:
         return []
+
+
+class Columns(dict[str, Column]):
+    """The decoded columns of a batch by their names; any other name is that of a column without cells."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self._no_cells = NoCells(rows)
+
+    def __missing__(self, _name: str) -> Column:
+        return self._no_cells

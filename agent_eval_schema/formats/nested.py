@@ -187,25 +187,23 @@ def _not_utf8(batch: pa.RecordBatch) -> dict[int, Finding]:
 
 
 def _first_objects(source: Source, nesting: Nested) -> Rows:
+    found: list[dict[str, Any]] = []
     try:
-        return [row for batch in first_rows(source, LOOKED_AT) for row in _objects_of_nesting(batch, nesting)]
+        for batch in first_rows(source, LOOKED_AT):
+            try:
+                batch.validate(full=True)
+            except pa.ArrowInvalid:
+                unread = _not_utf8(batch)
+                batch = batch.filter(pa.array([i not in unread for i in range(batch.num_rows)]))
+            if nesting.key:  # a search of the texts costs less than decoding them
+                cells = batch.column(nesting.parts[0])
+                texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
+                if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
+                    continue
+            found += _objects(batch)
     except pa.ArrowInvalid:  # reported where the cells are read
         return []
-
-
-def _objects_of_nesting(batch: pa.RecordBatch, nesting: Nested) -> Rows:
-    """The rows that can be read, if they can be of the format."""
-    try:
-        batch.validate(full=True)
-    except pa.ArrowInvalid:
-        unread = _not_utf8(batch)
-        batch = batch.filter(pa.array([i not in unread for i in range(batch.num_rows)]))
-    if nesting.key:  # a search of the texts costs less than decoding them
-        cells = batch.column(nesting.parts[0])
-        texts = cells if is_text(cells.type) else pa.array([str(to_values(cells))])
-        if not pc.any(pc.match_substring(texts, nesting.key)).as_py():
-            return []
-    return _objects(batch)
+    return found
 
 
 LOOKED_AT = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, count, islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,16 +59,18 @@ class Batches:
             self._read_ahead()
         return self._head[0] if self._head else None
 
-    def first_rows(self, count: int) -> list[pa.RecordBatch]:
+    def first_rows(self, most: int) -> list[pa.RecordBatch]:
         """The first rows, in batches; fewer if they are large."""
         self.head()
         assert self._head is not None
-        found, rows = [], 0
-        for batch in _and_behind(self._head, self._rest):
-            found.append(batch.slice(0, count - rows))
-            rows += batch.num_rows
-            if rows >= count or sum(part.nbytes for part in found) >= BATCH_BYTES:
+        found, rows = list[pa.RecordBatch](), 0
+        for at in count():
+            if at == len(self._head):
+                self._head += islice(self._rest, 1)
+            if at == len(self._head) or rows >= most or sum(part.nbytes for part in found) >= BATCH_BYTES:
                 break
+            found.append(self._head[at].slice(0, most - rows))
+            rows += self._head[at].num_rows
         return [batch for batch in found if batch.num_rows]
 
     def _is_ahead(self) -> bool:
@@ -89,7 +91,8 @@ class Batches:
         others = [pa.field(name, pa.string()) for name in self._names]
         first = {field.name: field for field in reversed([*fields, *others])}
         self._fields = [first[name] for name in dict.fromkeys(field.name for field in [*fields, *others])]
-        self._head, self._rest = list(self._filled(head)), self._filled(rest)
+        self._rest = self._filled(chain(head, rest))
+        self._head = list(islice(self._rest, len(head)))
 
     def _filled(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches with all columns of the head, in their order."""
@@ -112,14 +115,6 @@ class Batches:
         while head:
             yield head.pop(0)
         yield from rest
-
-
-def _and_behind(head: list[pa.RecordBatch], rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of a head, and those behind it, which become part of it."""
-    yield from head
-    for batch in rest:
-        head.append(batch)
-        yield batch
 
 
 class Source(Struct, frozen=True):  # numpydoc ignore=PR01
@@ -325,10 +320,10 @@ class Source(Struct, frozen=True):  # numpydoc ignore=PR01
         )
 
 
-def first_rows(source: Source, count: int = HEAD_ROWS) -> list[pa.RecordBatch]:
+def first_rows(source: Source, most: int = HEAD_ROWS) -> list[pa.RecordBatch]:
     """The first rows of a source, in batches: the same rows whatever the size of the batches is."""
     assert isinstance(source.batches, Batches)
-    return source.batches.first_rows(count)
+    return source.batches.first_rows(most)
 
 
 def units_of(source: Source, share: Share) -> Iterator[tuple[int, pa.RecordBatch]]:

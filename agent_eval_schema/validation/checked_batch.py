@@ -37,7 +37,6 @@ from agent_eval_schema.validation.rows import Rows
 def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     """The checked batch of judged rows."""
     log, values = _named(_switched_off(rows.log, plan.codes), plan.origins), rows.values
-    column = rows.column
     valid = np.ones(rows.size, bool)
     valid[list(log.failed)] = False
     presence = np.zeros(rows.size, np.uint32)
@@ -50,27 +49,27 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
     if rows.derived is not None:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
-    truths = _truths(column("expected_response"), column("expected_facts"))
-    answers = column("response").texts()
-    nearness_of, pairs = nearness(column("expected_retrieved_context"), column("retrieved_context"))
+    truths = _truths(values["expected_response"], values["expected_facts"])
+    answers = values["response"].texts()
+    nearness_of, pairs = nearness(values["expected_retrieved_context"], values["retrieved_context"])
     made = {
         "valid": pa.array(valid),
         "issues": log.to_arrow(),
         "presence": pa.array(presence, pa.uint32()),
-        "id": column("request_id").texts().cast(pa.string()),
+        "id": values["request_id"].texts().cast(pa.string()),
         "id_of_trace": pa.repeat(False, rows.size)
         if rows.derived is None
-        else pa.array(_are_of_traces(column("request_id"), rows.derived), pa.bool_()),
+        else pa.array(_are_of_traces(values["request_id"], rows.derived), pa.bool_()),
         "request_hash": hash_array(asked(rows, truths.is_valid()) if truths.null_count < rows.size else truths),
         "truth_hash": hash_array(truths),
         "answer_hash": hash_array(answers),
-        "copied": pc.equal(column("expected_response").texts(), answers),
+        "copied": pc.equal(values["expected_response"].texts(), answers),
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
         "derived": pa.array(rows.filled, pa.uint32()),
-        "request_length": pc.utf8_length(questions(column("request"))).cast(pa.float64()),
+        "request_length": pc.utf8_length(questions(values["request"])).cast(pa.float64()),
         "response_length": pc.utf8_length(answers).cast(pa.float64()),
-        **{name: _numbers(column(of), read) for name, (of, read) in _FIGURES.items()},
+        **{name: _numbers(values[of], read) for name, (of, read) in _FIGURES.items()},
         "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
         if plan.beside_traces
         else pa.nulls(rows.size, pa.bool_()),

@@ -24,7 +24,7 @@ def note_empty_lists(rows: Rows) -> None:
     for name, rule, noun in _EMPTY:
         if name == "reference_trajectory" and expects_no_call:
             continue
-        column = rows.column(name)
+        column = rows.values[name]
         for row in np.flatnonzero(column.given() & ~column.filled()).tolist():
             rows.log.add(rule, row, name, f"expected at least one {noun}, got {describe(column[row])}")
 
@@ -72,8 +72,8 @@ _MEANT = {"request": "a request", "response": "the agent's answer"}
 def look_at_tags(rows: Rows) -> None:
     """The tags that MLflow omits or truncates, with only a line in its log. Those of its own names next to a trace are
     the ones that it set itself."""
-    traces = rows.column("trace")
-    for row, tags in enumerate(rows.column("tags")):
+    traces = rows.values["trace"]
+    for row, tags in enumerate(rows.values["tags"]):
         for name, value in tags.items() if isinstance(tags, dict) else ():
             of_mlflow = name in SET_BY_MLFLOW or (traces[row] is not None and name.startswith("mlflow."))
             if not of_mlflow and (why := _refused(name, value)) is not None:
@@ -121,9 +121,9 @@ def require_request_and_output(rows: Rows) -> None:
         needs.append((("response", "trace"), instead_of_response, requests.MISSING_OUTPUT, outputs))
     for names, instead, rule, expected in needs:
         others = () if rows.complete else instead
-        columns = [rows.column(name) for name in {*names, *others, "trace"}]
-        given = reduce(np.logical_or, (rows.column(name).given() for name in names))
-        replaced = reduce(np.logical_or, (rows.column(name).given() for name in others), np.zeros(rows.size, bool))
+        columns = [rows.values[name] for name in {*names, *others, "trace"}]
+        given = reduce(np.logical_or, (rows.values[name].given() for name in names))
+        replaced = reduce(np.logical_or, (rows.values[name].given() for name in others), np.zeros(rows.size, bool))
         for row in np.flatnonzero(~(given if rows.normalized else given | replaced)).tolist():
             if row in rows.unread or any([column[row] is FAILED for column in columns]):
                 continue  # what cannot be read is its own issue
@@ -146,7 +146,7 @@ def _meant(rows: Rows, wrong: str) -> str:
 
 def forbid_two_truths(rows: Rows) -> None:
     """expected_response and expected_facts: at most one."""
-    both = rows.column("expected_response").given() & rows.column("expected_facts").filled()
+    both = rows.values["expected_response"].given() & rows.values["expected_facts"].filled()
     for row in np.flatnonzero(both).tolist():
         message = "expected at most one of expected_response and expected_facts, got both"
         rows.log.add(expectations.BOTH_RESPONSE_AND_FACTS, row, "expected_response", message)
@@ -164,7 +164,7 @@ _END = 120
 
 def look_at_ground_truth(rows: Rows) -> None:
     """The signs of seed 003 that expected_response was copied rather than written."""
-    truths, answers = rows.column("expected_response").texts(), rows.column("response").texts()
+    truths, answers = rows.values["expected_response"].texts(), rows.values["response"].texts()
     size, answer_size = pc.utf8_length(truths), pc.utf8_length(answers)
     long = _rows_where(pc.greater_equal(size, COPY_LENGTH))
     signs: dict[int, list[str]] = {}
@@ -173,7 +173,7 @@ def look_at_ground_truth(rows: Rows) -> None:
     for row in _rows_where(pc.greater(size, pc.max_element_wise(pc.multiply(answer_size, 3), 200, skip_nulls=False))):
         times = size[row].as_py() // max(answer_size[row].as_py(), 1)
         signs.setdefault(row, []).append(f"it is {times} times as long as the response")
-    for row in rows.column("retrieved_context").rows_holding(truths, long):
+    for row in rows.values["retrieved_context"].rows_holding(truths, long):
         signs.setdefault(row, []).append("it occurs verbatim in a retrieved document")
     for row in _rows_where(_polite(truths)):
         signs.setdefault(row, []).append("it holds a greeting or a closing phrase")

@@ -100,7 +100,7 @@ def leave_to_traces(rows: Rows) -> None:
         if name == "trace" or None not in rows.trace_states:
             del rows.values[name]
         else:
-            pairs = zip(rows.column(name), rows.trace_states, strict=True)
+            pairs = zip(rows.values[name], rows.trace_states, strict=True)
             rows.values[name] = ListColumn(value if state is None else None for value, state in pairs)
 
 
@@ -151,7 +151,7 @@ def _fill(rows: Rows, name: str, derived: Values) -> None:
 def _judge_missing_uris(rows: Rows) -> None:
     """A document of a column may lack its doc_uri if the trace's retriever gave it without one: so rows that were made
     of traces can be read again."""
-    given = rows.column(_CONTEXT)
+    given = rows.values[_CONTEXT]
     for row, documents in enumerate(given if isinstance(given, ListColumn) else ()):
         uris = None if documents is None or documents is FAILED else _uris(documents)
         if uris is None or None not in uris:
@@ -202,7 +202,7 @@ def _fill_expectations(rows: Rows) -> None:
 def _fill_one(rows: Rows, column: str, row: int, value: Any) -> None:
     other = {"expected_response": "expected_facts", "expected_facts": "expected_response"}.get(column)
     if (
-        other and rows.column(other)[row] is not None
+        other and rows.values[other][row] is not None
     ):  # the row's own ground truth wins over the trace's, in either form
         if rows.filled[row] & BIT_OF[other]:
             message = f"{column} is dropped: expected at most one of it and {other}, the trace has both"

@@ -76,5 +76,6 @@ def _broken(rows: Rows, error: Exception) -> Rows:
         frame = frame.tb_next
     name = frame.tb_frame.f_code.co_name if frame else "a rule"
     rows.log.add(INTERNAL, 0, None, f"`{name}` raised an exception: {type(error).__name__}: {error_text(error)}")
-    rows.values, rows.derived = {}, None
+    rows.values.clear()
+    rows.derived = None
     return rows

@@ -68,7 +68,7 @@ def original(name: str, rows: Rows) -> pa.Array:
 def asked(rows: Rows, judged: pa.Array) -> pa.Array:
     """A key of the request in each row that has a ground truth (`judged`; the others cannot conflict): all inputs
     count, not only those that the request contains."""
-    column, inputs = rows.column("request"), _inputs(rows)
+    column, inputs = rows.values["request"], _inputs(rows)
     if column.array is not None and inputs.count(None) == len(inputs):  # each question is its own key
         return pc.if_else(judged, column.array, None)
     keys = [
@@ -224,11 +224,11 @@ def _given(rows: Rows, name: str, *rules: Rule) -> list[bytes | None]:
 # ---------------------------------------------------------------------------------------------------------------------
 # the values of the other columns
 def _requests(rows: Rows) -> list[bytes | None]:
-    return [None if v is None or v is FAILED else canonical_request(v) for v in rows.column("request")]
+    return [None if v is None or v is FAILED else canonical_request(v) for v in rows.values["request"]]
 
 
 def _responses(rows: Rows) -> list[bytes | None]:
-    return [None if v is None or v is FAILED else jsontext.encode(v) for v in rows.column("response")]
+    return [None if v is None or v is FAILED else jsontext.encode(v) for v in rows.values["response"]]
 
 
 def _expectations(rows: Rows) -> list[bytes | None]:

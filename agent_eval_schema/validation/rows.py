@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from agent_eval_schema.cells.notes import PLAIN, IssueLog, hidden_names, plain_requests
-from agent_eval_schema.decoding.values import FAILED, Column, ListColumn, NoCells
+from agent_eval_schema.decoding.values import FAILED, Columns, ListColumn
 from agent_eval_schema.formats.inference_tables import payload_table
 from agent_eval_schema.formats.registry import NORMALIZED, find_format
 from agent_eval_schema.schema import COLUMNS
@@ -40,8 +40,7 @@ class Rows:
         self.columns_of_traces = plan.columns and not plan.beside_traces
         self.suggested = plan.suggested
         self.log = IssueLog(self.size)
-        self.values: dict[str, Column] = {}
-        self._no_cells = NoCells(self.size)
+        self.values = Columns(self.size)
         self.derived: list[Derived | None] | None = None
         self.trace_states: list[bool | None] = [None] * self.size
         self.unread: set[int] = set()
@@ -52,14 +51,10 @@ class Rows:
         self.plain = plain_requests(batch) if PLAIN in self.names else []
         self.misspelled = {right: wrong for wrong, right in misspelled_columns(tuple(batch.schema.names)).items()}
 
-    def column(self, name: str) -> Column:
-        """The decoded column, without any cell if there is none."""
-        return self.values.get(name, self._no_cells)
-
     def writable(self, name: str) -> ListColumn:
         """The decoded column as Python values, made if there is none."""
-        column = self.column(name)
-        if column is self._no_cells or not isinstance(column, ListColumn):
+        column = self.values[name]
+        if name not in self.values or not isinstance(column, ListColumn):
             column = self.values[name] = ListColumn(column)
         return column
 
