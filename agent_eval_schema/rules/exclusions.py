@@ -18,7 +18,7 @@ class Reason(Struct, frozen=True):
     name: str
     sentence: str
     remedy: str
-    switchable: bool = True
+    switchable: bool = False
 
 
 REASONS: tuple[Reason, ...] = (
@@ -26,104 +26,96 @@ REASONS: tuple[Reason, ...] = (
         "filtered",
         "the row does not match the condition (where)",
         "Change the condition to include the row.",
-        switchable=False,
     ),
     Reason(
         "feedback",
         "feedback request for another row",
         "No action needed: the feedback labels the row with the rated request_id.",
-        switchable=False,
     ),
     Reason(
         "outside_window",
         "logged outside the time window",
         "Change since and until to include the row.",
+        switchable=True,
     ),
     Reason(
         "status",
         "the call failed: its status is not 200, or the response is an error",
         "Inspect the request that the endpoint or its guardrail rejected; failed calls have no response to score.",
+        switchable=True,
     ),
     Reason(
         "oversize",
         "the request or response was too large to be logged",
         "Join a traces table (traces=...), from which request and response are then derived.",
-        switchable=False,
     ),
     Reason(
         "malformed",
         "the request or response is malformed JSON",
         "Inspect the byte position in the message; the payload was probably truncated or edited.",
-        switchable=False,
     ),
     Reason(
         "partial",
         "the streamed response is incomplete",
         "No action needed: incomplete responses are excluded.",
+        switchable=True,
     ),
     Reason(
         "batch_mismatch",
         "a batch call whose numbers of records and predictions differ",
         "Inspect the model's output: responses cannot be assigned to records.",
-        switchable=False,
     ),
     Reason(
         "no_request",
         "no request content",
         "Join a traces table (traces=...), or map the column (map).",
-        switchable=False,
     ),
     Reason(
         "defect",
         "internal error while converting the row",
         "Report this as a bug of agent_eval_schema, with the message.",
-        switchable=False,
     ),
     Reason(
         "repeated",
         "the same request_id was logged before",
         "No action needed: requests are logged at least once; the earliest row is kept.",
+        switchable=True,
     ),
     Reason(
         "duplicate_question",
         "another row has the same request",
         "No action needed. Build without dedupe='question' to keep every call.",
-        switchable=False,
     ),
     Reason(
         "near_duplicate",
         "another row has a near-duplicate question",
         "No action needed. Build with another `near`, or without dedupe='near', to keep more calls.",
-        switchable=False,
     ),
     Reason(
         "in_existing",
         "the dataset that is extended has the row",
         "No action needed: later feedback updates the labels of its row.",
-        switchable=False,
     ),
     Reason(
         "question_in_existing",
         "the dataset that is extended has the same question",
         "No action needed. Build without dedupe='question' to add the call.",
-        switchable=False,
     ),
     Reason(
         "near_in_existing",
         "the dataset that is extended has a near-duplicate question",
         "No action needed. Build with another `near`, or without dedupe='near', to add the call.",
-        switchable=False,
     ),
     Reason(
         "not_sampled",
         "not drawn for the sample",
         "Increase the sample or change the seed.",
-        switchable=False,
     ),
     Reason(
         "invalid",
         "the row has validation errors",
         "The message contains the rule codes; run `agent-eval-schema explain CODE` for details.",
+        switchable=True,
     ),
 )
 
