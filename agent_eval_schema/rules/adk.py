@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
@@ -14,19 +15,19 @@ def _evalset(turn: dict[str, Any], **more: Any) -> tuple[dict[str, Any], ...]:
     return ({"eval_set_id": "s", "eval_cases": [{"eval_id": "c", "conversation": [turn], **more}]},)
 
 
-MISSING_KEY = Rule(
+_adk_rule = partial(Rule, url=ADK_EVALUATE, good=_evalset(_TURN))
+
+MISSING_KEY = _adk_rule(
     "AE160",
     "adk-missing-key",
     Severity.ERROR,
     "A key that google-adk requires is missing.",
     why="The loader of google-adk rejects the whole file.",
     hint="Add the key that the message names.",
-    url=ADK_EVALUATE,
     bad=({"eval_set_id": "s", "eval_cases": [{"conversation": [_TURN]}]},),
-    good=_evalset(_TURN),
 )
 
-UNKNOWN_KEY = Rule(
+UNKNOWN_KEY = _adk_rule(
     "AE161",
     "adk-unknown-key",
     Severity.ERROR,
@@ -36,33 +37,29 @@ UNKNOWN_KEY = Rule(
         "its session_input may contain other keys."
     ),
     hint="Remove or rename the key.",
-    url=ADK_EVALUATE,
     bad=_evalset({**_TURN, "comment": "checked"}),
     good=_evalset(_TURN, comment="checked"),
 )
 
-KEY_TYPE = Rule(
+KEY_TYPE = _adk_rule(
     "AE162",
     "adk-key-type",
     Severity.ERROR,
     "A value in an evalset has a type that google-adk rejects.",
     why="The loader of google-adk rejects the whole file.",
     hint="Set a value of the type that the message names.",
-    url=ADK_EVALUATE,
     bad=_evalset({**_TURN, "creation_timestamp": "yesterday"}),
     good=_evalset({**_TURN, "creation_timestamp": 1763971200.5}),
 )
 
-ONE_CONVERSATION = Rule(
+ONE_CONVERSATION = _adk_rule(
     "AE163",
     "adk-one-conversation",
     Severity.ERROR,
     "An eval case has both `conversation` and `conversation_scenario`, or neither.",
     why="google-adk requires exactly one of them, and its loader rejects the whole file.",
     hint="Keep `conversation`, or `conversation_scenario` for a simulated user.",
-    url=ADK_EVALUATE,
     bad=_evalset(_TURN, conversation_scenario={"starting_prompt": "Hi", "conversation_plan": "Ask for leave."}),
-    good=_evalset(_TURN),
 )
 
 LONG_CONVERSATION = Rule(

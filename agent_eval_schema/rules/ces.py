@@ -4,6 +4,7 @@ An error is what the server rejects or loses; a warning is what it tolerates or 
 API and the behavior of its JSON parser.
 """
 
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
@@ -22,7 +23,9 @@ def _scenario(**fields: Any) -> tuple[dict[str, Any], ...]:
 
 _TEXT = {"userInput": {"text": "Hi"}}
 
-FIELD_TYPE = Rule(
+_ces_rule = partial(Rule, url=CES_EVALUATION, good=_golden(_TEXT))
+
+FIELD_TYPE = _ces_rule(
     "AE140",
     "ces-field-type",
     Severity.ERROR,
@@ -32,84 +35,74 @@ FIELD_TYPE = Rule(
         "of an object)."
     ),
     hint="Set a value of the type that the message names.",
-    url=CES_EVALUATION,
     bad=_golden({"userInput": {"text": 1}}),
-    good=_golden(_TEXT),
 )
 
-MISSING_FIELD = Rule(
+MISSING_FIELD = _ces_rule(
     "AE141",
     "ces-missing-field",
     Severity.ERROR,
     "An evaluation lacks a required field: displayName, turns, steps or task.",
     why="The server rejects the evaluation.",
     hint="Add the field that the message names.",
-    url=CES_EVALUATION,
     bad=({"displayName": "", "golden": {"turns": [{"steps": [_TEXT]}]}},),
-    good=_golden(_TEXT),
 )
 
-MISSING_DETAIL = Rule(
+MISSING_DETAIL = _ces_rule(
     "AE142",
     "ces-missing-detail",
     Severity.WARNING,
     "A field that the API documents as required is missing.",
     why="The server has accepted such evaluations, but the step may not test what you intend.",
     hint="Add the field that the message names.",
-    url=CES_EVALUATION,
     bad=_golden(_TEXT, {"expectation": {"toolResponse": {"tool": "get_order"}}}),
     good=_golden(_TEXT, {"expectation": {"toolResponse": {"tool": "get_order", "response": {}}}}),
 )
 
-ONEOF = Rule(
+ONEOF = _ces_rule(
     "AE143",
     "ces-one-of",
     Severity.ERROR,
     "Mutually exclusive fields are set together, or none of them is set.",
     why="The server rejects both.",
     hint="Keep exactly one of the fields that the message names; move the others to separate steps.",
-    url=CES_EVALUATION,
     bad=_golden({"userInput": {"text": "Hi", "dtmf": "1"}}),
-    good=_golden(_TEXT),
 )
 
-ENUM = Rule(
+ENUM = _ces_rule(
     "AE144",
     "ces-enum",
     Severity.ERROR,
     "A field contains an unknown enum value.",
     why="The server rejects the evaluation.",
     hint="Use one of the names that the message lists.",
-    url=CES_EVALUATION,
     bad=_scenario(userGoalBehavior="USER_GOAL_MET"),
     good=_scenario(userGoalBehavior="USER_GOAL_SATISFIED"),
 )
 
-UNKNOWN_FIELD = Rule(
+UNKNOWN_FIELD = _ces_rule(
     "AE145",
     "ces-unknown-field",
     Severity.WARNING,
     "An evaluation contains an unknown field.",
     why="The field is preserved, but the server ignores or rejects it.",
     hint="Check the spelling; a field that is newer than this package is preserved.",
-    url=CES_EVALUATION,
     bad=({"displayName": "Refund", "golden": {"turns": [{"steps": [_TEXT]}]}, "labels": ["p0"]},),
     good=({"displayName": "Refund", "golden": {"turns": [{"steps": [_TEXT]}]}, "tags": ["p0"]},),
 )
 
-PRECISION = Rule(
+PRECISION = _ces_rule(
     "AE146",
     "ces-number-precision",
     Severity.WARNING,
     "An integer above 2^53 occurs in arguments, variables or a response.",
     why="The API stores these numbers as doubles: the last digits change.",
     hint="Write the number as a string.",
-    url=CES_EVALUATION,
     bad=_golden({"userInput": {"variables": {"id": 9007199254740993}}}),
     good=_golden({"userInput": {"variables": {"id": "9007199254740993"}}}),
 )
 
-OUTPUT_ONLY = Rule(
+OUTPUT_ONLY = _ces_rule(
     "AE147",
     "ces-output-only",
     Severity.INFO,
@@ -119,36 +112,33 @@ OUTPUT_ONLY = Rule(
         " createTime or updateTime)."
     ),
     hint="No action needed: an evaluation that the server exports contains them.",
-    url=CES_EVALUATION,
     bad=_golden({"expectation": {"toolCall": {"tool": "get_order", "displayName": "Get order"}}}),
     good=_golden({"expectation": {"toolCall": {"tool": "get_order"}}}),
 )
 
-RESOURCE_NAME = Rule(
+RESOURCE_NAME = _ces_rule(
     "AE148",
     "ces-resource-name",
     Severity.WARNING,
     "A name is neither a full resource name of the right kind nor a display name.",
     why="The server does not find the resource.",
     hint="Use the full resource name, or the bare display name as in app packages.",
-    url=CES_EVALUATION,
     bad=_golden({"expectation": {"toolCall": {"tool": "projects/p/locations/us/apps/a/agents/refunds"}}}),
     good=_golden({"expectation": {"toolCall": {"tool": "projects/p/locations/us/apps/a/tools/get_order"}}}),
 )
 
-LIMIT = Rule(
+LIMIT = _ces_rule(
     "AE149",
     "ces-limit",
     Severity.ERROR,
     "The evaluation exceeds 100 turns.",
     why="The API limits golden turns and maxTurns to 100.",
     hint="Split the evaluation.",
-    url=CES_EVALUATION,
     bad=_scenario(maxTurns=101),
     good=_scenario(maxTurns=100),
 )
 
-REPEATED_KEY = Rule(
+REPEATED_KEY = _ces_rule(
     "AE150",
     "ces-repeated-key",
     Severity.ERROR,
@@ -157,12 +147,11 @@ REPEATED_KEY = Rule(
         "The API's parser rejects a repeated name, and silently drops one of two spellings (`maxTurns`, `max_turns`)."
     ),
     hint="Keep one of them.",
-    url=CES_EVALUATION,
     bad=_scenario(maxTurns=5, max_turns=6),
     good=_scenario(max_turns=6),
 )
 
-MORE_PAGES = Rule(
+MORE_PAGES = _ces_rule(
     "AE151",
     "more-pages",
     Severity.WARNING,
@@ -172,24 +161,22 @@ MORE_PAGES = Rule(
         "Request the next page (CES: `pageToken`, until a response has no `nextPageToken`; Langfuse: `page`, up to"
         " `meta.totalPages`), and validate all pages."
     ),
-    url=CES_EVALUATION,
     bad=({"evaluations": [*_golden({"userInput": {"text": "Hi"}})], "nextPageToken": "b2"},),
     good=({"evaluations": [*_golden({"userInput": {"text": "Hi"}})], "nextPageToken": ""},),
 )
 
-STORED_INVALID = Rule(
+STORED_INVALID = _ces_rule(
     "AE152",
     "ces-stored-invalid",
     Severity.WARNING,
     "The server has marked the evaluation as invalid.",
     why="It refers to a deleted agent, tool or toolset, and cannot be run.",
     hint="Replace the name of the deleted agent, tool or toolset.",
-    url=CES_EVALUATION,
     bad=({**_golden({"userInput": {"text": "Hi"}})[0], "invalid": True, "updateTime": "2026-11-16T08:03:12Z"},),
     good=_golden({"userInput": {"text": "Hi"}}),
 )
 
-CALL_ARGUMENTS = Rule(
+CALL_ARGUMENTS = _ces_rule(
     "AE153",
     "ces-call-arguments",
     Severity.ERROR,
@@ -199,7 +186,6 @@ CALL_ARGUMENTS = Rule(
         "any arguments."
     ),
     hint="Rename the field to `args`.",
-    url=CES_EVALUATION,
     bad=_golden({"expectation": {"toolCall": {"tool": "get_order", "arguments": {"id": 7}}}}),
     good=_golden({"expectation": {"toolCall": {"tool": "get_order", "args": {"id": 7}}}}),
 )

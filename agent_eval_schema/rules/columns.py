@@ -1,5 +1,7 @@
 """AE1: the columns of a table, and the cells of scalar columns (IDs, counts, flags) and of tags."""
 
+from functools import partial
+
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
@@ -11,85 +13,82 @@ from agent_eval_schema.rules.pages import (
     PANDAS_CSV,
 )
 
-NO_ROWS = Rule(
+_ROW = {"request": "Hi", "response": "Hello"}
+
+_schema_rule = partial(Rule, url=EVALUATION_SCHEMA)
+
+NO_ROWS = _schema_rule(
     "AE101",
     "no-rows",
     Severity.ERROR,
     "The dataset has no rows.",
     why="An evaluation without rows fails late, or passes without a measurement.",
     hint="Check the export or the filter that produced the dataset.",
-    url=EVALUATION_SCHEMA,
     no_example="The rule concerns a dataset without rows.",
 )
 
-MISSPELT_COLUMN = Rule(
+MISSPELT_COLUMN = _schema_rule(
     "AE102",
     "misspelled-column",
     Severity.WARNING,
     "Unknown column whose name closely matches a schema column (probable typo).",
     why=("The platform ignores unknown columns, and metrics that require the intended column silently score nothing."),
     hint="Rename the column to the schema column that it closely matches.",
-    url=EVALUATION_SCHEMA,
-    bad=({"request": "Hi", "response": "Hello", "expected_respones": "Hello"},),
-    good=({"request": "Hi", "response": "Hello", "expected_response": "Hello"},),
+    bad=({**_ROW, "expected_respones": "Hello"},),
+    good=({**_ROW, "expected_response": "Hello"},),
 )
 
-UNKNOWN_COLUMN = Rule(
+UNKNOWN_COLUMN = _schema_rule(
     "AE103",
     "unknown-column",
     Severity.INFO,
     "Unknown column.",
     why="The column is not part of the schema: it is passed through, and no metric reads it.",
     hint="No action needed: the column is passed through unchanged.",
-    url=EVALUATION_SCHEMA,
-    bad=({"request": "Hi", "response": "Hello", "team": "search"},),
-    good=({"request": "Hi", "response": "Hello", "tags": {"team": "search"}},),
+    bad=({**_ROW, "team": "search"},),
+    good=({**_ROW, "tags": {"team": "search"}},),
 )
 
-DUPLICATE_COLUMN = Rule(
+DUPLICATE_COLUMN = _schema_rule(
     "AE104",
     "duplicate-column",
     Severity.ERROR,
     "Two columns have the same name.",
     why="Only the first one can be read, and which one was intended is ambiguous.",
     hint="Rename or drop one of them; `df.loc[:, ~df.columns.duplicated()]` keeps the first.",
-    url=EVALUATION_SCHEMA,
     no_example="The rule concerns a table: an object cannot have two columns of one name.",
 )
 
-IGNORED_COLUMN = Rule(
+IGNORED_COLUMN = _schema_rule(
     "AE105",
     "ignored-when-generated",
     Severity.WARNING,
     "Output columns are ignored because outputs will be generated.",
     why="The run generates response, retrieved_context and trace; the values of these columns are not scored.",
     hint='Drop the column, or validate with `outputs="provided"` to score its values.',
-    url=EVALUATION_SCHEMA,
     no_example='The rule applies with `outputs="generated"`.',
 )
 
-REQUEST_ID_TYPE = Rule(
+REQUEST_ID_TYPE = _schema_rule(
     "AE106",
     "request-id-not-text",
     Severity.WARNING,
     "request_id is a number, not a string.",
     why="The schema defines a string. IDs that pass through a float column gain `.0` or lose digits.",
     hint='Convert the column: `df["request_id"] = df["request_id"].convert_dtypes().astype("string")`.',
-    url=EVALUATION_SCHEMA,
     bad=({"request_id": 7, "request": "Hi", "response": "Hello"},),
     good=({"request_id": "7", "request": "Hi", "response": "Hello"},),
 )
 
-CELL_TYPE = Rule(
+CELL_TYPE = _schema_rule(
     "AE107",
     "wrong-cell-type",
     Severity.ERROR,
     "A cell of an ID, count, latency, flag or tags column has the wrong type.",
     why="The value cannot be aggregated or compared with those of other rows.",
     hint="Set a value of the type that the message names.",
-    url=EVALUATION_SCHEMA,
-    bad=({"request": "Hi", "response": "Hello", "total_token_count": "many"},),
-    good=({"request": "Hi", "response": "Hello", "total_token_count": 12},),
+    bad=({**_ROW, "total_token_count": "many"},),
+    good=({**_ROW, "total_token_count": 12},),
 )
 
 REPAIRED_CELL = Rule(
@@ -171,17 +170,11 @@ REFUSED_TAG = Rule(
         " its value to 8,000 characters."
     ),
     url=MLFLOW_TAGS,
-    bad=(
-        {"request": "Hi", "response": "Hello", "tags": {"team (new)": "search"}},
-        {"request": "Hi", "response": "Hello", "tags": {"mlflow.user": "ann"}},
-    ),
-    good=(
-        {"request": "Hi", "response": "Hello", "tags": {"team.new": "search"}},
-        {"request": "Hi", "response": "Hello", "tags": {"mlflow.source.name": "search"}},
-    ),
+    bad=({**_ROW, "tags": {"team (new)": "search"}}, {**_ROW, "tags": {"mlflow.user": "ann"}}),
+    good=({**_ROW, "tags": {"team.new": "search"}}, {**_ROW, "tags": {"mlflow.source.name": "search"}}),
 )
 
-UNKNOWN_FORMAT = Rule(
+UNKNOWN_FORMAT = _schema_rule(
     "AE113",
     "unknown-format",
     Severity.ERROR,
@@ -191,9 +184,8 @@ UNKNOWN_FORMAT = Rule(
         "given, its rules apply. With `--ignore AE113` the rows are read as Databricks rows."
     ),
     hint='Give the format (`--format ragas`, `format="ragas"`), or name the columns (`--columns question=request`).',
-    url=EVALUATION_SCHEMA,
     bad=({"title": "Hi", "label": "greeting"},),
-    good=({"request": "Hi", "response": "Hello"},),
+    good=(_ROW,),
 )
 
 NULL_PLACEHOLDER = Rule(

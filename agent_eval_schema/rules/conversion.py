@@ -1,21 +1,26 @@
 """AE8: fields that a target format does not support, and excluded rows. A conversion reports each loss.
 AE80: golden CSV and Evaluation JSON; AE81: all other formats."""
 
+from functools import partial
+
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import GOLDEN_CSV, RAGAS_DATASET
 
-SCENARIO = Rule(
+_golden_loss = partial(
+    Rule, url=GOLDEN_CSV, no_example="The rule applies when evaluations are written as a golden CSV."
+)
+_loss = partial(Rule, no_example="The rule applies when rows are converted to another format.")
+
+SCENARIO = _golden_loss(
     "AE801",
     "loss-scenario",
     Severity.WARNING,
     "A scenario is excluded from a golden CSV.",
     why="The file contains golden conversations only.",
     hint="Keep the JSON of this evaluation.",
-    url=GOLDEN_CSV,
-    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
-STEP = Rule(
+STEP = _golden_loss(
     "AE802",
     "loss-step",
     Severity.WARNING,
@@ -25,22 +30,18 @@ STEP = Rule(
         " and the expectation of no tool calls have no action."
     ),
     hint="Keep the JSON of this evaluation, or write the step with one of the eight actions of the CSV.",
-    url=GOLDEN_CSV,
-    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
-FIELD = Rule(
+FIELD = _golden_loss(
     "AE803",
     "loss-field",
     Severity.WARNING,
     "A field is excluded from a golden CSV, which has no column for it.",
     why="The rest of its step or evaluation is written.",
     hint="Keep the JSON of this evaluation if the field matters.",
-    url=GOLDEN_CSV,
-    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
-LIST_ITEM = Rule(
+LIST_ITEM = _golden_loss(
     "AE804",
     "loss-separator",
     Severity.WARNING,
@@ -50,11 +51,9 @@ LIST_ITEM = Rule(
         "as others."
     ),
     hint="Rename the tag or group: no semicolon, no leading or trailing spaces.",
-    url=GOLDEN_CSV,
-    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
-RESOURCE_NAMES = Rule(
+RESOURCE_NAMES = _golden_loss(
     "AE805",
     "names-kept",
     Severity.INFO,
@@ -67,52 +66,45 @@ RESOURCE_NAMES = Rule(
         "No action needed if the target accepts the names; otherwise map display names to resource names: "
         '`{"get_order": "projects/…/tools/…"}`.'
     ),
-    url=GOLDEN_CSV,
-    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
-NO_EVALUATION = Rule(
+NO_EVALUATION = _golden_loss(
     "AE806",
     "loss-evaluation",
     Severity.WARNING,
     "An evaluation is excluded from a golden CSV.",
     why="It has no display name, no conversation, or the display name of another evaluation.",
     hint="Set a unique display name, and add at least one step that the CSV supports.",
-    url=GOLDEN_CSV,
-    no_example="The rule applies when evaluations are written as a golden CSV.",
 )
 
-NO_PLACE = Rule(
+NO_PLACE = _loss(
     "AE811",
     "no-place-in-target",
     Severity.WARNING,
     "The target format does not support this field.",
     why="The converted row was read back: the field was missing.",
     hint="Keep the source file, or choose a target that supports the field.",
-    no_example="The rule applies when rows are converted to another format.",
 )
 
-CHANGED = Rule(
+CHANGED = _loss(
     "AE812",
     "changed-by-conversion",
     Severity.WARNING,
     "The target format supports this field in part, or in another form.",
     why="The converted row was read back: the field was different.",
     hint="Check whether the converted value is sufficient; keep the source file.",
-    no_example="The rule applies when rows are converted to another format.",
 )
 
-NOT_READ = Rule(
+NOT_READ = _loss(
     "AE813",
     "not-read-from-source",
     Severity.WARNING,
     "A part of a source row has no equivalent in an evaluation row.",
     why="No column of the schema has this meaning, so the converted row lacks the part.",
     hint="Keep the source file.",
-    no_example="The rule applies when rows are converted to another format.",
 )
 
-RENAMED = Rule(
+RENAMED = _loss(
     "AE815",
     "column-renamed",
     Severity.INFO,
@@ -122,10 +114,9 @@ RENAMED = Rule(
         "a response."
     ),
     hint="No action needed: a conversion back restores the name.",
-    no_example="The rule applies when rows are converted to another format.",
 )
 
-LEFT_OUT = Rule(
+LEFT_OUT = _loss(
     "AE814",
     "row-left-out",
     Severity.ERROR,
@@ -135,10 +126,9 @@ LEFT_OUT = Rule(
         "Correct the row: `validate` reports its errors, and `validate --fix` fixes those with exactly one "
         "valid interpretation."
     ),
-    no_example="The rule applies when rows are converted to another format.",
 )
 
-MIXED_KINDS = Rule(
+MIXED_KINDS = _loss(
     "AE816",
     "mixed-kinds",
     Severity.WARNING,
@@ -146,5 +136,4 @@ MIXED_KINDS = Rule(
     why="Ragas separates single-turn from multi-turn samples, DeepEval goldens from conversational goldens.",
     hint="Convert the rows of each kind to a separate file.",
     url=RAGAS_DATASET,
-    no_example="The rule applies when rows are converted to another format.",
 )

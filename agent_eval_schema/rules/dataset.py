@@ -1,6 +1,7 @@
 """AE9: issues of the dataset as a whole, which validation/report_builder.py finds by hashes."""
 
 import json
+from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES
@@ -61,6 +62,14 @@ CONFLICTING_TRUTH = Rule(
     ),
 )
 
+
+def _retrieved(uri: str) -> tuple[dict[str, Any], ...]:
+    """A row with the document that was retrieved, where `/Volumes/hr/leave.pdf` is expected."""
+    expected = [{"doc_uri": "/Volumes/hr/leave.pdf"}]
+    row = {"request": "Hi", "response": "a", "retrieved_context": [{"doc_uri": uri}]}
+    return ({**row, "expected_retrieved_context": expected},)
+
+
 DOC_URI_NEAR_MISS = Rule(
     "AE903",
     "doc-uri-near-miss",
@@ -72,22 +81,8 @@ DOC_URI_NEAR_MISS = Rule(
     ),
     hint="Rewrite one side so that the URIs are equal.",
     url=EVALUATION_SCHEMA,
-    bad=(
-        {
-            "request": "Hi",
-            "response": "a",
-            "retrieved_context": [{"doc_uri": "dbfs:/Volumes/hr/leave.pdf"}],
-            "expected_retrieved_context": [{"doc_uri": "/Volumes/hr/leave.pdf"}],
-        },
-    ),
-    good=(
-        {
-            "request": "Hi",
-            "response": "a",
-            "retrieved_context": [{"doc_uri": "/Volumes/hr/leave.pdf"}],
-            "expected_retrieved_context": [{"doc_uri": "/Volumes/hr/leave.pdf"}],
-        },
-    ),
+    bad=_retrieved("dbfs:/Volumes/hr/leave.pdf"),
+    good=_retrieved("/Volumes/hr/leave.pdf"),
 )
 
 COPIED_TRUTH = Rule(

@@ -1,35 +1,38 @@
 """AE3: the ground truth of a row: expected response, facts, guidelines."""
 
+from functools import partial
+
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import CORRECTNESS, EVALUATION_SCHEMA, MLFLOW_EVALUATE
 
 _ROW = {"request": "How long is parental leave?", "response": "16 weeks."}
 
-BOTH_RESPONSE_AND_FACTS = Rule(
+_schema_rule = partial(Rule, url=EVALUATION_SCHEMA)
+_mlflow_rule = partial(Rule, url=MLFLOW_EVALUATE)
+
+BOTH_RESPONSE_AND_FACTS = _schema_rule(
     "AE301",
     "response-and-facts",
     Severity.ERROR,
     "The row has both expected_response and expected_facts.",
     why="At most one of them is allowed: a judge would compare the answer with two ground truths.",
     hint="Keep `expected_facts` (preferred) or `expected_response`, and drop the other.",
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_response": "16 weeks.", "expected_facts": ["16 weeks"]},),
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
 
-EXPECTED_RESPONSE_TYPE = Rule(
+EXPECTED_RESPONSE_TYPE = _schema_rule(
     "AE302",
     "expected-response-type",
     Severity.ERROR,
     "expected_response is not a string.",
     why="The schema defines a string, with which judges compare the response.",
     hint="Write the ground truth as a string; move a list of facts to `expected_facts`.",
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_response": ["16 weeks"]},),
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
-EXPECTED_FACTS_SHAPE = Rule(
+EXPECTED_FACTS_SHAPE = _schema_rule(
     "AE303",
     "expected-facts-shape",
     Severity.ERROR,
@@ -39,19 +42,17 @@ EXPECTED_FACTS_SHAPE = Rule(
         " cannot be used."
     ),
     hint='Set a list of short strings: `["16 weeks", "fully paid"]`.',
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_facts": "16 weeks"},),
     good=({**_ROW, "expected_facts": ["16 weeks"]},),
 )
 
-GUIDELINES_SHAPE = Rule(
+GUIDELINES_SHAPE = _schema_rule(
     "AE304",
     "guidelines-shape",
     Severity.ERROR,
     "guidelines is neither a list of strings nor an object of named lists of strings.",
     why="The guideline_adherence judge reads each guideline as a string.",
     hint='Set a list of strings, or named lists: `{"tone": ["The answer is polite."]}`.',
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "guidelines": "Be polite."}, {**_ROW, "guidelines": {"tone": "Be polite."}}),
     good=({**_ROW, "guidelines": {"tone": ["Be polite."]}},),
 )
@@ -75,7 +76,7 @@ BLANK_EXPECTATION = Rule(
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
-NOT_MINIMAL = Rule(
+NOT_MINIMAL = _schema_rule(
     "AE306",
     "expected-response-not-minimal",
     Severity.INFO,
@@ -89,36 +90,33 @@ NOT_MINIMAL = Rule(
         "No action needed if the string contains required facts only; otherwise delete the rest, or list the "
         "facts in `expected_facts`."
     ),
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_response": "Hello! You get 16 weeks. I hope this helps."},),
     good=({**_ROW, "expected_response": "16 weeks."},),
 )
 
-CUSTOM_EXPECTED_SHAPE = Rule(
+CUSTOM_EXPECTED_SHAPE = _schema_rule(
     "AE307",
     "custom-expected-shape",
     Severity.ERROR,
     "custom_expected is not an object.",
     why="Custom metrics read its values by name.",
     hint='Set an object: `{"name": value}`.',
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "custom_expected": "strict"},),
     good=({**_ROW, "custom_expected": {"mode": "strict"}},),
 )
 
-MISSPELT_EXPECTATION = Rule(
+MISSPELT_EXPECTATION = _mlflow_rule(
     "AE308",
     "misspelled-expectation",
     Severity.WARNING,
     "A key of expectations closely matches one that a metric reads.",
     why=("MLflow stores it as a custom expectation, and metrics that require the intended key silently score nothing."),
     hint="Rename the key to the one that it closely matches.",
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_respones": "Hello"}},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )
 
-EXPECTED_AS_JSON = Rule(
+EXPECTED_AS_JSON = _mlflow_rule(
     "AE309",
     "expected-response-as-json",
     Severity.INFO,
@@ -128,12 +126,11 @@ EXPECTED_AS_JSON = Rule(
         "Equivalence scorer compares such values. The value itself is preserved in `expectations`."
     ),
     hint="No action needed if the agent returns values of this type; list several facts in `expected_facts`.",
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "6 * 7?"}, "outputs": 42, "expectations": {"expected_response": 42}},),
     good=({"inputs": {"question": "6 * 7?"}, "outputs": "42", "expectations": {"expected_response": "42"}},),
 )
 
-BESIDE_INPUTS = Rule(
+BESIDE_INPUTS = _mlflow_rule(
     "AE310",
     "expectation-beside-inputs",
     Severity.WARNING,
@@ -143,7 +140,6 @@ BESIDE_INPUTS = Rule(
         "row lacks this ground truth. `prepare_for_evaluate` moves it."
     ),
     hint='Move it to `expectations`: `{"expected_response": "..."}` (`--fix` does this).',
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expected_response": "Hello"},),
     good=({"inputs": {"question": "Hi"}, "outputs": "Hello", "expectations": {"expected_response": "Hello"}},),
 )

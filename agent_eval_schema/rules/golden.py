@@ -3,6 +3,7 @@
 An error is what the upload rejects or would interpret as something else; a warning is what it tolerates or ignores.
 """
 
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
@@ -20,9 +21,15 @@ def _input(turn: str, text: str = "Hi", **more: str) -> ExampleRow:
     return _row(turn_index=turn, action_type="INPUT_TEXT", text_content=text, **more)
 
 
+def _call(**cells: str) -> ExampleRow:
+    return _row(turn_index="1", action_type="EXPECTATION_TOOL_CALL", **cells)
+
+
 _NAME = _row(display_name="Refund")
 
 _GOOD = (_NAME, _input("1"))
+
+_golden_rule = partial(Rule, url=GOLDEN_CSV, good=_GOOD)
 
 HEADER = Rule(
     "AE120",
@@ -35,19 +42,17 @@ HEADER = Rule(
     no_example="The rule concerns the header of a file.",
 )
 
-COLUMN = Rule(
+COLUMN = _golden_rule(
     "AE121",
     "golden-column",
     Severity.WARNING,
     "A column of the golden CSV is unknown or misplaced.",
     why="The upload ignores unknown columns, and expects `display_name`, `turn_index` and `action_type` first.",
     hint="Rename or drop an unknown column; move the required columns to the front.",
-    url=GOLDEN_CSV,
     bad=({**_NAME, "tool": ""}, {**_input("1"), "tool": ""}),
-    good=_GOOD,
 )
 
-EVALUATION_ROW = Rule(
+EVALUATION_ROW = _golden_rule(
     "AE122",
     "golden-evaluation-row",
     Severity.ERROR,
@@ -57,125 +62,104 @@ EVALUATION_ROW = Rule(
         "Add a separate row with `display_name` and the metadata of the evaluation; put its conversation in the"
         " rows below."
     ),
-    url=GOLDEN_CSV,
-    bad=(_row(display_name="Refund", turn_index="1", action_type="INPUT_TEXT", text_content="Hi"),),
-    good=_GOOD,
+    bad=(_input("1", display_name="Refund"),),
 )
 
-REPEATED_NAME = Rule(
+REPEATED_NAME = _golden_rule(
     "AE123",
     "golden-repeated-name",
     Severity.ERROR,
     "A display_name duplicates that of an earlier evaluation.",
     why="Names are unique within an app, and a name starts a new evaluation.",
     hint="Set a unique `display_name` for each evaluation.",
-    url=GOLDEN_CSV,
     bad=(*_GOOD, _row(display_name="Other"), _input("1"), *_GOOD),
     good=(*_GOOD, _row(display_name="Other"), _input("1")),
 )
 
-NAME_ON_CONVERSATION = Rule(
+NAME_ON_CONVERSATION = _golden_rule(
     "AE124",
     "golden-name-on-conversation",
     Severity.WARNING,
     "A conversation row repeats the name of its evaluation.",
     why="The documentation requires a blank cell; the row is read as if the cell were blank.",
     hint="Leave `display_name` blank on conversation rows.",
-    url=GOLDEN_CSV,
-    bad=(_NAME, _row(display_name="Refund", turn_index="1", action_type="INPUT_TEXT", text_content="Hi")),
-    good=_GOOD,
+    bad=(_NAME, _input("1", display_name="Refund")),
 )
 
-METADATA_ON_CONVERSATION = Rule(
+METADATA_ON_CONVERSATION = _golden_rule(
     "AE125",
     "golden-metadata-on-conversation",
     Severity.WARNING,
     "A conversation row contains metadata of its evaluation.",
     why="Metadata is read from the evaluation row only.",
     hint="Move the value to the evaluation row.",
-    url=GOLDEN_CSV,
     bad=({**_NAME, "tags": ""}, _input("1", tags="p0")),
     good=({**_NAME, "tags": "p0"}, _input("1", tags="")),
 )
 
-TURN_INDEX = Rule(
+TURN_INDEX = _golden_rule(
     "AE126",
     "golden-turn-index",
     Severity.ERROR,
     "A turn_index is missing, is not a number, does not start at 1, or decreases.",
     why="It defines the order of the conversation.",
     hint="Number the turns of each evaluation from 1; rows of one turn share the number.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _input("2")),
     good=(_NAME, _input("1"), _input("1"), _input("2")),
 )
 
-TURN_GAP = Rule(
+TURN_GAP = _golden_rule(
     "AE127",
     "golden-turn-gap",
     Severity.WARNING,
     "A turn_index skips numbers or is written with decimals.",
     why=("The order is still unambiguous, but a row may be missing, or a spreadsheet may have rewritten the column."),
     hint="Number the turns 1, 2, 3.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _input("1"), _input("11")),
     good=(_NAME, _input("1"), _input("2")),
 )
 
-ACTION = Rule(
+ACTION = _golden_rule(
     "AE128",
     "golden-action-type",
     Severity.ERROR,
     "An action_type is missing or unknown.",
     why="The row cannot become a step of the conversation.",
     hint="Use one of the eight actions, such as `INPUT_TEXT` or `EXPECTATION_TEXT`.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _input("1"), _row(turn_index="1", action_type="INPUT_TXT", text_content="Hi")),
-    good=_GOOD,
 )
 
-REQUIRED_CELL = Rule(
+REQUIRED_CELL = _golden_rule(
     "AE129",
     "golden-required-cell",
     Severity.ERROR,
     "A column that the action of the row requires is blank.",
     why="The upload rejects the row.",
     hint="Fill the column that the message names.",
-    url=GOLDEN_CSV,
-    bad=(_NAME, _input("1"), _row(turn_index="1", action_type="EXPECTATION_TOOL_CALL", tool_name="")),
-    good=(_NAME, _input("1"), _row(turn_index="1", action_type="EXPECTATION_TOOL_CALL", tool_name="get_order")),
+    bad=(_NAME, _input("1"), _call(tool_name="")),
+    good=(_NAME, _input("1"), _call(tool_name="get_order")),
 )
 
-UNUSED_CELL = Rule(
+UNUSED_CELL = _golden_rule(
     "AE130",
     "golden-unused-cell",
     Severity.WARNING,
     "A column that the action of the row does not use is filled.",
     why="The value is ignored.",
     hint="Move the value to the row that it belongs to, or clear the cell.",
-    url=GOLDEN_CSV,
     bad=({**_NAME, "tool_name": ""}, _input("1", tool_name="get_order")),
     good=({**_NAME, "tool_name": ""}, _input("1", tool_name="")),
 )
 
-JSON_CELL = Rule(
+JSON_CELL = _golden_rule(
     "AE131",
     "golden-json-cell",
     Severity.ERROR,
     "A JSON cell does not contain an object.",
     why="Arguments, tool responses and variables are objects.",
     hint='Write a JSON object with unique keys: `{"order_id": "42"}`.',
-    url=GOLDEN_CSV,
-    bad=(
-        _NAME,
-        _input("1"),
-        _row(turn_index="1", action_type="EXPECTATION_TOOL_CALL", tool_name="f", tool_call_args_json="[1]"),
-    ),
-    good=(
-        _NAME,
-        _input("1"),
-        _row(turn_index="1", action_type="EXPECTATION_TOOL_CALL", tool_name="f", tool_call_args_json='{"a": 1}'),
-    ),
+    bad=(_NAME, _input("1"), _call(tool_name="f", tool_call_args_json="[1]")),
+    good=(_NAME, _input("1"), _call(tool_name="f", tool_call_args_json='{"a": 1}')),
 )
 
 _PNG = "iVBORw0KGgo="
@@ -185,38 +169,35 @@ def _image(mime_type: str, content: str) -> ExampleRow:
     return _row(turn_index="1", action_type="INPUT_IMAGE", image_mime_type=mime_type, image_content=content)
 
 
-IMAGE = Rule(
+IMAGE = _golden_rule(
     "AE132",
     "golden-image",
     Severity.ERROR,
     "An image cannot be decoded, or does not match its MIME type.",
     why="The agent would receive a broken image.",
     hint="Write the image as base64, and its type: image/png, image/jpeg, image/webp, image/heic or image/heif.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _image("image/jpeg", _PNG)),
     good=(_NAME, _image("image/png", _PNG)),
 )
 
-IMAGE_SPELLING = Rule(
+IMAGE_SPELLING = _golden_rule(
     "AE133",
     "golden-image-spelling",
     Severity.WARNING,
     "An image uses a nonstandard base64 form.",
     why="Data URIs, the URL-safe alphabet and missing padding are read here, but the upload may reject them.",
     hint="Write plain base64: the standard alphabet, padded, without a `data:` prefix.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _image("image/png", _PNG.rstrip("="))),
     good=(_NAME, _image("image/png", _PNG)),
 )
 
-EVALUATION_ID = Rule(
+EVALUATION_ID = _golden_rule(
     "AE134",
     "golden-evaluation-id",
     Severity.ERROR,
     "An evaluation_id duplicates that of an earlier evaluation.",
     why="IDs are unique within an app; one of the two evaluations would be lost.",
     hint="Set a unique `evaluation_id` for each evaluation, or leave it blank.",
-    url=GOLDEN_CSV,
     bad=(
         {**_NAME, "evaluation_id": "a"},
         _input("1", evaluation_id=""),
@@ -226,53 +207,45 @@ EVALUATION_ID = Rule(
     good=({**_NAME, "evaluation_id": "a"}, _input("1", evaluation_id="")),
 )
 
-NO_CONVERSATION = Rule(
+NO_CONVERSATION = _golden_rule(
     "AE135",
     "golden-no-conversation",
     Severity.ERROR,
     "An evaluation has no conversation.",
     why="There is no turn to replay.",
     hint="Add the conversation in the rows below, or drop the evaluation.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _row(display_name="Other"), _input("1")),
-    good=_GOOD,
 )
 
-TURN_WITHOUT_INPUT = Rule(
+TURN_WITHOUT_INPUT = _golden_rule(
     "AE136",
     "golden-turn-without-input",
     Severity.WARNING,
     "A turn has no input.",
     why="A turn is replayed by sending its input; without one the agent has no message to answer.",
     hint="Start each turn with an input of the user (an `INPUT_` action).",
-    url=GOLDEN_CSV,
     bad=(
         _NAME,
         _row(turn_index="1", action_type="EXPECTATION_TEXT", response_agent="root_agent", text_content="Hello"),
     ),
-    good=_GOOD,
 )
 
-FORMULA = Rule(
+FORMULA = _golden_rule(
     "AE137",
     "golden-formula",
     Severity.INFO,
     "A cell starts with `=`, `+`, `-` or `@`, which a spreadsheet reads as a formula.",
     why="The cell is not changed here, but a spreadsheet that opens and saves the file may change it.",
     hint="No action needed for the upload; import the file into a spreadsheet as text.",
-    url=GOLDEN_CSV,
     bad=(_NAME, _input("1", "=1+1")),
-    good=_GOOD,
 )
 
-BLANK_ROW = Rule(
+BLANK_ROW = _golden_rule(
     "AE138",
     "golden-blank-row",
     Severity.WARNING,
     "A row is blank.",
     why="The row is skipped; spreadsheets leave such rows at the end of a file.",
     hint="Remove the row.",
-    url=GOLDEN_CSV,
     bad=(*_GOOD, _row()),
-    good=_GOOD,
 )

@@ -1,43 +1,44 @@
 """AE2: `inputs` and `outputs`, as mlflow.genai.evaluate reads them."""
 
+from functools import partial
+
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import MLFLOW_EVALUATE
 
-INPUTS_NOT_OBJECT = Rule(
+_OK = ({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},)
+
+_mlflow_rule = partial(Rule, url=MLFLOW_EVALUATE, good=_OK)
+
+INPUTS_NOT_OBJECT = _mlflow_rule(
     "AE216",
     "inputs-not-object",
     Severity.WARNING,
     "inputs is not an object.",
     why=("`mlflow.genai.evaluate` calls `predict_fn(**inputs)` and requires a dict, but validates the first row only."),
     hint='Set an object: `{"question": "..."}` or `{"messages": [...]}`; `prepare_for_evaluate` does this.',
-    url=MLFLOW_EVALUATE,
     bad=(
         {"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},
         {"inputs": "What is RAG for?", "outputs": "Grounding."},
     ),
-    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
 )
 
-INPUTS_AS_JSON = Rule(
+INPUTS_AS_JSON = _mlflow_rule(
     "AE217",
     "inputs-as-json",
     Severity.INFO,
     "inputs has no known request format.",
     why="Its JSON text is used as the request, which judges read.",
     hint='No action needed if the agent accepts these inputs; judges read `{"question": "..."}` better.',
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"topic": "RAG", "tone": "brief"}, "outputs": "Retrieval, then generation."},),
-    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
 )
 
-OUTPUTS_AS_JSON = Rule(
+OUTPUTS_AS_JSON = _mlflow_rule(
     "AE224",
     "outputs-as-json",
     Severity.INFO,
     "outputs has no known response format.",
     why="Its JSON text is used as the response, which judges read.",
     hint="No action needed if the agent returns this value.",
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": {"question": "What is RAG?"}, "outputs": {"a": 1, "b": 2}},),
     good=({"inputs": {"question": "What is RAG?"}, "outputs": {"response": "Retrieval, then generation."}},),
 )
@@ -56,7 +57,7 @@ IGNORED_BESIDE = Rule(
     no_example='The rule applies if `format="mlflow"` is given.',
 )
 
-FIRST_INPUTS = Rule(
+FIRST_INPUTS = _mlflow_rule(
     "AE226",
     "first-inputs-not-object",
     Severity.ERROR,
@@ -66,7 +67,5 @@ FIRST_INPUTS = Rule(
         " dict. It does not validate a dataset with traces."
     ),
     hint='Set objects: `{"question": "..."}` or `{"messages": [...]}`; `prepare_for_evaluate` does this.',
-    url=MLFLOW_EVALUATE,
     bad=({"inputs": "What is RAG?", "outputs": "Retrieval, then generation."},),
-    good=({"inputs": {"question": "What is RAG?"}, "outputs": "Retrieval, then generation."},),
 )

@@ -7,6 +7,7 @@ user message) has its rule in the family of its subject.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
@@ -46,55 +47,51 @@ _EXPECTED = {
     "expectation": {"value": "Hi!"},
 }
 
-NO_ID = Rule(
+_logged_rule = partial(Rule, url=INFERENCE_TABLES, good=_GOOD)
+_feedback_rule = partial(Rule, url=AGENT_FEEDBACK, good=(*_GOOD, *_feedback("r-1")))
+
+NO_ID = _logged_rule(
     "AE701",
     "logged-without-id",
     Severity.INFO,
     "A logged request has no ID; a hash of its content is used.",
     why="The same content that is logged twice gets the same ID, and counts as a duplicate.",
     hint="No action needed; if a column contains the ID, map it: `--map request_id=COLUMN`.",
-    url=INFERENCE_TABLES,
     bad=_logged(databricks_request_id=None),
-    good=_GOOD,
 )
 
-ODD_STATUS = Rule(
+ODD_STATUS = _logged_rule(
     "AE702",
     "odd-status",
     Severity.WARNING,
     "The status of a logged request is not a number.",
     why="The request is treated as successful, so a failed one may be scored.",
     hint="Check the `status_code` column: a number such as 200, or its text, is expected.",
-    url=INFERENCE_TABLES,
     bad=_logged(status_code="fine"),
     good=_logged(status_code="200"),
 )
 
-ODD_TIME = Rule(
+ODD_TIME = _logged_rule(
     "AE703",
     "odd-time",
     Severity.WARNING,
     "The request timestamp cannot be parsed and is treated as missing.",
     why="Time windows and the choice of the earliest duplicate depend on the timestamp.",
     hint="Check the timestamp column: a timestamp, an ISO 8601 string or a number since 1970 is expected.",
-    url=INFERENCE_TABLES,
     bad=_logged(request_time="yesterday"),
-    good=_GOOD,
 )
 
-FUTURE_CLOCK = Rule(
+FUTURE_CLOCK = _logged_rule(
     "AE704",
     "clock-in-future",
     Severity.WARNING,
     "The request timestamp is in the future.",
     why="Time windows and the choice of the earliest duplicate depend on the timestamp.",
     hint="Check the clock of the machine that logged the request.",
-    url=INFERENCE_TABLES,
     bad=_logged(request_time="2999-01-01T00:00:00Z"),
-    good=_GOOD,
 )
 
-NONSTANDARD_JSON = Rule(
+NONSTANDARD_JSON = _logged_rule(
     "AE705",
     "nonstandard-json-payload",
     Severity.WARNING,
@@ -106,86 +103,74 @@ NONSTANDARD_JSON = Rule(
     hint=(
         "Check the client that wrote the payload; no action needed if the part that the message names is irrelevant."
     ),
-    url=INFERENCE_TABLES,
     bad=_logged(response=_ANSWERED[:-1] + ', "score": NaN}'),
-    good=_GOOD,
 )
 
-ODD_REQUEST = Rule(
+ODD_REQUEST = _logged_rule(
     "AE706",
     "logged-request-as-json",
     Severity.INFO,
     "A logged request has no known format.",
     why="Its JSON text is used as the request, which judges read.",
     hint="No action needed if the user sent this JSON; otherwise convert the request first.",
-    url=INFERENCE_TABLES,
     bad=_logged(request='{"alpha": 1, "beta": 2}'),
-    good=_GOOD,
 )
 
-ODD_RESPONSE = Rule(
+ODD_RESPONSE = _logged_rule(
     "AE707",
     "logged-response-as-text",
     Severity.INFO,
     "A logged response has no known format.",
     why="Its text is used as the response, which judges read.",
     hint="No action needed if the user received this text; otherwise convert the response first.",
-    url=INFERENCE_TABLES,
     bad=_logged(response='{"alpha": 1, "beta": 2}'),
-    good=_GOOD,
 )
 
-OTHER_TRACE = Rule(
+OTHER_TRACE = _logged_rule(
     "AE708",
     "trace-names-another-call",
     Severity.WARNING,
     "The trace in a response names another request ID than the logged row.",
     why="A trace that was joined to the wrong row is scored without an error.",
     hint="Check that the trace belongs to this request; AE605 reports conflicting values.",
-    url=INFERENCE_TABLES,
     bad=_logged(response=_traced("r-2")),
     good=_logged(response=_traced("r-1")),
 )
 
-JOINED_STREAM = Rule(
+JOINED_STREAM = _logged_rule(
     "AE709",
     "stream-joined",
     Severity.INFO,
     "A streamed response was reassembled from its chunks.",
     why="Judges read the reassembled response, which is what the user received.",
     hint="No action needed: the chunks make up the response that the user received.",
-    url=INFERENCE_TABLES,
     bad=_logged(
         response='data: {"choices": [{"delta": {"content": "Hel"}}]}\n\n'
         'data: {"choices": [{"delta": {"content": "lo"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
     ),
-    good=_GOOD,
 )
 
-BATCH_CALL = Rule(
+BATCH_CALL = _logged_rule(
     "AE710",
     "batch-call",
     Severity.INFO,
     "Latency, token counts and trace of a batch call are excluded.",
     why="They describe the whole call; metrics of a record would count them several times.",
     hint="No action needed: latency, tokens and trace of a batch call cannot be attributed to one record.",
-    url=INFERENCE_TABLES,
     bad=_logged(
         request='{"dataframe_records": [{"query": "a"}, {"query": "b"}]}', response='{"predictions": ["c", "d"]}'
     ),
     good=_logged(request='{"dataframe_records": [{"query": "a"}]}', response='{"predictions": ["c"]}'),
 )
 
-LOGGING_ERROR = Rule(
+LOGGING_ERROR = _logged_rule(
     "AE711",
     "logging-error",
     Severity.WARNING,
     "The endpoint reported a logging error for this request (logging_error_codes).",
     why="The logged request or response may be missing or incomplete.",
     hint="Look up the code in the documentation of the inference table.",
-    url=INFERENCE_TABLES,
     bad=_logged(logging_error_codes=["SCHEMA_ERROR"]),
-    good=_GOOD,
 )
 
 PARTIAL_KEPT = Rule(
@@ -199,14 +184,13 @@ PARTIAL_KEPT = Rule(
     no_example="The rule applies if the exclusion of partial responses is disabled.",
 )
 
-ODD_FEEDBACK = Rule(
+ODD_FEEDBACK = _feedback_rule(
     "AE713",
     "odd-feedback",
     Severity.WARNING,
     "A part of a feedback request cannot be parsed and is skipped.",
     why="Labels in this part are missing from the dataset.",
     hint="Check the client that sends the feedback; no action needed if the other parts are correct.",
-    url=AGENT_FEEDBACK,
     bad=_logged(
         request=json.dumps(
             {"dataframe_records": [{"request_id": "r-0", "text_assessments": [17], "retrieval_assessments": []}]}
@@ -217,7 +201,7 @@ ODD_FEEDBACK = Rule(
     ),
 )
 
-COPIED_LABEL = Rule(
+COPIED_LABEL = _feedback_rule(
     "AE714",
     "label-copied",
     Severity.INFO,
@@ -226,12 +210,11 @@ COPIED_LABEL = Rule(
         "A copied answer contains more than an answer must contain, and the row that it comes from cannot fail on it."
     ),
     hint=("No action needed to start; later have a reviewer reduce the text to the facts that an answer must contain."),
-    url=AGENT_FEEDBACK,
     bad=(*_GOOD, *_feedback("r-1")),
     good=(*_GOOD, *_feedback("r-1", "negative")),
 )
 
-FEEDBACK_DISAGREES = Rule(
+FEEDBACK_DISAGREES = _feedback_rule(
     "AE715",
     "feedback-disagrees",
     Severity.WARNING,
@@ -241,36 +224,31 @@ FEEDBACK_DISAGREES = Rule(
         "trace. A disputed answer is not used as expected_response."
     ),
     hint="Have a reviewer decide which value is correct.",
-    url=AGENT_FEEDBACK,
     bad=(*_GOOD, *_feedback("r-1"), *_feedback("r-1", "negative", "bo")),
     good=(*_GOOD, *_feedback("r-1"), *_feedback("r-1", user="bo")),
 )
 
-UNMATCHED_CHUNK = Rule(
+UNMATCHED_CHUNK = _feedback_rule(
     "AE716",
     "feedback-without-document",
     Severity.WARNING,
     "Feedback rates a document that is not in the row's trace.",
     why="Documents are matched by step and position, never by the order of a list; this rating matches none.",
     hint="Inspect the trace: the step and position that the feedback names are missing, or have no doc_uri.",
-    url=AGENT_FEEDBACK,
     bad=(*_GOOD, *_feedback("r-1", retrieval_assessments=[_RATED])),
-    good=(*_GOOD, *_feedback("r-1")),
 )
 
-UNKNOWN_REQUEST = Rule(
+UNKNOWN_REQUEST = _feedback_rule(
     "AE717",
     "feedback-for-unknown-request",
     Severity.WARNING,
     "Feedback names a request that is not in the table.",
     why="The feedback labels no row of the dataset.",
     hint="Widen the time window, or add the table that contains the request.",
-    url=AGENT_FEEDBACK,
     bad=(*_GOOD, *_feedback("r-2")),
-    good=(*_GOOD, *_feedback("r-1")),
 )
 
-LABEL_YIELDS = Rule(
+LABEL_YIELDS = _feedback_rule(
     "AE718",
     "label-yields",
     Severity.INFO,
@@ -280,7 +258,6 @@ LABEL_YIELDS = Rule(
         " of expected_response and expected_facts."
     ),
     hint="No action needed: ground truth on the trace takes precedence over user feedback.",
-    url=AGENT_FEEDBACK,
     bad=(*_logged(response=_traced("r-1", assessments=[_EXPECTED])), *_feedback("r-1")),
     good=(*_logged(response=_traced("r-1")), *_feedback("r-1")),
 )

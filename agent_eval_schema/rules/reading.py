@@ -1,7 +1,11 @@
 """AE0: rows and cells that cannot be parsed."""
 
+from functools import partial
+
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, JSON
+
+_json_rule = partial(Rule, url=JSON)
 
 INTERNAL = Rule(
     "AE001",
@@ -16,31 +20,29 @@ INTERNAL = Rule(
     no_example="The rule reports a defect of this package.",
 )
 
-MALFORMED_JSON = Rule(
+MALFORMED_JSON = _json_rule(
     "AE002",
     "malformed-json",
     Severity.ERROR,
     "A cell that must contain JSON contains a string that is not JSON.",
     why="The platform parses the cell and rejects the whole row.",
     hint="Write the cell with `json.dumps`, and look for a truncated export at the byte that the message names.",
-    url=JSON,
     bad=({"request": "Hi", "response": "Hello", "expected_retrieved_context": '[{"doc_uri": "a.md"'},),
     good=({"request": "Hi", "response": "Hello", "expected_retrieved_context": '[{"doc_uri": "a.md"}]'},),
 )
 
-NAN_LITERAL = Rule(
+NAN_LITERAL = _json_rule(
     "AE003",
     "nan-literal",
     Severity.ERROR,
     "JSON text contains NaN or Infinity, which are not JSON.",
     why="Python writes these literals; Spark, JavaScript and strict parsers reject them.",
     hint="Write null for a missing number; `json.dumps(value, allow_nan=False)` raises where one occurs.",
-    url=JSON,
     bad=({"request": "Hi", "response": "Hello", "custom_expected": '{"score": NaN}'},),
     good=({"request": "Hi", "response": "Hello", "custom_expected": '{"score": null}'},),
 )
 
-TOO_DEEP = Rule(
+TOO_DEEP = _json_rule(
     "AE004",
     "nested-too-deep",
     Severity.ERROR,
@@ -50,7 +52,6 @@ TOO_DEEP = Rule(
         " parsed repeatedly."
     ),
     hint="Flatten the value.",
-    url=JSON,
     bad=({"request": "Hi", "response": "Hello", "custom_expected": "[" * 5000 + "]" * 5000},),
     good=({"request": "Hi", "response": "Hello", "custom_expected": '{"a": [[[1]]]}'},),
 )
@@ -66,7 +67,7 @@ NOT_UTF8 = Rule(
     no_example="The rule concerns the bytes of a file.",
 )
 
-LONE_SURROGATE = Rule(
+LONE_SURROGATE = _json_rule(
     "AE006",
     "lone-surrogate",
     Severity.ERROR,
@@ -76,19 +77,17 @@ LONE_SURROGATE = Rule(
         "the middle of an emoji contains one."
     ),
     hint="Replace it: `text.encode('utf-16', 'surrogatepass').decode('utf-16', 'replace')`.",
-    url=JSON,
     bad=({"request": "Hi \ud83d", "response": "Hello"},),
     good=({"request": "Hi \U0001f600", "response": "Hello"},),
 )
 
-MALFORMED_ROW = Rule(
+MALFORMED_ROW = _json_rule(
     "AE007",
     "malformed-row",
     Severity.ERROR,
     "A line of the file is not a valid row.",
     why="A truncated or hand-edited line makes the platform reject the whole file.",
     hint="Correct the line that the message names; its original text is kept with the invalid rows.",
-    url=JSON,
     no_example="The rule concerns a line of a file.",
 )
 
@@ -103,26 +102,24 @@ NOT_A_ROW = Rule(
     no_example="The rule concerns a line of a file.",
 )
 
-UNREADABLE_CELL = Rule(
+UNREADABLE_CELL = _json_rule(
     "AE009",
     "unreadable-cell",
     Severity.ERROR,
     "A cell contains an object that cannot be serialized as JSON.",
     why="Files, Spark and the platforms transfer plain data only.",
     hint="Use plain data: strings, numbers, lists, dicts, dataclasses or pydantic objects.",
-    url=JSON,
     bad=({"request": {"messages": [{"role": "user", "content": 1j}]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "user", "content": "Hi"}]}, "response": "Hello"},),
 )
 
-CONTROL_CHARACTER = Rule(
+CONTROL_CHARACTER = _json_rule(
     "AE010",
     "nul-character",
     Severity.WARNING,
     "Text contains a NUL character.",
     why="It is valid JSON, but databases and many consoles reject or truncate the string there.",
     hint=r"Remove it: `text.replace('\x00', '')`.",
-    url=JSON,
     bad=({"request": "Hi\x00", "response": "Hello"},),
     good=({"request": "Hi", "response": "Hello"},),
 )
@@ -137,14 +134,13 @@ LARGE_CELL = Rule(
     no_example="The rule applies when a run has a limit.",
 )
 
-NOT_A_LIST = Rule(
+NOT_A_LIST = _json_rule(
     "AE012",
     "not-a-list-of-rows",
     Severity.ERROR,
     "A document has something else where its list of rows belongs.",
     why="The document is that of a known format, but no row can be read from it.",
     hint="Write the list of rows under the key that the message names, or give the file that contains the list.",
-    url=JSON,
     bad=({"scenarios": 3},),
     good=({"scenarios": [{"scenario_id": "refund", "turns": [{"input": "Hi", "expected_response": "Hello"}]}]},),
 )

@@ -1,5 +1,7 @@
 """AE2: the request in its three formats, its messages, and the response."""
 
+from functools import partial
+
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import (
     EVALUATION_SCHEMA,
@@ -11,8 +13,12 @@ from agent_eval_schema.rules.pages import (
 _HI = {"role": "user", "content": "Hi"}
 _ASKED = {"role": "user", "content": "How long is parental leave?"}
 _OK = ({"request": "Hi", "response": "Hello"},)
+_CHAT = ({"request": {"messages": [_HI]}, "response": "Hello"},)
 
-MISSING_REQUEST = Rule(
+_schema_rule = partial(Rule, url=EVALUATION_SCHEMA, good=_OK)
+_chat_rule = partial(Rule, url=OPENAI_CHAT, good=_CHAT)
+
+MISSING_REQUEST = _schema_rule(
     "AE201",
     "missing-request",
     Severity.ERROR,
@@ -22,36 +28,31 @@ MISSING_REQUEST = Rule(
         "metrics without one: on trajectories, on contexts, or on a response and a reference."
     ),
     hint="Fill `request` (a string, `{messages}` or `{query, history}`), or add a trace that contains it.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": None, "response": "Hello"},),
-    good=_OK,
 )
 
-BLANK_REQUEST = Rule(
+BLANK_REQUEST = _schema_rule(
     "AE202",
     "blank-request",
     Severity.ERROR,
     "The request is empty.",
     why="The agent would receive no question, and a judge would score an answer without a question.",
     hint="Fill in the question, or drop the row.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": "  ", "response": "Hello"}, {"request": {"messages": []}, "response": "Hello"}),
-    good=_OK,
 )
 
-AMBIGUOUS_REQUEST = Rule(
+AMBIGUOUS_REQUEST = _schema_rule(
     "AE203",
     "ambiguous-request",
     Severity.ERROR,
     "The request has both `messages` and `query`.",
     why="Which of the two the agent received is ambiguous.",
     hint="Keep one of them: `messages` for a whole chat, or `query` with `history`.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [_HI], "query": "Hi"}, "response": "Hello"},),
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
 
-REQUEST_TYPE = Rule(
+REQUEST_TYPE = _schema_rule(
     "AE204",
     "request-type",
     Severity.ERROR,
@@ -60,48 +61,42 @@ REQUEST_TYPE = Rule(
         "The schema defines a string or an object; neither an agent nor a judge finds the question in any other value."
     ),
     hint='Set a string, `{"messages": [...]}` or `{"query": "...", "history": [...]}`.',
-    url=EVALUATION_SCHEMA,
     bad=({"request": 42, "response": "Hello"}, {"request": [_HI], "response": "Hello"}),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+    good=_CHAT,
 )
 
-REQUEST_KEY = Rule(
+REQUEST_KEY = _schema_rule(
     "AE205",
     "request-key",
     Severity.ERROR,
     "The request is an object without `messages`, `query` or `input`.",
     why="The platform does not find the question in it.",
     hint="Add `messages`, `query` (with an optional `history`) or `input`.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": {"mesages": [_HI]}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+    good=_CHAT,
 )
 
-MESSAGE_ROLE = Rule(
+MESSAGE_ROLE = _chat_rule(
     "AE206",
     "message-role",
     Severity.ERROR,
     "A message's role is not in the OpenAI chat schema.",
     why="The agent's model rejects the chat, or attributes the message to another participant.",
     hint="Use one of system, developer, user, assistant, tool, function.",
-    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "usr", "content": "Hi"}]}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
 
-MESSAGE_CONTENT = Rule(
+MESSAGE_CONTENT = _chat_rule(
     "AE207",
     "message-content",
     Severity.ERROR,
     "A message's content is missing or has the wrong type.",
     why="The agent's model rejects the chat, and a judge has no text to read.",
     hint="Set `content` to a string or a list of parts; it may be null only beside `tool_calls`.",
-    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "user", "content": None}]}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
 
-MESSAGE_SHAPE = Rule(
+MESSAGE_SHAPE = _chat_rule(
     "AE208",
     "message-shape",
     Severity.ERROR,
@@ -111,62 +106,56 @@ MESSAGE_SHAPE = Rule(
         "rejects the chat, and a judge cannot tell who wrote what."
     ),
     hint='Write each message as an object: `{"role": "user", "content": "..."}`.',
-    url=OPENAI_CHAT,
     bad=({"request": {"messages": ["Hi"]}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
 
-TOOL_MESSAGE_ID = Rule(
+TOOL_MESSAGE_ID = _chat_rule(
     "AE209",
     "tool-message-without-id",
     Severity.WARNING,
     "A tool message has no tool_call_id.",
     why="OpenAI's API rejects such a chat when the agent replays it.",
     hint="Set `tool_call_id` to the ID of the tool call that this message answers.",
-    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "tool", "content": "4"}, _HI]}, "response": "Hello"},),
     good=(
         {"request": {"messages": [{"role": "tool", "content": "4", "tool_call_id": "c1"}, _HI]}, "response": "Hello"},
     ),
 )
 
-ENDS_WITH_ASSISTANT = Rule(
+ENDS_WITH_ASSISTANT = _schema_rule(
     "AE210",
     "ends-with-assistant",
     Severity.WARNING,
     "The chat ends with a message of the assistant.",
     why="Judges read the last message as the question: here it is an answer.",
     hint="End the chat with the user's message, and move the assistant's last message to `response`.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}]}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+    good=_CHAT,
 )
 
-JSON_TEXT_REQUEST = Rule(
+JSON_TEXT_REQUEST = _schema_rule(
     "AE211",
     "request-is-json-text",
     Severity.INFO,
     "The request is an object that is written as a JSON string.",
     why="The string is parsed and read as the object.",
     hint="No action needed: the string is read as the object.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": '{"messages": [{"role": "user", "content": "Hi"}]}', "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+    good=_CHAT,
 )
 
-NO_USER_MESSAGE = Rule(
+NO_USER_MESSAGE = _schema_rule(
     "AE212",
     "no-user-message",
     Severity.WARNING,
     "The chat has no user message.",
     why="Judges such as relevance_to_query have no question to compare the answer with.",
     hint="Add the user message that the response answers.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [{"role": "system", "content": "Be kind"}]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
 
-REPEATED_USER_MESSAGE = Rule(
+REPEATED_USER_MESSAGE = _schema_rule(
     "AE213",
     "repeated-user-message",
     Severity.WARNING,
@@ -176,48 +165,42 @@ REPEATED_USER_MESSAGE = Rule(
         "a chat that never took place."
     ),
     hint="Drop one of the two if the client sent the message twice.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": {"query": "Hi", "history": [_HI]}, "response": "Hello"},),
     good=({"request": {"query": "Hi", "history": []}, "response": "Hello"},),
 )
 
-REQUEST_EXTRA_KEY = Rule(
+REQUEST_EXTRA_KEY = _schema_rule(
     "AE214",
     "request-extra-key",
     Severity.WARNING,
     "The request object contains unknown keys beside messages, query and history.",
     why="No metric reads them; they are preserved in `inputs`. Parameters of the chat API are known (AE228).",
     hint=("Move values that a metric requires to a separate column; no action needed if only the agent reads the key."),
-    url=EVALUATION_SCHEMA,
     bad=({"request": {"messages": [_HI], "customer": 7}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+    good=_CHAT,
 )
 
-REQUEST_PARAMETERS = Rule(
+REQUEST_PARAMETERS = _chat_rule(
     "AE228",
     "request-parameters",
     Severity.INFO,
     "The request object contains parameters of the chat API (temperature, tools, …).",
     why="No metric reads them; an agent that is run on the row receives them.",
     hint="No action needed: the parameters are preserved in `inputs`.",
-    url=OPENAI_CHAT,
     bad=({"request": {"messages": [_HI], "temperature": 0}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
 )
 
-LOOKS_LIKE_JSON = Rule(
+LOOKS_LIKE_JSON = _schema_rule(
     "AE215",
     "request-looks-like-json",
     Severity.INFO,
     "The request is a string that contains a JSON object, but not a request.",
     why="The string is read as the text that the user typed.",
     hint="No action needed if the user typed JSON.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": '{"a": 1}', "response": "Hello"},),
-    good=_OK,
 )
 
-CONSECUTIVE_USER_MESSAGES = Rule(
+CONSECUTIVE_USER_MESSAGES = _chat_rule(
     "AE218",
     "consecutive-user-messages",
     Severity.WARNING,
@@ -228,7 +211,6 @@ CONSECUTIVE_USER_MESSAGES = Rule(
         "reported."
     ),
     hint="Check the order of the turns, and add the missing assistant message.",
-    url=OPENAI_CHAT,
     bad=(
         {"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _HI, _ASKED]}, "response": "16."},
         {
@@ -239,7 +221,7 @@ CONSECUTIVE_USER_MESSAGES = Rule(
     good=({"request": {"messages": [_HI, {"role": "assistant", "content": "Hello"}, _ASKED]}, "response": "16."},),
 )
 
-STARTS_WITH_ASSISTANT = Rule(
+STARTS_WITH_ASSISTANT = _chat_rule(
     "AE219",
     "starts-with-assistant",
     Severity.INFO,
@@ -249,57 +231,49 @@ STARTS_WITH_ASSISTANT = Rule(
         " Some model providers reject such a chat."
     ),
     hint="No action needed if the agent greets the user; otherwise check the order of the turns.",
-    url=OPENAI_CHAT,
     bad=({"request": {"messages": [{"role": "assistant", "content": "Hello"}, _HI]}, "response": "Hello"},),
     good=({"request": {"messages": [{"role": "system", "content": "Be kind"}, _HI]}, "response": "Hello"},),
 )
 
-RESPONSE_TYPE = Rule(
+RESPONSE_TYPE = _schema_rule(
     "AE220",
     "response-type",
     Severity.ERROR,
     "The response is neither a string nor a chat object that contains one.",
     why="Judges and text metrics do not find the answer in any other value.",
     hint="Set the answer as a string, or a chat object (`choices`, `messages` or `output`).",
-    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": 42}, {"request": "Hi", "response": {"foo": "Hello"}}),
     good=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
 )
 
-BLANK_RESPONSE = Rule(
+BLANK_RESPONSE = _schema_rule(
     "AE221",
     "blank-response",
     Severity.WARNING,
     "The response is blank.",
     why="A judge scores an empty answer, and no metric reports why it is empty.",
     hint="Check whether the agent returned an empty answer; use null if there is no response.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": ""},),
-    good=_OK,
 )
 
-CHAT_OBJECT_RESPONSE = Rule(
+CHAT_OBJECT_RESPONSE = _schema_rule(
     "AE222",
     "response-from-chat-object",
     Severity.INFO,
     "The response is a chat object.",
     why="The text of its last assistant message is used as the response.",
     hint="No action needed: the text of the last assistant message is used.",
-    url=EVALUATION_SCHEMA,
     bad=({"request": "Hi", "response": {"choices": [{"message": {"role": "assistant", "content": "Hello"}}]}},),
-    good=_OK,
 )
 
-MISSING_OUTPUT = Rule(
+MISSING_OUTPUT = _schema_rule(
     "AE223",
     "missing-output",
     Severity.ERROR,
     "The row has neither a response nor a trace, although outputs are provided.",
     why="There is no output to score; the platform rejects the row.",
     hint='Fill `response` or `trace`, or validate with `outputs="generated"` if the agent is to be run.',
-    url=EVALUATION_SCHEMA,
     bad=(*_OK, {"request": "Hello?", "response": None}),
-    good=_OK,
 )
 
 _NORMALIZED = dict.fromkeys(
@@ -309,7 +283,7 @@ _NORMALIZED = dict.fromkeys(
     ]
 )
 
-INCOMPLETE_ROW = Rule(
+INCOMPLETE_ROW = _schema_rule(
     "AE230",
     "incomplete-normalized-row",
     Severity.WARNING,
@@ -319,7 +293,6 @@ INCOMPLETE_ROW = Rule(
         "Metrics that read the missing value skip the row, and Databricks and MLflow reject it."
     ),
     hint="Fill `request`, and `response` or `trace`, if a metric or a platform that you use reads them.",
-    url=EVALUATION_SCHEMA,
     bad=({**_NORMALIZED, "response": "12 days.", "expected_response": "You have 12 days left."},),
     good=({**_NORMALIZED, "request": "How many days?", "response": "12 days."},),
 )
@@ -350,5 +323,5 @@ RESPONSES_REQUEST = Rule(
     hint="No action needed: its items are read as messages.",
     url=OPENAI_RESPONSES,
     bad=({"request": {"input": [_HI]}, "response": "Hello"},),
-    good=({"request": {"messages": [_HI]}, "response": "Hello"},),
+    good=_CHAT,
 )

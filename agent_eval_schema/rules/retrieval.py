@@ -1,6 +1,7 @@
 """AE4: retrieved and expected documents, as columns and as derived from traces."""
 
 import json
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
@@ -24,104 +25,92 @@ def _traced(document: dict[str, Any]) -> tuple[dict[str, Any], ...]:
 
 _RETRIEVED = {"page_content": "16 weeks", "metadata": {"doc_uri": "hr/leave.pdf"}}
 
+_schema_rule = partial(Rule, url=EVALUATION_SCHEMA, good=_rows([_DOC]))
+_retriever_rule = partial(Rule, url=MLFLOW_RETRIEVER, good=_traced(_RETRIEVED))
 
-CONTEXT_SHAPE = Rule(
+CONTEXT_SHAPE = _schema_rule(
     "AE401",
     "context-shape",
     Severity.ERROR,
     "A context is not a list of documents.",
     why="Retrieval metrics read the documents of a list; any other value supports none of them.",
     hint='Set a list of documents: `[{"doc_uri": "...", "content": "..."}]`.',
-    url=EVALUATION_SCHEMA,
     bad=_rows(_DOC),
-    good=_rows([_DOC]),
 )
 
-DOCUMENT_SHAPE = Rule(
+DOCUMENT_SHAPE = _schema_rule(
     "AE402",
     "document-shape",
     Severity.ERROR,
     "An entry of a context is not a document.",
     why="A plain string does not show whether it is the URI or the content.",
     hint='Write each entry as an object: `{"doc_uri": "...", "content": "..."}`.',
-    url=EVALUATION_SCHEMA,
     bad=_rows(["hr/leave.pdf"]),
     good=_rows([{"doc_uri": "hr/leave.pdf"}]),
 )
 
-MISSING_DOC_URI = Rule(
+MISSING_DOC_URI = _schema_rule(
     "AE403",
     "missing-doc-uri",
     Severity.ERROR,
     "A document has no doc_uri.",
     why="The schema requires it: document_recall compares documents by doc_uri.",
     hint="Add `doc_uri`, the unique ID of the parent document.",
-    url=EVALUATION_SCHEMA,
     bad=_rows([{"content": "16 weeks"}]),
-    good=_rows([_DOC]),
 )
 
-DOC_URI_VALUE = Rule(
+DOC_URI_VALUE = _schema_rule(
     "AE404",
     "doc-uri-value",
     Severity.ERROR,
     "A doc_uri is not a string, or is blank.",
     why="document_recall compares strings: the document never matches another one.",
     hint="Set `doc_uri` to the URI of the document as a string.",
-    url=EVALUATION_SCHEMA,
     bad=_rows([{"doc_uri": 17}]) + _rows([{"doc_uri": " "}]),
-    good=_rows([_DOC]),
 )
 
-DOCUMENT_CONTENT = Rule(
+DOCUMENT_CONTENT = _schema_rule(
     "AE405",
     "document-content",
     Severity.ERROR,
     "A document's content is not a string.",
     why="Judges such as groundedness and chunk_relevance_precision read the content as a string.",
     hint="Set `content` to the text of the document, or omit it.",
-    url=EVALUATION_SCHEMA,
     bad=_rows([{"doc_uri": "hr/leave.pdf", "content": ["16", "weeks"]}]),
-    good=_rows([_DOC]),
 )
 
-DOCUMENT_KEY = Rule(
+DOCUMENT_KEY = _schema_rule(
     "AE406",
     "document-key",
     Severity.WARNING,
     "A document has an unrecognized key.",
     why="Judges read `content` only: text under `page_content` or `text` is kept, but no judge reads it.",
     hint="Rename the key to `doc_uri` or `content` if it means one of them.",
-    url=EVALUATION_SCHEMA,
     bad=_rows([{"doc_uri": "hr/leave.pdf", "page_content": "16 weeks"}]),
-    good=_rows([_DOC]),
 )
 
-EMPTY_EXPECTED_CONTEXT = Rule(
+EMPTY_EXPECTED_CONTEXT = _schema_rule(
     "AE407",
     "empty-expected-context",
     Severity.WARNING,
     "expected_retrieved_context is an empty list.",
     why="The recall of zero documents is undefined: the row supports no document metric.",
     hint="List the documents that should be retrieved, or set the cell to null.",
-    url=EVALUATION_SCHEMA,
     bad=({**_ROW, "expected_retrieved_context": []},),
     good=({**_ROW, "expected_retrieved_context": [{"doc_uri": "hr/leave.pdf"}]},),
 )
 
-DERIVED_WITHOUT_URI = Rule(
+DERIVED_WITHOUT_URI = _retriever_rule(
     "AE410",
     "derived-document-without-uri",
     Severity.WARNING,
     "A document that the retriever of a trace returned has no doc_uri.",
     why="Judges can score its content, but document_recall cannot count it.",
     hint="Return `metadata.doc_uri` from the retriever.",
-    url=MLFLOW_RETRIEVER,
     bad=_traced({"page_content": "16 weeks"}),
-    good=_traced(_RETRIEVED),
 )
 
-DERIVED_URI_GUESSED = Rule(
+DERIVED_URI_GUESSED = _retriever_rule(
     "AE411",
     "derived-uri-guessed",
     Severity.INFO,
@@ -131,19 +120,15 @@ DERIVED_URI_GUESSED = Rule(
         "expected URIs; a value of another kind never matches."
     ),
     hint=("No action needed if this is the document's URI; otherwise return `metadata.doc_uri` from the retriever."),
-    url=MLFLOW_RETRIEVER,
     bad=_traced({"page_content": "16 weeks", "metadata": {"source": "hr/leave.pdf"}}),
-    good=_traced(_RETRIEVED),
 )
 
-DERIVED_DOCUMENT_EMPTY = Rule(
+DERIVED_DOCUMENT_EMPTY = _retriever_rule(
     "AE412",
     "derived-document-unreadable",
     Severity.WARNING,
     "The output of a trace's retriever, or an entry of it, is not a document.",
     why="It has neither text nor URI, so no retrieval metric can score it.",
     hint="Return documents with `page_content` and `metadata.doc_uri` from the retriever.",
-    url=MLFLOW_RETRIEVER,
     bad=_traced({"score": 0.5}),
-    good=_traced(_RETRIEVED),
 )

@@ -1,6 +1,7 @@
 """AE6: traces of MLflow and OpenTelemetry: parts that cannot be parsed, and fields whose derivation is uncertain."""
 
 import json
+from functools import partial
 from typing import Any
 
 from agent_eval_schema.issues import Rule, Severity
@@ -24,134 +25,121 @@ _SPAN = _root("Hi", "Hello")
 
 _OK = ({"request": "Hi", "response": "Hello"},)
 
-MALFORMED_TRACE = Rule(
+_trace_rule = partial(Rule, url=MLFLOW_TRACES, good=_OK)
+
+MALFORMED_TRACE = _trace_rule(
     "AE601",
     "malformed-trace",
     Severity.ERROR,
     "A trace is not JSON, most often because it was truncated.",
     why="The platform cannot load it, and one such row aborts the run.",
     hint="Export the whole trace again with `trace.to_json()`; a fixed column width or a log limit truncates it.",
-    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", "trace": '{"info": {"trace_id": "tr-1"'},),
     good=({"request": "Hi", "response": "Hello", "trace": None},),
 )
 
-NOT_A_TRACE = Rule(
+NOT_A_TRACE = _trace_rule(
     "AE602",
     "not-a-trace",
     Severity.ERROR,
     "The trace cell does not contain a trace of MLflow or OpenTelemetry.",
     why="MLflow cannot load the value, and no field can be derived from it.",
     hint="Set the output of `trace.to_json()`, an object with `info` and `data`, or the `resourceSpans` of one trace.",
-    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", "trace": {"foo": 1}},),
     good=({"request": "Hi", "response": "Hello", "trace": None},),
 )
 
-ODD_TRACE = Rule(
+ODD_TRACE = _trace_rule(
     "AE603",
     "odd-trace",
     Severity.WARNING,
     "A part of a trace cannot be parsed and is skipped.",
     why="Fields that are derived from this part are missing or incomplete.",
     hint="Export the trace again; no action needed if the rest of the row is correct.",
-    url=MLFLOW_TRACES,
     bad=(_trace(_SPAN, 17),),
-    good=_OK,
 )
 
-EMPTY_TRACE = Rule(
+EMPTY_TRACE = _trace_rule(
     "AE604",
     "trace-without-spans",
     Severity.WARNING,
     "A trace has no spans from which to derive fields.",
     why="The previews in the info of a trace are truncated and are never read as content.",
     hint="Download the whole trace with `mlflow.get_trace`, not only its info.",
-    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Hello", **_trace()},),
-    good=_OK,
 )
 
-TRACE_DISAGREES = Rule(
+TRACE_DISAGREES = _trace_rule(
     "AE605",
     "trace-disagrees",
     Severity.WARNING,
     "A column value conflicts with the row's trace.",
     why="The column takes precedence. A trace that was joined to the wrong row is scored without an error.",
     hint="Check that the trace belongs to this row.",
-    url=MLFLOW_TRACES,
     bad=({"request": "Hi", "response": "Goodbye", **_trace(_SPAN)},),
-    good=_OK,
 )
 
-REQUEST_DERIVED = Rule(
+REQUEST_DERIVED = _trace_rule(
     "AE606",
     "request-from-trace",
     Severity.INFO,
     "The request is missing and was derived from the trace.",
     why="The inputs of the trace's root span are used as the request.",
     hint="No action needed: the inputs of the root span are the request.",
-    url=MLFLOW_TRACES,
     bad=(_trace(_SPAN),),
-    good=_OK,
 )
 
-REQUEST_AS_JSON = Rule(
+REQUEST_AS_JSON = _trace_rule(
     "AE607",
     "derived-request-as-json",
     Severity.INFO,
     "The inputs of a trace's root span have no known request format.",
     why="Their JSON text is used as the request, which judges read.",
     hint="No action needed if the user sent this JSON; otherwise fill the `request` column.",
-    url=MLFLOW_TRACES,
     bad=(_trace(_root({"city": "Paris", "days": 2}, "Hello")),),
     good=(_trace(_root({"question": "Hi"}, "Hello")),),
 )
 
-RESPONSE_AS_JSON = Rule(
+RESPONSE_AS_JSON = _trace_rule(
     "AE608",
     "derived-response-as-json",
     Severity.INFO,
     "The outputs of a trace's root span have no known response format.",
     why="Their JSON text is used as the response, which judges read.",
     hint="No action needed if the user received this JSON; otherwise fill the `response` column.",
-    url=MLFLOW_TRACES,
     bad=(_trace(_root("Hi", {"city": "Paris", "days": 2})),),
     good=(_trace(_root("Hi", {"response": "Hello"})),),
 )
 
-TRUNCATED_TRACE = Rule(
+TRUNCATED_TRACE = _trace_rule(
     "AE609",
     "truncated-trace",
     Severity.WARNING,
     "The trace is marked as truncated (is_truncated).",
     why="Spans may be missing: the derived documents and tool calls are a lower bound.",
     hint="Increase the limit of the endpoint, or join the full trace from the traces table.",
-    url=MLFLOW_TRACES,
     bad=(_trace(_SPAN, trace_metadata={"is_truncated": "true"}),),
     good=(_trace(_SPAN),),
 )
 
-HIDDEN_FAILURE = Rule(
+HIDDEN_FAILURE = _trace_rule(
     "AE610",
     "hidden-failure",
     Severity.INFO,
     "A span has status ERROR although the trace state is OK.",
     why=("The agent continued after the failure: its response may be an error message that is scored as an answer."),
     hint="No action needed if the agent recovered; otherwise inspect the failed span.",
-    url=MLFLOW_TRACES,
     bad=(_trace(_SPAN, _child("STATUS_CODE_ERROR"), state="OK"),),
     good=(_trace(_SPAN, _child("STATUS_CODE_OK"), state="OK"),),
 )
 
-TRACE_NAN = Rule(
+TRACE_NAN = _trace_rule(
     "AE611",
     "nan-in-trace",
     Severity.INFO,
     "A trace contains NaN or Infinity, which are not JSON.",
     why="Python writes these literals and MLflow reads them; strict parsers reject the trace.",
     hint="No action needed: the value is treated as missing.",
-    url=MLFLOW_TRACES,
     bad=({"trace": json.dumps(_trace(_SPAN, score=float("nan"))["trace"])},),
     good=({"trace": json.dumps(_trace(_SPAN, score=None)["trace"])},),
 )
