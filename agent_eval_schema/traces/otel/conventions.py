@@ -38,7 +38,7 @@ class Convention(Struct, frozen=True):
     name: str
     title: str
     url: str
-    kinds: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    kinds: Mapping[str, Mapping[str, str]] = {}
     names: Mapping[str, str] = {}
     inputs: tuple[Key, ...] = ()
     outputs: tuple[Key, ...] = ()
@@ -55,10 +55,7 @@ class Convention(Struct, frozen=True):
     message: tuple[Key, ...] = ()
 
 
-FIELDS = (
-    *("inputs", "outputs", "documents", "documents_by_id", "tool", "input_tokens", "output_tokens", "total_tokens"),
-    *("usage", "session", "system", "level", "message"),
-)
+FIELDS = Convention.__struct_fields__[Convention.__struct_fields__.index("inputs") :]
 """What the attributes of a span may hold, besides its kind."""
 
 
@@ -134,16 +131,13 @@ _OPENINFERENCE = Convention(
     "openinference",
     "OpenInference (Arize Phoenix)",
     "https://arize-ai.github.io/openinference/spec/semantic_conventions.html",
-    kinds=(
-        (
-            "openinference.span.kind",
-            {
-                **{k: k for k in ("AGENT", "CHAIN", "LLM", "TOOL", "RETRIEVER", "RERANKER", "EMBEDDING")},
-                **{k: k for k in ("GUARDRAIL", "EVALUATOR", "UNKNOWN")},
-                "PROMPT": "CHAIN",
-            },
-        ),
-    ),
+    kinds={
+        "openinference.span.kind": {
+            **{k: k for k in ("AGENT", "CHAIN", "LLM", "TOOL", "RETRIEVER", "RERANKER", "EMBEDDING")},
+            **{k: k for k in ("GUARDRAIL", "EVALUATOR", "UNKNOWN")},
+            "PROMPT": "CHAIN",
+        },
+    },
     inputs=(Key("llm.input_messages.N", _flattened_messages), Key("input.value")),
     outputs=(Key("llm.output_messages.N", _flattened_messages), Key("output.value")),
     documents=(Key("retrieval.documents.N", _flattened_documents),),
@@ -158,26 +152,23 @@ _GENAI = Convention(
     "genai",
     "OpenTelemetry GenAI",
     "https://opentelemetry.io/docs/specs/semconv/gen-ai/",
-    kinds=(
-        (
-            "gen_ai.operation.name",
-            {
-                "chat": "CHAT_MODEL",
-                "generate_content": "LLM",
-                "text_completion": "LLM",
-                "response": "LLM",
-                "invoke_agent": "AGENT",
-                "create_agent": "AGENT",
-                "invoke_workflow": "AGENT",
-                "plan": "CHAIN",
-                "execute_tool": "TOOL",
-                "retrieval": "RETRIEVER",
-                "vector_db_retrieve": "RETRIEVER",
-                "embeddings": "EMBEDDING",
-                "rerank": "RERANKER",
-            },
-        ),
-    ),
+    kinds={
+        "gen_ai.operation.name": {
+            "chat": "CHAT_MODEL",
+            "generate_content": "LLM",
+            "text_completion": "LLM",
+            "response": "LLM",
+            "invoke_agent": "AGENT",
+            "create_agent": "AGENT",
+            "invoke_workflow": "AGENT",
+            "plan": "CHAIN",
+            "execute_tool": "TOOL",
+            "retrieval": "RETRIEVER",
+            "vector_db_retrieve": "RETRIEVER",
+            "embeddings": "EMBEDDING",
+            "rerank": "RERANKER",
+        },
+    },
     inputs=(
         *_keys("gen_ai.input.messages", "gen_ai.retrieval.query.text"),
         Key("gen_ai.tool.call.arguments", unwrapped_input, _WRAPPED_INPUT),
@@ -196,16 +187,10 @@ _OPENLLMETRY = Convention(
     "openllmetry",
     "OpenLLMetry (Traceloop)",
     "https://www.traceloop.com/docs/openllmetry/contributing/semantic-conventions",
-    kinds=(
-        (
-            "traceloop.span.kind",
-            {"workflow": "WORKFLOW", "task": "TASK", "agent": "AGENT", "tool": "TOOL", "unknown": "UNKNOWN"},
-        ),
-        (
-            "llm.request.type",
-            {"chat": "LLM", "completion": "LLM", "embedding": "EMBEDDING", "rerank": "RERANKER"},
-        ),
-    ),
+    kinds={
+        "traceloop.span.kind": {k.lower(): k for k in ("WORKFLOW", "TASK", "AGENT", "TOOL", "UNKNOWN")},
+        "llm.request.type": {"chat": "LLM", "completion": "LLM", "embedding": "EMBEDDING", "rerank": "RERANKER"},
+    },
     inputs=(
         Key("traceloop.entity.input", unwrapped_input, _WRAPPED_INPUT),
         Key("gen_ai.prompt.N", _flattened_messages),
@@ -236,23 +221,18 @@ _VERCEL = Convention(
     "vercel-ai",
     "Vercel AI SDK",
     "https://ai-sdk.dev/docs/ai-sdk-core/telemetry",
-    kinds=(
-        (
-            "ai.operationId",
-            {
-                **{
-                    f"ai.{verb}{step}": "LLM"
-                    for verb, last in (
-                        *(("generateText", "Generate"), ("streamText", "Stream")),
-                        *(("generateObject", "Generate"), ("streamObject", "Stream")),
-                    )
-                    for step in ("", f".do{last}")
-                },
-                "ai.toolCall": "TOOL",
-                **dict.fromkeys(("ai.embed", "ai.embed.doEmbed", "ai.embedMany", "ai.embedMany.doEmbed"), "EMBEDDING"),
+    kinds={
+        "ai.operationId": {
+            **{
+                f"ai.{verb}{made}{step}": "LLM"
+                for made in ("Text", "Object")
+                for verb in ("generate", "stream")
+                for step in ("", f".do{verb.title()}")
             },
-        ),
-    ),
+            "ai.toolCall": "TOOL",
+            **dict.fromkeys(("ai.embed", "ai.embed.doEmbed", "ai.embedMany", "ai.embedMany.doEmbed"), "EMBEDDING"),
+        },
+    },
     inputs=_keys("ai.prompt", "ai.prompt.messages", "ai.toolCall.args", "ai.value", "ai.values"),
     outputs=(
         *_keys("ai.response.text", "ai.result.text", "ai.response.object", "ai.result.object", "ai.toolCall.result"),
@@ -269,23 +249,13 @@ _LANGFUSE = Convention(
     "langfuse",
     "Langfuse",
     "https://langfuse.com/integrations/native/opentelemetry",
-    kinds=(
-        (
-            "langfuse.observation.type",
-            {
-                "generation": "LLM",
-                "embedding": "EMBEDDING",
-                "tool": "TOOL",
-                "retriever": "RETRIEVER",
-                "agent": "AGENT",
-                "chain": "CHAIN",
-                "evaluator": "EVALUATOR",
-                "guardrail": "GUARDRAIL",
-                "span": "UNKNOWN",
-                "event": "UNKNOWN",
-            },
-        ),
-    ),
+    kinds={
+        "langfuse.observation.type": {
+            "generation": "LLM",
+            **{k.lower(): k for k in ("EMBEDDING", "TOOL", "RETRIEVER", "AGENT", "CHAIN", "EVALUATOR", "GUARDRAIL")},
+            **dict.fromkeys(("span", "event"), "UNKNOWN"),
+        },
+    },
     inputs=_keys("langfuse.observation.input", "langfuse.trace.input"),
     outputs=_keys("langfuse.observation.output", "langfuse.trace.output"),
     usage=_keys("langfuse.observation.usage_details"),
@@ -315,7 +285,7 @@ class Entry(Struct, frozen=True):
 def _entries() -> dict[str, list[Entry]]:
     found: dict[str, list[Entry]] = {}
     for place, convention in enumerate(CONVENTIONS):
-        for offset, (name, kinds) in enumerate(convention.kinds):
+        for offset, (name, kinds) in enumerate(convention.kinds.items()):
             as_json = {f'"{kind}"'.encode(): ours for kind, ours in kinds.items()}
             entry = Entry("kind", place * 100 + offset, Key(name), None, kinds, as_json)
             found.setdefault(name, []).append(entry)

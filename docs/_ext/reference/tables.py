@@ -105,7 +105,7 @@ def _derivations() -> str:
 
 
 def _conventions() -> str:
-    kinds = [(c.title, codes(name for name, _ in c.kinds) or codes(f"{n}…" for n in c.names)) for c in CONVENTIONS]
+    kinds = [(c.title, codes(c.kinds) or codes(f"{n}…" for n in c.names)) for c in CONVENTIONS]
     rows = [
         (label, f"[{convention.title}]({convention.url})", codes(key.name for key in getattr(convention, field)))
         for field, label in _FIELDS.items()
