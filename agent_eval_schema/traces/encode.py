@@ -27,7 +27,9 @@ from agent_eval_schema.traces.derive import MADE, derive, status_message
 from agent_eval_schema.traces.documents import output_of
 from agent_eval_schema.traces.mlflow_readable import are_events
 from agent_eval_schema.traces.spans import (
+    ATTRIBUTE_KEYS,
     FAILED_CODES,
+    METADATA_KEYS,
     NOTHING,
     Attributes,
     AttributesById,
@@ -55,10 +57,7 @@ def rewritten(text: str) -> str | None:
     attributes = [_attributes_of(s) for s in spans] if len(spans) == len(trace.spans) else [{}] * len(trace.spans)
     derived = derive(trace)
     root = min((s for s in trace.spans if s.parent is None), key=lambda s: s.start or 0, default=None)
-    drawn = [
-        _drawn(span, span is root, own)
-        for span, own in zip(trace.spans, map(_merged, trace.spans, attributes), strict=True)
-    ]
+    drawn = [_drawn(span, span is root, given) for span, given in zip(trace.spans, attributes, strict=True)]
     if root is None:
         said = _texts(inputs=value_of(derived.inputs), outputs=value_of(derived.outputs))
         for span in drawn:
@@ -78,12 +77,10 @@ def rewritten(text: str) -> str | None:
     )
 
 
-def _drawn(span: Span, is_root: bool, own: dict[str, str]) -> _Drawn:
+def _drawn(span: Span, is_root: bool, given: dict[str, str]) -> _Drawn:
     parent = None if is_root else span.parent or ""
-    message = status_message(span) or ""
-    return _Drawn(
-        span.name, span.id, parent, span.start, own, span.end, span.code in FAILED_CODES, span.events, message
-    )
+    own, failed, message = _merged(span, given), span.code in FAILED_CODES, status_message(span) or ""
+    return _Drawn(span.name, span.id, parent, span.start, own, span.end, failed, span.events, message)
 
 
 def made_of(row: dict[str, Any], identity: str, start: int) -> str:
@@ -102,9 +99,9 @@ def made_of(row: dict[str, Any], identity: str, start: int) -> str:
         own = _texts(inputs=call.get("tool_input") or {}, type="TOOL")
         spans.append(_Drawn(call["tool_name"], f"call {i}", "0", start + 2 + i, own))
     counts = {n: row.get(f"{n[:-1]}_count") for n in ("input_tokens", "output_tokens", "total_tokens")}
-    metadata = {"mlflow.trace.session": row["session_id"]} if row.get("session_id") else {}
+    metadata = {_SESSION: row["session_id"]} if row.get("session_id") else {}
     if any(c is not None for c in counts.values()):
-        metadata["mlflow.trace.tokenUsage"] = _text({n: int(c) for n, c in counts.items() if c is not None})
+        metadata[_TOKENS] = _text({n: int(c) for n, c in counts.items() if c is not None})
     known = [name for name in TRACED_COLUMNS if row.get(name) is not None]
     tags = {MADE: f"of a row's columns: {', '.join(known)}"}
     return _trace(spans, identity, "ERROR" if failed else "OK", row.get("latency_seconds"), None, metadata, tags)
@@ -167,11 +164,10 @@ def _document(document: dict[str, Any]) -> dict[str, Any]:
 
 def _texts(**values: Any) -> dict[str, str]:
     """Span attributes: each value is JSON text."""
-    names = {"inputs": "mlflow.spanInputs", "outputs": "mlflow.spanOutputs", "type": "mlflow.spanType"}
-    return {names[k]: _text(v) for k, v in values.items() if v is not None}
+    return {ATTRIBUTE_KEYS[k]: _text(v) for k, v in values.items() if v is not None}
 
 
-_TYPE = "mlflow.spanType"
+_TYPE = ATTRIBUTE_KEYS["type"]
 
 
 def _attributes_of(span: Any) -> dict[str, str]:
@@ -188,22 +184,14 @@ def _merged(span: Span, given: dict[str, str]) -> dict[str, str]:
     own = span.attributes if isinstance(span.attributes, Attributes) else Attributes()
     given = {k: v for k, v in given.items() if k != _TYPE or own.type is None or v.strip('"') != "UNKNOWN"}
     made = {_TYPE: _text(own.type.strip('"'))} if own.type is not None else {}
-    for field, name in _MADE_OF.items():
-        raw = getattr(own, field)
+    for field in ("inputs", "outputs", "token_usage", "tool_name"):
+        raw, name = getattr(own, field), ATTRIBUTE_KEYS[field]
         if field == "outputs" and isinstance(own, AttributesById):
             raw = Raw(jsontext.encode(output_of(own)))
         text = text_of(raw) if bytes(raw)[:1] == b'"' else bytes(raw).decode()
         if text and name not in given:
             made[name] = text
     return {**made, **given}
-
-
-_MADE_OF = {
-    "inputs": "mlflow.spanInputs",
-    "outputs": "mlflow.spanOutputs",
-    "token_usage": "mlflow.chat.tokenUsage",
-    "tool_name": "gen_ai.tool.name",
-}
 
 
 def _metadata_of(trace: Trace) -> dict[str, str]:
@@ -213,7 +201,7 @@ def _metadata_of(trace: Trace) -> dict[str, str]:
     return {name: text for name, text in given.items() if text}
 
 
-_SESSION, _TOKENS = "mlflow.trace.session", "mlflow.trace.tokenUsage"
+_SESSION, _TOKENS = METADATA_KEYS["session"], METADATA_KEYS["token_usage"]
 
 
 def _strings(given: Any) -> dict[str, str]:
@@ -270,12 +258,7 @@ def _trace(
     of_trace = {"trace_id": base64.b64encode(number).decode()}
     own = {"mlflow.traceRequestId": _text(trace_id)}
     drawn = [
-        {
-            **of_trace,
-            "span_id": short,
-            "parent_span_id": above[short],
-            **_span(s, own, duration),
-        }
+        {**of_trace, "span_id": short, "parent_span_id": above[short], **_span(s, own, duration)}
         for s, short in zip(spans, written, strict=True)
     ]
     depths = _depths(above)
@@ -318,7 +301,7 @@ def _span(span: _Drawn, own: dict[str, str], duration: int) -> dict[str, Any]:
         "end_time_unix_nano": span.end or start + duration * 1_000_000,
         "events": _events(span.events),
         "status": {"code": "STATUS_CODE_ERROR" if span.failed else "STATUS_CODE_OK", "message": span.message},
-        "attributes": {"mlflow.spanType": '"UNKNOWN"', **span.attributes, **own},
+        "attributes": {_TYPE: '"UNKNOWN"', **span.attributes, **own},
     }
 
 

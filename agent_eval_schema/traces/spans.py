@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, field
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 
-_ATTRIBUTE_KEYS = {
+ATTRIBUTE_KEYS = {
     "type": "mlflow.spanType",
     "inputs": "mlflow.spanInputs",
     "outputs": "mlflow.spanOutputs",
@@ -20,7 +20,7 @@ _ATTRIBUTE_KEYS = {
     "token_usage": "mlflow.chat.tokenUsage",
     "tool_name": "gen_ai.tool.name",
 }
-_METADATA_KEYS = {
+METADATA_KEYS = {
     "token_usage": "mlflow.trace.tokenUsage",
     "session": "mlflow.trace.session",
     "is_truncated": "is_truncated",
@@ -30,7 +30,7 @@ NOTHING = Raw()
 """What an attribute that is not there holds."""
 
 
-class Attributes(Struct, rename=_ATTRIBUTE_KEYS, gc=False):
+class Attributes(Struct, rename=ATTRIBUTE_KEYS, gc=False):
     """The span attributes that something is derived from; each value is JSON text (or, tolerated, a value)."""
 
     type: str | None = None
@@ -128,7 +128,7 @@ class Span(Struct, eq=False, gc=False):
 FAILED_CODES = frozenset(["ERROR", "STATUS_CODE_ERROR", 2])
 
 
-class Metadata(Struct, rename=_METADATA_KEYS, gc=False):
+class Metadata(Struct, rename=METADATA_KEYS, gc=False):
     token_usage: Raw = NOTHING
     session: Raw = NOTHING
     is_truncated: Raw = NOTHING
