@@ -289,10 +289,8 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
     if not isinstance(value, dict):
         notes.append(Finding(rules.ODD_TRACE, f"expected a span (an object), got {describe(value)}", path=path))
         return None
-    try:
-        return _span(jsontext.encode(value))
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-        pass
+    if (span := _read(value)) is not None:
+        return span
     kept: dict[str, Any] = {}
     for key, entry in value.items():
         if key not in OtelSpan.__struct_fields__ or entry is None:
@@ -302,11 +300,9 @@ def mended_span(value: Any, path: str, notes: list[Finding]) -> OtelSpan | None:
             notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(entry)}", path=f"{path}.{key}"))
         if fitting is not None:
             kept[key] = fitting
-    try:
-        return _span(jsontext.encode(kept))
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+    if (span := _read(kept)) is None:
         notes.append(Finding(rules.ODD_TRACE, "expected a span, got one that cannot be read", path=path))
-        return None
+    return span
 
 
 _span = msgspec.json.Decoder(OtelSpan).decode
@@ -314,19 +310,19 @@ _span = msgspec.json.Decoder(OtelSpan).decode
 
 def _fitting(key: str, entry: Any) -> Any:
     """The entry if it fits its type; of a list the items that do; None if nothing does."""
-    if _fits(key, entry):
+    if _read({key: entry}) is not None:
         return entry
     if isinstance(entry, list):
-        return [item for item in entry if _fits(key, [item])]
+        return [item for item in entry if _read({key: [item]}) is not None]
     return None
 
 
-def _fits(key: str, entry: Any) -> bool:
+def _read(value: Any) -> OtelSpan | None:
+    """The span in an object; None if a part of it does not fit."""
     try:
-        _span(jsontext.encode({key: entry}))
+        return _span(jsontext.encode(value))
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def pairs_of(attributes: Attributes | None) -> Iterator[tuple[str, Raw]]:
