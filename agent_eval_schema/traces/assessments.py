@@ -105,9 +105,8 @@ _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\
 def kept(given: Any, trace_id: str, moment: str, spans: Mapping[str, str]) -> list[dict[str, Any]]:
     """The assessments that MLflow reads, as those of the trace `trace_id`; one without a time gets `moment`. `spans`
     has the new name of each span of the trace."""
-    made = (
-        [_placed(a, trace_id, moment, spans) for a in given if isinstance(a, dict)] if isinstance(given, list) else []
-    )
+    items = given if isinstance(given, list) else []
+    made = [_placed(a, trace_id, moment, spans) for a in items if isinstance(a, dict)]
     return [a for a in made if _reads(a)]
 
 

@@ -116,9 +116,7 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
     value = jsontext.parse(text)
     notes: list[Finding] = []
     if isinstance(value, jsontext.Malformed):
-        lenient = jsontext.parse_leniently(
-            bytes(text).decode("utf-8", "replace") if not isinstance(text, str) else text
-        )
+        lenient = jsontext.parse_leniently(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
         if not isinstance(lenient, dict):
             return [Finding(rules.MALFORMED_TRACE, value.message)]
         notes.append(Finding(rules.TRACE_NAN, value.message))
@@ -134,9 +132,8 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
     except RecursionError:
         return [Finding(TOO_DEEP, "expected a trace of ordinary depth, got one nested too deep to read")]
     except msgspec.MsgspecError as error:  # a part without a correction
-        return [
-            Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {visible(error_text(error))}")
-        ]
+        why = visible(error_text(error))
+        return [Finding(rules.NOT_A_TRACE, f"expected a trace, got one that cannot be read: {why}")]
     if isinstance(trace, Trace):
         trace.notes[:0] = notes
     return trace
@@ -144,11 +141,9 @@ def _mend(text: str | bytes | memoryview) -> Trace | list[Finding]:
 
 def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
     """Make every part fit its type by omitting the parts that do not, and note them."""
-    _require(value, "info", dict, notes)
-    _require(value, "data", dict, notes)
-    _require(value, "is_truncated", bool, notes)
-    for key in ("start_timestamp", "end_timestamp"):
-        _require(value, key, str, notes)
+    for key, kind in _KINDS.items():
+        if value.get(key) is not None and not isinstance(value[key], kind):
+            notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(value.pop(key))}", path=key))
     if value.get("info") is not None:
         value["info"] = _mend_struct(value["info"], Info, "info", notes)
     for home, path in ((value, "spans"), (value.get("data") or {}, "data.spans")):
@@ -159,9 +154,7 @@ def _mend_parts(value: dict[str, Any], notes: list[Finding]) -> None:
             home["spans"] = [s for s in spans if s is not None]
 
 
-def _require(value: dict[str, Any], key: str, kind: type, notes: list[Finding]) -> None:
-    if value.get(key) is not None and not isinstance(value[key], kind):
-        notes.append(Finding(rules.ODD_TRACE, f"omitted: got {describe(value.pop(key))}", path=key))
+_KINDS = {"info": dict, "data": dict, "is_truncated": bool, "start_timestamp": str, "end_timestamp": str}
 
 
 def _mend_span(span: Any, path: str, notes: list[Finding]) -> Any:
@@ -204,9 +197,8 @@ def _from_steps(document: TraceDocument) -> Trace:
     answer = None
     for i, step in enumerate(jsontext.decode(document.steps)):
         if not isinstance(step, dict):
-            trace.notes.append(
-                Finding(rules.ODD_TRACE, f"expected a step (an object), got {describe(step)}", path=f"steps[{i}]")
-            )
+            message = f"expected a step (an object), got {describe(step)}"
+            trace.notes.append(Finding(rules.ODD_TRACE, message, path=f"steps[{i}]"))
             continue
         trace.spans.append(_step_span(step, i))
         generation = step.get("text_generation")

@@ -98,11 +98,8 @@ def _glimpse_of_documents_with_ids(text: str | Raw) -> list[Document] | None:
 def output_of(held: Attributes) -> Any:
     """The output of a span; documents that are named by their `id` in MLflow's schema."""
     value = value_of(held.outputs)
-    return (
-        [_document_by_id(item) for item in value]
-        if isinstance(held, AttributesById) and isinstance(value, list)
-        else value
-    )
+    are_by_id = isinstance(held, AttributesById) and isinstance(value, list)
+    return [_document_by_id(item) for item in value] if are_by_id else value
 
 
 def _document_by_id(item: Any) -> Any:
@@ -177,12 +174,10 @@ def _document(reading: Reading, item: Any, path: str) -> Document:
 def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
     metadata = item.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    for home in (metadata, item):
-        if isinstance(home.get("doc_uri"), str) and home["doc_uri"].strip():
-            return str(home["doc_uri"])
-    for key in GUESSED_URI_KEYS:
+    for key in ("doc_uri", *GUESSED_URI_KEYS):
         for home in (metadata, item):
             if isinstance(home.get(key), str) and home[key].strip():
-                reading.note(DERIVED_URI_GUESSED, f"{path}.doc_uri", f"taken from `{key}`: {describe(home[key])}")
+                if key != "doc_uri":
+                    reading.note(DERIVED_URI_GUESSED, f"{path}.doc_uri", f"taken from `{key}`: {describe(home[key])}")
                 return str(home[key])
     return None
