@@ -40,7 +40,6 @@ class Part(NamedTuple):
 LISTS = ("resourceSpans", "resource_spans", "batches")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans")
 _TRACE_IDS, _SPAN_IDS = ("traceId", "trace_id", "traceID"), ("spanId", "span_id", "spanID")
-SPAN_KEYS = frozenset({*_TRACE_IDS, *_SPAN_IDS, "context"})
 
 
 def parts_of(document: Any) -> Iterator[Part]:
@@ -78,19 +77,15 @@ def _of_resource(group: Any) -> Iterator[Part]:
 
 
 def _of_jaeger(trace: Json) -> Iterator[Part]:
-    processes = trace.get("processes")
+    processes = trace["processes"] if isinstance(trace.get("processes"), dict) else {}
     for span in _list(trace.get("spans")):
-        about = processes.get(str(span.get("processID"))) if isinstance(processes, dict) and _is_dict(span) else None
+        about = processes.get(str(span.get("processID"))) if isinstance(span, dict) else None
         tags = about.get("tags") if isinstance(about, dict) else None
         yield Part(trace_id_of(span) or _id(trace.get("traceID")), span, {"attributes": tags} if tags else None)
 
 
 def _list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
-
-
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def is_span(value: Mapping[str, Any]) -> bool:

@@ -20,13 +20,9 @@ from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.otel.conventions import MARKS
 from agent_eval_schema.traces.otel.envelopes import parts_of
 from agent_eval_schema.traces.otel.spans import AnySpan, Event, PlainSpan, mended_span, usual_spans
-from agent_eval_schema.traces.otel.translate import (
-    Told,
-    attributes_of,
-    pairs_of_mlflow,
-    told_by,
-)
+from agent_eval_schema.traces.otel.translate import Told, attributes_of, pairs_of_mlflow, told_by
 from agent_eval_schema.traces.otel.values import decoded
+from agent_eval_schema.traces.reading import attributes
 from agent_eval_schema.traces.spans import (
     FAILED_CODES,
     NOTHING,
@@ -157,7 +153,7 @@ def _settle(trace: Trace, told: Sequence[Told], whole: bool) -> None:
             if identity in by_id:
                 by_id[identity].span.parent_span_id = parent
     _settle_state(trace, root, [by_id[identity].span for identity in way] if main else [])
-    held = by_id[root.span_id or ""].held if root.span_id in by_id else _attributes(root)
+    held = by_id[root.span_id or ""].held if root.span_id in by_id else attributes(root)
     inputs, outputs = held.inputs, held.outputs
     if asked is not None:
         inputs, trace.messages = _request(asked, whole)
@@ -191,11 +187,6 @@ def _root_above(spans: Sequence[Span]) -> Span:
 
 
 NO_CONTENT = "expected the texts of the agent or of a model, got spans without any: capturing them is off by default"
-
-
-def _attributes(span: Span) -> Attributes:
-    assert isinstance(span.attributes, Attributes)
-    return span.attributes
 
 
 def _ends(told: Sequence[Told], above: dict[str, str | None]) -> tuple[Told | None, Told | None]:
@@ -366,7 +357,7 @@ def complete(trace: Trace, text: str | bytes | memoryview) -> None:
 
 
 def _completed(span: Span, given: _Attributed, place: int, trace: Trace) -> Told:
-    own = _attributes(span)
+    own = attributes(span)
     if own.type not in _NO_TYPES or not isinstance(given.attributes, dict):
         return Told(span, own.type, {"kind": []} if own.type not in _NO_TYPES else {})
     events = _events(given.events)
