@@ -14,17 +14,16 @@ from __future__ import annotations
 
 import codecs
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from agent_eval_schema.cells.batch import repeated
 from agent_eval_schema.io.atomic import FileState
 from agent_eval_schema.io.csv import csv_batches, csv_columns, csv_lines
-from agent_eval_schema.io.delta import is_delta
+from agent_eval_schema.io.delta import is_delta, open_delta
 from agent_eval_schema.io.json import json_batches, json_elements
 from agent_eval_schema.io.jsonl import jsonl_batches, jsonl_line_numbers
 from agent_eval_schema.io.pandas import frame_of, numbered
@@ -35,7 +34,7 @@ from agent_eval_schema.io.parquet import (
     parquet_rows,
     parquet_shares,
 )
-from agent_eval_schema.io.parts import Parts, said_by_folders
+from agent_eval_schema.io.parts import Batches, Lines, Parts, lines_of, said_by_folders
 from agent_eval_schema.io.places import KINDS, compression_of, ending_of, files_of, is_glob, kind_of, require_one_kind
 from agent_eval_schema.io.source import Source, rows_where
 from agent_eval_schema.io.streams import Position, opened
@@ -49,8 +48,6 @@ def open_file(path: str) -> Source:
     """The source for a file, by its file extension, for the files of a folder or glob, or for a Delta folder. Raises
     EvalSetError if it does not exist or is not a table."""
     if is_delta(path):
-        from agent_eval_schema.io.delta import open_delta
-
         return open_delta(path)
     if os.path.isdir(path) or is_glob(path):
         return _open_files(path)
@@ -58,7 +55,7 @@ def open_file(path: str) -> Source:
     kind = kind_of(path)
     if kind is None:
         raise EvalSetError(f"{path}: unknown file extension: expected one of {', '.join(KINDS)}")
-    _, batches, columns, _, lines = read = _READERS[kind]
+    batches, columns, _, lines = read = _READERS[kind]
     state = FileState.of(path)  # before anything is read of it
     _require_utf8_family(path, kind)
     names, position = columns(path), Position()
@@ -74,7 +71,7 @@ def open_file(path: str) -> Source:
         repeated_columns=repeated(names),
         shares=partial(parquet_shares, path) if kind == "parquet" else None,
         read_share=position.share,
-        lines=partial(_lines_of, lines, path) if lines and not compression_of(path) else None,
+        lines=partial(lines_of, lines, path) if lines and not compression_of(path) else None,
         state=state,
     )
 
@@ -88,7 +85,7 @@ def _open_files(path: str) -> Source:
         _require_file(file)
         _require_utf8_family(file, kind)
     lines = read.lines if read.lines and not any(map(compression_of, files)) else None
-    parts, position = Parts(path, files, read.batches, read.count, lines), Position()
+    parts, position = Parts(path, files, read.batches, read.count), Position()
     is_parquet = kind == "parquet"
     by_file = [parquet_columns(path)] if is_parquet else [read.columns(file) for file in files]
     if any(by_file) and not is_parquet:
@@ -107,7 +104,7 @@ def _open_files(path: str) -> Source:
         else tuple(dict.fromkeys(n for f in files for n in repeated(read.columns(f)))),
         shares=partial(parquet_shares, path) if is_parquet else None,
         read_share=position.share if is_parquet else parts.read_share,
-        lines=parts.lines if lines else None,
+        lines=partial(parts.lines, lines) if lines else None,
         stored_bytes=sum(map(os.path.getsize, files)),
         vary=kind != "parquet",
         file_of=parts.file_of,
@@ -154,34 +151,19 @@ def _any_columns(_: str) -> list[str]:
 class _Reader(NamedTuple):
     """How a kind of file is read: its batches, its columns, the number of its rows, and their lines if it has lines."""
 
-    kind: str
-    batches: Callable[[str, Position | None], Iterator[pa.RecordBatch]]
+    batches: Batches
     columns: Callable[[str], list[str]]
     count: Callable[[str], int]
-    lines: Callable[[str], Iterator[int]] | None = None
+    lines: Lines | None = None
 
 
 def _counted(items: Callable[[str], Iterator[Any]]) -> Callable[[str], int]:
     return lambda path: sum(1 for _ in items(path))
 
 
-_READERS: dict[str, _Reader] = {
-    read.kind: read
-    for read in (
-        _Reader("jsonl", jsonl_batches, _any_columns, _counted(jsonl_line_numbers), jsonl_line_numbers),
-        _Reader("json", json_batches, _any_columns, _counted(json_elements)),
-        _Reader("csv", csv_batches, csv_columns, _counted(csv_lines), csv_lines),
-        _Reader("parquet", parquet_batches, parquet_columns, parquet_rows),
-    )
+_READERS = {
+    "jsonl": _Reader(jsonl_batches, _any_columns, _counted(jsonl_line_numbers), jsonl_line_numbers),
+    "json": _Reader(json_batches, _any_columns, _counted(json_elements)),
+    "csv": _Reader(csv_batches, csv_columns, _counted(csv_lines), csv_lines),
+    "parquet": _Reader(parquet_batches, parquet_columns, parquet_rows),
 }
-
-
-def _lines_of(lines: Callable[[str], Iterator[int]], path: str, rows: Iterable[int]) -> dict[int, int]:
-    """The lines of these rows: the file is read again up to the last of them, nothing is kept for the others."""
-    wanted, found = set(rows), dict[int, int]()
-    for row, line in enumerate(lines(path) if wanted else ()):
-        if row in wanted:
-            found[row] = line
-            if len(found) == len(wanted):
-                break
-    return found

@@ -15,24 +15,19 @@ from agent_eval_schema.io.streams import Position
 from agent_eval_schema.issues import Line
 
 Batches = Callable[[str, Position | None], Iterator[pa.RecordBatch]]
+Lines = Callable[[str], Iterator[int]]
+"""How a file is read: its rows, and the line on which each of them begins."""
 
 
 class Parts:
     """The files of a table in order, and how many rows each has: noted when a file was read, else counted.
 
-    `read` gives the batches of a file, `count` its number of rows, `lines` the line of each row if the kind has lines.
+    `read` gives the batches of a file, `count` its number of rows.
     """
 
-    def __init__(
-        self,
-        path: str,
-        files: Sequence[str],
-        read: Batches,
-        count: Callable[[str], int],
-        lines: Callable[[str], Iterator[int]] | None,
-    ) -> None:
+    def __init__(self, path: str, files: Sequence[str], read: Batches, count: Callable[[str], int]) -> None:
         self.files, self._path = tuple(files), path
-        self._read, self._count, self._lines = read, count, lines
+        self._read, self._count = read, count
         self._ends: list[int] = []
         self._sizes = [os.path.getsize(file) for file in files]
         self._at, self._position = 0, Position()
@@ -46,11 +41,8 @@ class Parts:
             for batch in self._read(file, self._position):
                 end += batch.num_rows
                 yield with_said(batch, said)
-            self._note(i, end)
-
-    def _note(self, file: int, end: int) -> None:
-        if file == len(self._ends):
-            self._ends.append(end)
+            if i == len(self._ends):
+                self._ends.append(end)
 
     def read_share(self, _: int) -> float | None:
         """The part of the bytes of all files that was read."""
@@ -74,21 +66,28 @@ class Parts:
         found = self.place(row)
         return None if found is None else _seen_from(self._path, found[0])
 
-    def lines(self, rows: Iterable[int]) -> dict[int, int]:
-        """The lines of these rows, each with its file; none of kinds that have no lines."""
+    def lines(self, read: Lines, rows: Iterable[int]) -> dict[int, int]:
+        """The lines of these rows, each with its file."""
         wanted: dict[str, dict[int, int]] = {}
         for row in rows:
             if (found := self.place(row)) is not None:
                 wanted.setdefault(found[0], {})[found[1]] = row
         made: dict[int, int] = {}
         for file, those in wanted.items():
-            left = len(those)
-            for number, line in enumerate(self._lines(file) if self._lines else ()):
-                if number in those:
-                    made[those[number]], left = Line.of(file, line), left - 1
-                    if not left:
-                        break
+            for number, line in lines_of(read, file, those).items():
+                made[those[number]] = Line.of(file, line)
         return made
+
+
+def lines_of(read: Lines, path: str, rows: Iterable[int]) -> dict[int, int]:
+    """The lines of these rows: the file is read again up to the last of them, nothing is kept for the others."""
+    wanted, found = set(rows), dict[int, int]()
+    for row, line in enumerate(read(path) if wanted else ()):
+        if row in wanted:
+            found[row] = line
+            if len(found) == len(wanted):
+                break
+    return found
 
 
 def _seen_from(path: str, file: str) -> str:
