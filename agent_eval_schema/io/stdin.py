@@ -10,6 +10,7 @@ Each of them may be compressed (gzip, bzip2, Zstandard).
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from tempfile import TemporaryDirectory
+from typing import IO
 
 from agent_eval_schema.io.jsonl import jsonl_lines
 from agent_eval_schema.io.streams import STDIN_NAME, naming
@@ -31,25 +33,14 @@ def copy_stdin(path: str) -> str:
 
     Raises EvalSetError if there is no data: none was given, or it was read before.
     """
-    stream = getattr(sys.stdin, "buffer", None)  # a notebook has none
-    with open(path, "wb") as file:
-        if stream is not None:
-            shutil.copyfileobj(stream, file)
-    if not os.path.getsize(path):
-        raise EvalSetError(f"{STDIN_NAME}: expected {_EXPECTED}; got no data (stdin can be read only once)")
-    return _with_extension(path)
-
-
-_EXPECTED = "JSON Lines, JSON, CSV or Parquet"
+    stream = getattr(sys.stdin, "buffer", None) or io.BytesIO()  # a notebook has none
+    return _copied(stream, path, STDIN_NAME, "(stdin can be read only once)")
 
 
 def copy_pipe(name: str, path: str) -> str:
     """As `copy_stdin`, of a named pipe, which can be read only once too: `mkfifo`, or `<(…)` of a shell."""
-    with open(name, "rb") as stream, open(path, "wb") as file:
-        shutil.copyfileobj(stream, file)
-    if not os.path.getsize(path):
-        raise EvalSetError(f"{name}: expected {_EXPECTED}; got no data through the pipe")
-    return _with_extension(path)
+    with open(name, "rb") as stream:
+        return _copied(stream, path, name, "through the pipe")
 
 
 @contextmanager
@@ -61,7 +52,12 @@ def stdin_as_file() -> Iterator[str]:
             yield path
 
 
-def _with_extension(path: str) -> str:
+def _copied(stream: IO[bytes], path: str, name: str, lacking: str) -> str:
+    """The name of the copy of a stream, which has the file extension of its content."""
+    with open(path, "wb") as file:
+        shutil.copyfileobj(stream, file)
+    if not os.path.getsize(path):
+        raise EvalSetError(f"{name}: expected JSON Lines, JSON, CSV or Parquet; got no data {lacking}")
     with open(path, "rb") as file:
         head = file.read(4)
     if head == b"PAR1":
