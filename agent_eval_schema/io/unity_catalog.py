@@ -64,24 +64,19 @@ def quoted(name: str) -> str:
 
 def _connection(name: str) -> dict[str, str]:
     """How to reach the warehouse, from the environment variables of Databricks' own tools."""
-    found = {
-        "server_hostname": _setting("DATABRICKS_SERVER_HOSTNAME", "DATABRICKS_HOST")
-        .removeprefix("https://")
-        .strip("/"),
-        "http_path": _setting("DATABRICKS_HTTP_PATH") or _path_of_warehouse(),
-        "access_token": _setting("DATABRICKS_TOKEN"),
+    host = _setting("DATABRICKS_SERVER_HOSTNAME", "DATABRICKS_HOST").removeprefix("https://").strip("/")
+    path = _setting("DATABRICKS_HTTP_PATH") or _path_of_warehouse()
+    found = {  # each with the variables that may have it
+        "server_hostname": (host, "DATABRICKS_HOST"),
+        "http_path": (path, "DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID"),
+        "access_token": (_setting("DATABRICKS_TOKEN"), "DATABRICKS_TOKEN"),
     }
-    words = {
-        "server_hostname": "DATABRICKS_HOST",
-        "http_path": "DATABRICKS_HTTP_PATH or DATABRICKS_WAREHOUSE_ID",
-        "access_token": "DATABRICKS_TOKEN",
-    }
-    if lacking := [words[key] for key, value in found.items() if not value]:
+    if lacking := [variables for value, variables in found.values() if not value]:
         raise EvalSetError(
             f"{name}: no such file; to read it as a table of Unity Catalog, set {', '.join(lacking)} (of a SQL "
             "warehouse), or start a Spark session"
         )
-    return found
+    return {key: value for key, (value, _) in found.items()}
 
 
 def _setting(*names: str) -> str:
