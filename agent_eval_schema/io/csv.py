@@ -83,11 +83,9 @@ def _header(path: str, records: Iterator[Record]) -> list[str]:
     first = next(records, Record(1, [], "", ""))
     if first.error:
         raise EvalSetError(f"{path}: line 1: the header cannot be read: {first.error}")
-    wrong = wrong_byte(first.text)
-    if wrong:
+    if wrong := wrong_byte(first.text):
         raise EvalSetError(f"{path}: line 1: expected UTF-8 in the header, got {wrong}: save the file as UTF-8")
-    wrong = wrong_separator(first.fields, path)
-    if wrong:
+    if wrong := wrong_separator(first.fields, path):
         raise EvalSetError(f"{path}: line 1: {wrong}")
     return [n.strip() for n in first.fields]
 
@@ -195,8 +193,7 @@ def record_problem(header: list[str], record: Record) -> Finding | None:
     if record.text.isascii() or not _WRONG_BYTE.search(record.text):
         return None
     for name, field in zip(header, record.fields, strict=True):
-        wrong = wrong_byte(field)
-        if wrong:
+        if wrong := wrong_byte(field):
             return Finding(reading.NOT_UTF8, f"{where}: expected UTF-8 in `{name}`, got {wrong}")
     return None
 

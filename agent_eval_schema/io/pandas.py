@@ -53,16 +53,14 @@ def _frame(batch: pa.RecordBatch) -> pd.DataFrame:
 # pandas
 def from_pandas(frame: pd.DataFrame) -> Source:
     find_pandas()
-    kept = (
-        frame.copy()
-    )  # of the cells, not of what they refer to: later assignments to the frame do not reach the report
+    # a copy of the cells, not of what they refer to: later assignments to the frame do not reach the report
+    kept = frame.copy()
     names = [column_name(c) for c in frame.columns]
     positions = {n: i for i, n in reversed(list(enumerate(names)))}
 
     def sample_bytes(sample: range) -> float:
-        columns = [
-            kept.iloc[:, i].iloc[sample.start : sample.stop : sample.step].tolist() for i in range(kept.shape[1])
-        ]
+        places = slice(sample.start, sample.stop, sample.step)
+        columns = [kept.iloc[:, i].iloc[places].tolist() for i in range(kept.shape[1])]
         return bytes_per_row(zip(*columns, strict=True))
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -94,9 +92,8 @@ def _series_cells(series: pd.Series[Any], name: str, problems: Notes) -> tuple[p
     if series.dtype == object:
         return encode_cells(series.to_numpy(), name, problems)
     try:
-        array = (
-            _timestamps(series) if isinstance(series.dtype, pd.DatetimeTZDtype) else pa.array(series, from_pandas=True)
-        )
+        has_zone = isinstance(series.dtype, pd.DatetimeTZDtype)
+        array = _timestamps(series) if has_zone else pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, UnicodeError):
         return encode_cells(series.astype(object).to_numpy(), name, problems)
     return (one_batch(pa.table({name: array})).column(0) if isinstance(array, pa.ChunkedArray) else array), False
@@ -174,14 +171,11 @@ def with_rows_made(source: Source, batches: Callable[[], Iterator[pa.RecordBatch
         batches=batches,
         take=lambda mask: frame_of(rows_where(batches(), mask)),
         nests=True,
-        shares=None,
-        lines=None,
-        original=None,
-        index=None,
-        read_share=None,
         in_order=True,
-        remote=None,
-        columns=None,
         vary=True,
-        file_of=None,
+        **dict.fromkeys(_OF_OWN_ROWS),
     )
+
+
+_OF_OWN_ROWS = ("shares", "lines", "original", "index", "read_share", "remote", "columns", "file_of")
+"""What a source knows of the number and the places of its own rows, and of their columns."""

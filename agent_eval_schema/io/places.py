@@ -60,17 +60,14 @@ def ending_of(name: str) -> str:
     """The file extension, in lower case and without that of a compression. What is written to stdout is JSON Lines."""
     if name == STDIN:
         return ".jsonl"
-    return os.path.splitext(_unpacked(name))[1]
+    unpacked = _path_in(name).lower().rstrip("/").removesuffix(compression_of(name))
+    return os.path.splitext(unpacked)[1]
 
 
 def compression_of(name: str) -> str:
     """The file extension of the compression, "" without one."""
     plain = _path_in(name).lower()
     return next((c for c in COMPRESSIONS if plain.endswith(c)), "")
-
-
-def _unpacked(name: str) -> str:
-    return _path_in(name).lower().rstrip("/").removesuffix(compression_of(name))
 
 
 def _path_in(name: str) -> str:
