@@ -3,12 +3,7 @@
 from functools import partial
 
 from agent_eval_schema.issues import Rule, Severity
-from agent_eval_schema.rules.pages import (
-    EVALUATION_SCHEMA,
-    OPENAI_CHAT,
-    OPENAI_EVALS,
-    OPENAI_RESPONSES,
-)
+from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, OPENAI_CHAT, OPENAI_EVALS, OPENAI_RESPONSES
 
 _HI = {"role": "user", "content": "Hi"}
 _ASKED = {"role": "user", "content": "How long is parental leave?"}
