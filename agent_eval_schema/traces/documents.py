@@ -174,10 +174,13 @@ def _document(reading: Reading, item: Any, path: str) -> Document:
 def _uri(reading: Reading, item: dict[str, Any], path: str) -> str | None:
     metadata = item.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    for key in ("doc_uri", *GUESSED_URI_KEYS):
+    for key in _URI_KEYS:
         for home in (metadata, item):
             if isinstance(home.get(key), str) and home[key].strip():
                 if key != "doc_uri":
                     reading.note(DERIVED_URI_GUESSED, f"{path}.doc_uri", f"taken from `{key}`: {describe(home[key])}")
                 return str(home[key])
     return None
+
+
+_URI_KEYS = ("doc_uri", *GUESSED_URI_KEYS)
