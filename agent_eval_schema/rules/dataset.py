@@ -6,6 +6,8 @@ from typing import Any
 from agent_eval_schema.issues import Rule, Severity
 from agent_eval_schema.rules.pages import EVALUATION_SCHEMA, MLFLOW_TRACES
 
+_HI, _HO = {"request": "Hi", "response": "a"}, {"request": "Ho", "response": "b"}
+
 REPEATED_REQUEST_ID = Rule(
     "AE901",
     "repeated-request-id",
@@ -14,8 +16,8 @@ REPEATED_REQUEST_ID = Rule(
     why="Results are joined by it: the two rows would receive each other's scores. The first row stays valid.",
     hint="Set a unique `request_id` for each row, or drop the duplicate.",
     url=EVALUATION_SCHEMA,
-    bad=({"request_id": "1", "request": "Hi", "response": "a"}, {"request_id": "1", "request": "Ho", "response": "b"}),
-    good=({"request_id": "1", "request": "Hi", "response": "a"}, {"request_id": "2", "request": "Ho", "response": "b"}),
+    bad=({"request_id": "1", **_HI}, {"request_id": "1", **_HO}),
+    good=({"request_id": "1", **_HI}, {"request_id": "2", **_HO}),
 )
 
 _LOGGED = json.dumps({"info": {"trace_id": "tr-1"}, "data": {"spans": []}})
@@ -31,14 +33,8 @@ REPEATED_TRACE_ID = Rule(
     ),
     hint="Drop the row if the trace was exported twice; otherwise set a unique `request_id`.",
     url=MLFLOW_TRACES,
-    bad=(
-        {"request": "Hi", "response": "a", "trace": _LOGGED},
-        {"request": "Ho", "response": "b", "trace": _LOGGED},
-    ),
-    good=(
-        {"request_id": "1", "request": "Hi", "response": "a", "trace": _LOGGED},
-        {"request_id": "2", "request": "Ho", "response": "b", "trace": _LOGGED},
-    ),
+    bad=({**_HI, "trace": _LOGGED}, {**_HO, "trace": _LOGGED}),
+    good=({"request_id": "1", **_HI, "trace": _LOGGED}, {"request_id": "2", **_HO, "trace": _LOGGED}),
 )
 
 REPEATED = frozenset([REPEATED_REQUEST_ID.code, REPEATED_TRACE_ID.code])
@@ -52,22 +48,15 @@ CONFLICTING_TRUTH = Rule(
     why="No answer can be correct for both rows.",
     hint="Decide which ground truth is correct, or make the questions differ.",
     url=EVALUATION_SCHEMA,
-    bad=(
-        {"request": "Hi", "response": "a", "expected_response": "a"},
-        {"request": "Hi", "response": "b", "expected_response": "b"},
-    ),
-    good=(
-        {"request": "Hi", "response": "a", "expected_response": "a"},
-        {"request": "Ho", "response": "b", "expected_response": "b"},
-    ),
+    bad=({**_HI, "expected_response": "a"}, {"request": "Hi", "response": "b", "expected_response": "b"}),
+    good=({**_HI, "expected_response": "a"}, {**_HO, "expected_response": "b"}),
 )
 
 
 def _retrieved(uri: str) -> tuple[dict[str, Any], ...]:
     """A row with the document that was retrieved, where `/Volumes/hr/leave.pdf` is expected."""
     expected = [{"doc_uri": "/Volumes/hr/leave.pdf"}]
-    row = {"request": "Hi", "response": "a", "retrieved_context": [{"doc_uri": uri}]}
-    return ({**row, "expected_retrieved_context": expected},)
+    return ({**_HI, "retrieved_context": [{"doc_uri": uri}], "expected_retrieved_context": expected},)
 
 
 DOC_URI_NEAR_MISS = Rule(

@@ -28,13 +28,16 @@ def _traced(client_request_id: str, **info: Any) -> str:
     return json.dumps({"choices": [{"message": {"content": "Hello"}}], "databricks_output": {"trace": trace}})
 
 
+def _sent(record: dict[str, Any]) -> str:
+    return json.dumps({"dataframe_records": [record]})
+
+
 def _feedback(request_id: str, value: str = "positive", user: str = "ana", **more: Any) -> tuple[dict[str, Any], ...]:
     """The logged feedback of a user on the answer to a request."""
     text = [{"ratings": {"answer_correct": {"value": value}}}]
     record = {"request_id": request_id, "source": {"id": user, "type": "human"}, "text_assessments": text}
     record |= {"retrieval_assessments": [], **more}
-    request = json.dumps({"dataframe_records": [record]})
-    return _logged(databricks_request_id=f"feedback-{user}", request=request, response="")
+    return _logged(databricks_request_id=f"feedback-{user}", request=_sent(record), response="")
 
 
 _GOOD = _logged()
@@ -191,14 +194,8 @@ ODD_FEEDBACK = _feedback_rule(
     "A part of a feedback request cannot be parsed and is skipped.",
     why="Labels in this part are missing from the dataset.",
     hint="Check the client that sends the feedback; no action needed if the other parts are correct.",
-    bad=_logged(
-        request=json.dumps(
-            {"dataframe_records": [{"request_id": "r-0", "text_assessments": [17], "retrieval_assessments": []}]}
-        )
-    ),
-    good=_logged(
-        request=json.dumps({"dataframe_records": [{"request_id": "r-0", "text_assessments": []}]}), response=""
-    ),
+    bad=_logged(request=_sent({"request_id": "r-0", "text_assessments": [17], "retrieval_assessments": []})),
+    good=_logged(request=_sent({"request_id": "r-0", "text_assessments": []}), response=""),
 )
 
 COPIED_LABEL = _feedback_rule(
