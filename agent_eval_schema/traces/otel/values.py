@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import astuple
 
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.traces.spans import NOTHING
@@ -46,10 +47,8 @@ def content_of(raw: Raw) -> Raw:
         found = _any_value(raw)
     except (msgspec.MsgspecError, RecursionError):
         return raw
-    for given in (found.stringValue, found.intValue, found.doubleValue, found.boolValue):
-        if given is not NOTHING:
-            return given
-    for given in (found.string_value, found.int_value, found.double_value, found.bool_value):
+    scalars: tuple[Raw, ...] = astuple(found)
+    for given in scalars:
         if given is not NOTHING:
             return given
     value = jsontext.parse_leniently(bytes(raw).decode("utf-8", "replace"))
