@@ -88,6 +88,7 @@ def _open_files(path: str) -> Source:
     parts, position = Parts(path, files, read.batches, read.count), Position()
     is_parquet = kind == "parquet"
     by_file = [parquet_columns(path)] if is_parquet else [read.columns(file) for file in files]
+    twice = () if is_parquet else tuple(dict.fromkeys(name for names in by_file for name in repeated(names)))
     if any(by_file) and not is_parquet:
         by_file.append([name for file in files for name in said_by_folders(path, file)])
     return Source(
@@ -99,9 +100,7 @@ def _open_files(path: str) -> Source:
         columns=tuple(dict.fromkeys(name for names in by_file for name in names)) or None,
         metadata=parquet_metadata(path) if is_parquet else None,
         nests=kind in ("jsonl", "json"),
-        repeated_columns=()
-        if is_parquet
-        else tuple(dict.fromkeys(n for f in files for n in repeated(read.columns(f)))),
+        repeated_columns=twice,
         shares=partial(parquet_shares, path) if is_parquet else None,
         read_share=position.share if is_parquet else parts.read_share,
         lines=partial(parts.lines, lines) if lines else None,
