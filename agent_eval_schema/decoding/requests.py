@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import text_views
@@ -23,7 +22,7 @@ from agent_eval_schema.decoding.arrow_columns import TextColumn
 from agent_eval_schema.decoding.diagnose import Problem, diagnose, is_type
 from agent_eval_schema.decoding.malformed import explain_malformed
 from agent_eval_schema.decoding.turns import look_at_chat, odd_turns
-from agent_eval_schema.decoding.values import FAILED, Column, Values
+from agent_eval_schema.decoding.values import FAILED, Values
 from agent_eval_schema.issues import Rule
 from agent_eval_schema.rules import reading, requests
 from agent_eval_schema.schema import Message, RequestObject, Role
@@ -181,16 +180,10 @@ def request_key(value: Any) -> str:
     return jsontext.encode(list(value)).decode() if question is None else str(question)
 
 
-def questions(column: Column) -> pa.Array:
-    """The last question of the user in each request of a column, null where there is none."""
-    if column.array is not None:
-        return column.array
-    found = [v if v.__class__ is str or v is None or v is FAILED else last_user_text(v) for v in column]
-    return pa.array([None if v is FAILED else v for v in found], pa.large_string())
-
-
 def last_user_text(value: Any) -> str | None:
-    """The last question of the user."""
+    """The last question of the user in a request, if there is one."""
+    if value is None or value is FAILED:
+        return None
     if isinstance(value, str):
         return value
     if isinstance(value, Chat):

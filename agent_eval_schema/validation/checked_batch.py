@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from agent_eval_schema.cells.arrow import text_array
 from agent_eval_schema.cells.hashing import hash_array
 from agent_eval_schema.cells.notes import NOTE, IssueLog, filled_rows, is_hidden
-from agent_eval_schema.decoding.requests import questions
+from agent_eval_schema.decoding.requests import last_user_text
 from agent_eval_schema.decoding.values import FAILED, Column, Mask, NoCells
 from agent_eval_schema.formats.registry import find_format
 from agent_eval_schema.issues import Severity
@@ -50,6 +50,9 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         retrieves = [d is not None and d.has_retriever for d in rows.derived]
         presence |= np.array(retrieves, np.uint32) * np.uint32(BIT["retriever_span"])
     truths = _truths(values["expected_response"], values["expected_facts"])
+    questions = values["request"].array
+    if questions is None:
+        questions = pa.array(map(last_user_text, values["request"]), pa.large_string())
     answers = values["response"].texts()
     nearness_of, pairs = nearness(values["expected_retrieved_context"], values["retrieved_context"])
     made = {
@@ -67,7 +70,7 @@ def assemble(rows: Rows, plan: Plan) -> pa.RecordBatch:
         "nearness": pa.array(nearness_of, pa.int8()),
         "near_pair": pa.array(pairs, pa.list_(pa.string())),
         "derived": pa.array(rows.filled, pa.uint32()),
-        "request_length": pc.utf8_length(questions(values["request"])).cast(pa.float64()),
+        "request_length": pc.utf8_length(questions).cast(pa.float64()),
         "response_length": pc.utf8_length(answers).cast(pa.float64()),
         **{name: _numbers(values[of], read) for name, (of, read) in _FIGURES.items()},
         "mlflow_reads": pa.array(rows.trace_states, pa.bool_())
