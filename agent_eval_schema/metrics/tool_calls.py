@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
-from msgspec import Struct
-
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.text.jsontext import value_key
 
@@ -28,9 +26,6 @@ Calls = Sequence[ToolCall]
 
 ExtraCalls = Literal["FAIL", "ALLOW"]
 """What calls beyond the expected ones do to a turn (`extraToolCallBehavior`)."""
-
-Outcome = Literal["PASS", "FAIL", "SKIPPED"]
-"""The outcome of an expectation or a turn (`EvaluationResult.Outcome`)."""
 
 
 def tool_invocation(predicted: Calls, reference: Calls) -> float:
@@ -88,67 +83,6 @@ def parameter_correctness(predicted: Calls, reference: Calls) -> float:
     return sum(scores) / len(scores) if scores else math.nan
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# outcomes
-class Thresholds(Struct, frozen=True):
-    """From which scores on a turn passes, shares from 0 to 1, and what extra calls do; the defaults of the service."""
-
-    invocation: float = 1.0
-    parameters: float = 1.0
-    extra_calls: ExtraCalls = "FAIL"
-
-
-class CallResult(Struct, frozen=True):
-    """What became of one expected call: the share of its parameters that were right, and whether that is enough."""
-
-    tool_name: str
-    parameter_score: float
-    outcome: Outcome
-
-
-class TurnResult(Struct, frozen=True):
-    """The tool calls of a turn, judged.
-
-    `outcome` is that of the turn: `overall` (enough of the expected tools were called), every one of `calls`, and no
-    `extra` tool unless they are allowed. SKIPPED means that it could not be judged: `overall` where no call is
-    expected, and all of it where the expected or the actual calls are not known. Scores are None then.
-    """
-
-    outcome: Outcome
-    overall: Outcome = "SKIPPED"
-    invocation_score: float | None = None
-    ordered_score: float | None = None
-    calls: tuple[CallResult, ...] = ()
-    extra: tuple[str, ...] = ()
-
-
-def judge_turn(predicted: Calls | None, reference: Calls | None, thresholds: Thresholds | None = None) -> TurnResult:
-    """Judge the tool calls of a turn as the service does.
-
-    None means that the calls are not known (SKIPPED); an empty `reference` that no call is expected.
-    """
-    if predicted is None or reference is None:
-        return TurnResult("SKIPPED")
-    limits = thresholds or Thresholds()
-    scores = parameter_scores(predicted, reference)
-    calls = tuple(
-        CallResult(wanted.tool_name, score, _outcome(score >= limits.parameters))
-        for wanted, score in zip(reference, scores, strict=True)
-    )
-    extra = tuple((_tools(predicted) - _tools(reference)).elements())
-    share = tool_invocation(predicted, reference)
-    overall = _outcome(share >= limits.invocation) if reference else "SKIPPED"
-    failed = overall == "FAIL" or any(call.outcome == "FAIL" for call in calls)
-    turn = _outcome(not failed and not (extra and limits.extra_calls == "FAIL"))
-    if not reference:
-        return TurnResult(turn, extra=extra)
-    return TurnResult(turn, overall, share, tool_ordered_invocation(predicted, reference), calls, extra)
-
-
-def _outcome(passes: bool) -> Outcome:
-    return "PASS" if passes else "FAIL"
-
-
 def tool_calls_pass(
     predicted: Calls,
     reference: Calls,
@@ -162,8 +96,10 @@ def tool_calls_pass(
 
     An empty `reference` means that no call is expected.
     """
-    thresholds = Thresholds(invocation_threshold, parameter_threshold, extra_calls)
-    return judge_turn(predicted, reference, thresholds).outcome == "PASS"
+    are_allowed = extra_calls != "FAIL" or not _tools(predicted) - _tools(reference)
+    are_called = not reference or tool_invocation(predicted, reference) >= invocation_threshold
+    scores = parameter_scores(predicted, reference)
+    return are_allowed and are_called and all(score >= parameter_threshold for score in scores)
 
 
 def _tools(calls: Calls) -> Counter[str]:

@@ -8,10 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_eval_schema.metrics.tool_calls import (
-    CallResult,
-    Thresholds,
-    TurnResult,
-    judge_turn,
     parameter_correctness,
     parameter_scores,
     tool_calls_pass,
@@ -101,25 +97,28 @@ def test_pass(predicted: list[ToolCall], reference: list[ToolCall], options: dic
 
 
 @pytest.mark.parametrize(
-    ("predicted", "reference", "thresholds", "result"),
+    ("predicted", "reference", "options", "passes", "invocation", "ordered", "parameters"),
     [
-        (None, calls("a"), None, TurnResult("SKIPPED")),  # it was not run
-        (calls("a"), None, None, TurnResult("SKIPPED")),  # nothing is said of tools
-        ([], [], None, TurnResult("PASS")),  # no call was expected, and none was made
-        (calls("a"), [], None, TurnResult("FAIL", extra=("a",))),
-        (calls("a"), [], Thresholds(extra_calls="ALLOW"), TurnResult("PASS", extra=("a",))),
-        ([], calls("a"), None, TurnResult("FAIL", "FAIL", 0, 0, (CallResult("a", 0, "FAIL"),))),
-        (calls("aa"), calls("a"), None, TurnResult("FAIL", "PASS", 1, 1, (CallResult("a", 1, "PASS"),), ("a",))),
-        (HALF, WANTED, None,
-         TurnResult("FAIL", "PASS", 1, 1, (CallResult("a", 0.5, "FAIL"), CallResult("b", 1, "PASS")))),
-        (HALF, WANTED, Thresholds(parameters=0.5),
-         TurnResult("PASS", "PASS", 1, 1, (CallResult("a", 0.5, "PASS"), CallResult("b", 1, "PASS")))),
-        (calls("b"), calls("ab"), Thresholds(0.5, 0),
-         TurnResult("PASS", "PASS", 0.5, 0.5, (CallResult("a", 0, "PASS"), CallResult("b", 1, "PASS")))),
+        ([], calls("a"), {}, False, 0, 0, [0]),
+        (calls("aa"), calls("a"), {}, False, 1, 1, [1]),
+        (HALF, WANTED, {}, False, 1, 1, [0.5, 1]),
+        (HALF, WANTED, {"parameter_threshold": 0.5}, True, 1, 1, [0.5, 1]),
+        (calls("b"), calls("ab"), {"invocation_threshold": 0.5, "parameter_threshold": 0}, True, 0.5, 0.5, [0, 1]),
     ],
-)  # fmt: skip
-def test_a_turn_is_judged(predicted: Any, reference: Any, thresholds: Any, result: TurnResult) -> None:
-    assert judge_turn(predicted, reference, thresholds) == result
+)
+def test_a_turn_is_judged(
+    predicted: Any,
+    reference: Any,
+    options: dict[str, Any],
+    passes: bool,
+    invocation: float,
+    ordered: float,
+    parameters: list[float],
+) -> None:
+    assert tool_calls_pass(predicted, reference, **options) is passes
+    assert tool_invocation(predicted, reference) == invocation
+    assert tool_ordered_invocation(predicted, reference) == ordered
+    assert parameter_scores(predicted, reference) == parameters
 
 
 inputs = st.none() | st.dictionaries(st.sampled_from("xyz"), st.sampled_from([1, 2]))
