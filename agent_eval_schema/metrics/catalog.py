@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from agent_eval_schema.metrics.platforms import PLATFORMS, Need
+from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 
 SUPPORT_FIELDS = (
     "request",
@@ -36,14 +38,14 @@ SUPPORT_FIELDS = (
 
 BIT = {name: 1 << i for i, name in enumerate(SUPPORT_FIELDS)}
 
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+
 FIELD_WORDS = {
     "retrieved_content": "content in retrieved_context",
     "retrieved_uri": "doc_uri in retrieved_context",
     "expected_uri": "expected_retrieved_context",
     "retriever_span": "a trace with a RETRIEVER span",
-    "input_tokens": "a trace that reports token usage",
-    "output_tokens": "a trace that reports token usage",
-    "total_tokens": "a trace that reports token usage",
+    **dict.fromkeys(_TOKENS, "a trace that reports token usage"),
     "latency": "a trace or latency_seconds",
     "session": "a trace with a session, or session_id",
     "failure": "a trace or failure",
@@ -51,17 +53,10 @@ FIELD_WORDS = {
 """How a report names a field that a user should add; the others go by their column's name."""
 
 MADE_BY_THE_APP = {
-    "response": "",
-    "trace": "",
-    "latency": "",
-    "failure": "",
-    "retrieved_content": "if the agent retrieves documents",
-    "retrieved_uri": "if the agent retrieves documents",
-    "retriever_span": "if the agent retrieves documents",
+    **dict.fromkeys(("response", "trace", "latency", "failure"), ""),
+    **dict.fromkeys(("retrieved_content", "retrieved_uri", "retriever_span"), "if the agent retrieves documents"),
     "predicted_trajectory": "if the agent calls tools",
-    "input_tokens": "if the agent's trace reports token usage",
-    "output_tokens": "if the agent's trace reports token usage",
-    "total_tokens": "if the agent's trace reports token usage",
+    **dict.fromkeys(_TOKENS, "if the agent's trace reports token usage"),
 }
 """The fields that will exist after the agent has run, and the condition that a report adds."""
 
@@ -78,66 +73,52 @@ class Metric(NamedTuple):
 TRUTH = ("expected_response", "expected_facts")
 
 
-def _databricks() -> tuple[Metric, ...]:
-    def metric(name: str, *needs: Need, judged: bool = True) -> Metric:
-        return Metric("databricks", name, needs, judged)
+def _alike(system: str, judged: bool, names: str, *needs: Need) -> Iterator[Metric]:
+    """Metrics of a system with the same needs."""
+    return (Metric(system, name, needs, judged) for name in names.split())
 
+
+def _databricks() -> tuple[Metric, ...]:
+    judged, computed = partial(_alike, "databricks", True), partial(_alike, "databricks", False)
     return (
-        metric("response/llm_judged/relevance_to_query/rating", "request", "response"),
-        metric("response/llm_judged/safety/rating", "response"),
-        metric("response/llm_judged/groundedness/rating", "request", "response", "retrieved_content"),
-        metric("retrieval/llm_judged/chunk_relevance_precision", "request", "retrieved_content"),
-        metric("agent/total_token_count", "total_tokens", judged=False),
-        metric("agent/input_token_count", "input_tokens", judged=False),
-        metric("agent/output_token_count", "output_tokens", judged=False),
-        metric("agent/latency_seconds", "latency", judged=False),
-        metric("response/llm_judged/correctness/rating", "request", "response", TRUTH),
-        metric("retrieval/llm_judged/context_sufficiency/rating", "request", "retrieved_content", TRUTH),
-        metric("response/llm_judged/guideline_adherence/rating", "request", "response", "guidelines"),
-        metric("retrieval/ground_truth/document_recall", "retrieved_uri", "expected_uri", judged=False),
+        *judged("response/llm_judged/relevance_to_query/rating", "request", "response"),
+        *judged("response/llm_judged/safety/rating", "response"),
+        *judged("response/llm_judged/groundedness/rating", "request", "response", "retrieved_content"),
+        *judged("retrieval/llm_judged/chunk_relevance_precision", "request", "retrieved_content"),
+        *computed("agent/total_token_count", "total_tokens"),
+        *computed("agent/input_token_count", "input_tokens"),
+        *computed("agent/output_token_count", "output_tokens"),
+        *computed("agent/latency_seconds", "latency"),
+        *judged("response/llm_judged/correctness/rating", "request", "response", TRUTH),
+        *judged("retrieval/llm_judged/context_sufficiency/rating", "request", "retrieved_content", TRUTH),
+        *judged("response/llm_judged/guideline_adherence/rating", "request", "response", "guidelines"),
+        *computed("retrieval/ground_truth/document_recall", "retrieved_uri", "expected_uri"),
     )
 
 
 def _mlflow() -> tuple[Metric, ...]:
-    def judged(name: str, *needs: Need) -> Metric:
-        return Metric("mlflow", name, needs, True)
-
-    def computed(name: str, *needs: Need) -> Metric:
-        return Metric("mlflow", name, needs, False)
-
+    judged, computed = partial(_alike, "mlflow", True), partial(_alike, "mlflow", False)
+    conversation = ("trace", "session")
     return (
-        judged("RelevanceToQuery", "request", "response"),
-        judged("Completeness", "request", "response"),
-        judged("Summarization", "request", "response"),
-        judged("Guidelines", "request", "response"),
-        judged("Safety", "response"),
-        judged("Fluency", "response"),
-        judged("Correctness", "request", "response", TRUTH),
-        judged("Equivalence", "response", "expected_response"),
-        judged("ExpectationsGuidelines", "request", "response", "guidelines"),
-        judged("RetrievalGroundedness", "request", "retriever_span"),
-        judged("RetrievalRelevance", "request", "retriever_span"),
-        judged("RetrievalSufficiency", "request", "retriever_span", TRUTH),
-        judged("ToolCallEfficiency", "trace"),
-        judged("ToolCallCorrectness", "trace"),
-        computed("RegexMatch", "response"),
-        computed("PIIDetection", "response"),
-        computed("ResponseLength", "response"),
-        judged("UserFrustration", "trace", "session"),
-        judged("KnowledgeRetention", "trace", "session"),
-        judged("ConversationCompleteness", "trace", "session"),
-        judged("ConversationalSafety", "trace", "session"),
-        judged("ConversationalToolCallEfficiency", "trace", "session"),
-        judged("ConversationalRoleAdherence", "trace", "session"),
-        judged("ConversationalGuidelines", "trace", "session"),
+        *judged("RelevanceToQuery Completeness Summarization Guidelines", "request", "response"),
+        *judged("Safety Fluency", "response"),
+        *judged("Correctness", "request", "response", TRUTH),
+        *judged("Equivalence", "response", "expected_response"),
+        *judged("ExpectationsGuidelines", "request", "response", "guidelines"),
+        *judged("RetrievalGroundedness RetrievalRelevance", "request", "retriever_span"),
+        *judged("RetrievalSufficiency", "request", "retriever_span", TRUTH),
+        *judged("ToolCallEfficiency ToolCallCorrectness", "trace"),
+        *computed("RegexMatch PIIDetection ResponseLength", "response"),
+        *judged("UserFrustration KnowledgeRetention ConversationCompleteness ConversationalSafety", *conversation),
+        *judged("ConversationalToolCallEfficiency ConversationalRoleAdherence", *conversation),
+        *judged("ConversationalGuidelines", *conversation),
     )
 
 
 def _vertex() -> tuple[Metric, ...]:
     both = ("predicted_trajectory", "reference_trajectory")
-    names = ("exact_match", "in_order_match", "any_order_match", "precision", "recall")
     return (
-        *(Metric("vertex", f"trajectory_{name}", both) for name in names),
+        *(Metric("vertex", name, both) for name in TRAJECTORY_METRICS),
         Metric("vertex", "trajectory_single_tool_use", ("predicted_trajectory",)),
         Metric("vertex", "latency", ("latency",)),
         Metric("vertex", "failure", ("failure",)),
@@ -151,13 +132,13 @@ suffices."""
 
 def _ces() -> tuple[Metric, ...]:
     """Of a turn of a golden evaluation; by the names of its result."""
+    judged, computed = partial(_alike, "ces", True), partial(_alike, "ces", False)
     return (
-        *(Metric("ces", f"{name}Score", TOOL_CALL_NEEDS) for name in ("toolInvocation", "toolOrderedInvocation")),
-        Metric("ces", "parameterCorrectnessScore", TOOL_CALL_NEEDS),
-        Metric("ces", "overallToolInvocationResult", TOOL_CALL_NEEDS),
-        Metric("ces", "semanticSimilarityResult", ("response", "expected_response"), True),
-        Metric("ces", "hallucinationResult", ("request", "response"), True),
-        Metric("ces", "turnLatency", ("latency",)),
+        *computed("toolInvocationScore toolOrderedInvocationScore parameterCorrectnessScore", *TOOL_CALL_NEEDS),
+        *computed("overallToolInvocationResult", *TOOL_CALL_NEEDS),
+        *judged("semanticSimilarityResult", "response", "expected_response"),
+        *judged("hallucinationResult", "request", "response"),
+        *computed("turnLatency", "latency"),
     )
 
 
