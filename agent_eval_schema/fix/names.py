@@ -30,10 +30,13 @@ def plain_name(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def lone_key(value: dict[str, Any], right: str, known: tuple[str, ...], fits: Callable[[Any], bool]) -> str | None:
-    """The only key of `value` that means `right` and holds what `right` should, if there is exactly one."""
+def with_lone_key_renamed(value: Any, right: str, known: tuple[str, ...], fits: Callable[[Any], bool]) -> Any:
+    """An object without `right`, with the only key renamed that means `right` and holds what `right` should; any other
+    value as it is."""
+    if not isinstance(value, dict) or value.get(right) is not None:
+        return value
     keys = [k for k, v in value.items() if k not in known and meant(k, known) == right and fits(v)]
-    return keys[0] if len(keys) == 1 else None
+    return with_key_renamed(value, keys[0], right) if len(keys) == 1 else value
 
 
 def with_key_renamed(value: dict[str, Any], wrong: str, right: str) -> dict[str, Any]:

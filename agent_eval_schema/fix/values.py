@@ -16,7 +16,7 @@ from typing import Any
 
 from agent_eval_schema.decoding.chat import ROLES
 from agent_eval_schema.decoding.requests import meant_of_value
-from agent_eval_schema.fix.names import lone_key, meant, plain_name, with_key_renamed
+from agent_eval_schema.fix.names import meant, plain_name, with_key_renamed, with_lone_key_renamed
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.python_text import python_value
 from agent_eval_schema.text.spelling import ALIASES
@@ -36,19 +36,22 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _each(values: Any, fix: FixFunction) -> Any:
-    """A list with its entries fixed; anything else as it is."""
-    if not isinstance(values, list):
-        return values
-    fixed = [fix(v) for v in values]
-    return fixed if any(m is not v for m, v in zip(fixed, values, strict=True)) else values
+def _members(value: Any, fix: Callable[[str, Any], Any]) -> Any:
+    """An object with its members fixed; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    fixed = {k: fix(k, v) for k, v in value.items()}
+    return fixed if any(fixed[k] is not v for k, v in value.items()) else value
 
 
 def entries(fix: FixFunction) -> FixFunction:
     """The fix of a list whose entries `fix` fixes."""
 
-    def fix_entries(value: Any) -> Any:
-        return _each(value, fix)
+    def fix_entries(values: Any) -> Any:
+        if not isinstance(values, list):
+            return values
+        fixed = [fix(v) for v in values]
+        return fixed if any(m is not v for m, v in zip(fixed, values, strict=True)) else values
 
     fix_entries.__doc__ = fix.__doc__
     return fix_entries
@@ -112,10 +115,7 @@ def in_chats(fix: FixFunction) -> FixFunction:
     """The fix of a request whose lists of messages `fix` fixes."""
 
     def fix_chats(value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        fixed = {k: fix(v) if k in ("messages", "history") else v for k, v in value.items()}
-        return fixed if any(fixed[k] is not value[k] for k in value) else value
+        return _members(value, lambda k, v: fix(v) if k in ("messages", "history") else v)
 
     fix_chats.__doc__ = fix.__doc__
     return fix_chats
@@ -149,8 +149,7 @@ def message_content(message: Any) -> Any:
     """A message of a role and one text under another name: there is nothing else that the content could be."""
     if not isinstance(message, dict) or len(message) != 2 or "role" not in message:
         return message
-    key = lone_key(message, "content", ("content",), _is_text)
-    return with_key_renamed(message, key, "content") if key else message
+    return with_lone_key_renamed(message, "content", ("content",), _is_text)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,19 +163,15 @@ def text_to_list(value: Any) -> Any:
 
 def named_texts(value: Any) -> Any:
     """A named text where named lists are expected: a list of that one."""
-    if not isinstance(value, dict):
-        return value
-    fixed = {k: text_to_list(v) for k, v in value.items()}
-    return fixed if any(fixed[k] is not v for k, v in value.items()) else value
+    return _members(value, lambda _, v: text_to_list(v))
 
 
 def without_blanks(value: Any) -> Any:
     """A blank entry has no content; a list of only blank entries is null, as blank ground truth counts as missing."""
-    kept = _not_blank(value)
     if isinstance(value, dict):
-        kept = {k: _not_blank(v) for k, v in value.items()}
-        same = all(kept[k] is v for k, v in value.items())
-        return value if same or [] in kept.values() else kept  # the rest of a named list of blanks
+        kept = _members(value, lambda _, v: _not_blank(v))
+        return value if [] in kept.values() else kept  # the rest of a named list of blanks
+    kept = _not_blank(value)
     return value if kept is value else kept or None
 
 
@@ -204,10 +199,7 @@ _DOCUMENT = ("doc_uri", "content")
 
 def document_content(document: Any) -> Any:
     """The document's only text under another name (page_content, text, …) while `content` is absent."""
-    if not isinstance(document, dict) or document.get("content") is not None:
-        return document
-    key = lone_key(document, "content", _DOCUMENT, lambda v: isinstance(v, str))
-    return with_key_renamed(document, key, "content") if key else document
+    return with_lone_key_renamed(document, "content", _DOCUMENT, lambda v: isinstance(v, str))
 
 
 def document_uri(document: Any) -> Any:
@@ -269,15 +261,9 @@ def call_function(call: Any) -> Any:
 
 def call_name(call: Any) -> Any:
     """The call's only name under another key (name, tool, function) while `tool_name` is absent."""
-    if not isinstance(call, dict) or call.get("tool_name") is not None:
-        return call
-    key = lone_key(call, "tool_name", _CALL, _is_text)
-    return with_key_renamed(call, key, "tool_name") if key else call
+    return with_lone_key_renamed(call, "tool_name", _CALL, _is_text)
 
 
 def call_input(call: Any) -> Any:
     """The call's only arguments under another key (args, arguments, input, …) while `tool_input` is absent."""
-    if not isinstance(call, dict) or call.get("tool_input") is not None:
-        return call
-    key = lone_key(call, "tool_input", _CALL, lambda v: isinstance(opened_json_text(v), dict))
-    return with_key_renamed(call, key, "tool_input") if key else call
+    return with_lone_key_renamed(call, "tool_input", _CALL, lambda v: isinstance(opened_json_text(v), dict))
