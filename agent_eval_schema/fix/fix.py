@@ -11,7 +11,6 @@ from agent_eval_schema.fix.catalog import FIXES_OF
 from agent_eval_schema.fix.effects import FIXABLE
 from agent_eval_schema.fix.moves import PLACE
 from agent_eval_schema.fix.renames import with_columns_renamed
-from agent_eval_schema.fix.search import CellFix
 from agent_eval_schema.fix.source import FIXED_FORMATS, OUR_COLUMNS, FixedSource
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.rules import RULES, columns
@@ -48,15 +47,10 @@ def _with_types(fixed: FixedSource) -> FixedSource:
         return fixed
     misfits: set[str] = set()
     for batch, fixes in fixed.batches():
-        misfits |= {c.column for c in fixes if c.column in names and not _holds(batch, c)}
+        misfits |= {c.column for c in fixes if c.column in names and is_json_column(batch.schema.field(c.column))}
     return replace(fixed, as_json=frozenset(misfits))
 
 
 def _is_typed(field: pa.Field) -> bool:
     """Whether the cells are values of an Arrow type, rather than texts."""
     return not is_json_column(field) and not is_text(simplified(pa.nulls(0, field.type)).type)
-
-
-def _holds(batch: pa.RecordBatch, fix: CellFix) -> bool:
-    """Whether the fixed batch still has the type that the column came in."""
-    return not is_json_column(batch.schema.field(fix.column))

@@ -31,7 +31,9 @@ def moves_in(batch: pa.RecordBatch, start: int) -> Iterator[CellFix]:
     ids = _values(batch, "request_id")
     for row, before in enumerate(_values(batch, PLACE)):
         beside = {name: cells[row] for name, cells in columns.items() if cells[row] is not None}
-        if beside and isinstance(before, dict | None) and not _malformed(beside):
+        if not beside or any(isinstance(value, jsontext.Malformed) for value in beside.values()):
+            continue
+        if isinstance(before, dict | None):
             after, emptied = _joined(before or {}, beside)
             if emptied:
                 name = ids[row] if isinstance(ids[row], str) else None
@@ -63,7 +65,3 @@ def _value(text: str, is_json: bool) -> Any:
         inner = jsontext.parse_exactly(value)
         return value if isinstance(inner, jsontext.Malformed) else inner
     return value
-
-
-def _malformed(values: dict[str, Any]) -> bool:
-    return any(isinstance(value, jsontext.Malformed) for value in values.values())

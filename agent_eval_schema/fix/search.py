@@ -114,9 +114,6 @@ class _Row:
         self.what: dict[str, tuple[str, ...]] = {}
         self.tries: list[Try] = []
 
-    def read(self, column: str, value: Any) -> None:
-        self.given[column] = self.cells[column] = value
-
     def findtries_of(self, codes: frozenset[str]) -> None:
         """Find what to try next: for each cell with a fixable issue all its fixes, then ever fewer."""
         self.tries = [
@@ -167,25 +164,26 @@ def fixes_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[str
 
 def _rows_to_fix(batch: pa.RecordBatch, checked: pa.RecordBatch, plan: Plan, codes: frozenset[str]) -> list[_Row]:
     read: dict[str, Cells | None] = {}
-    misspelled = {right: wrong for wrong, right in misspelled_columns(tuple(batch.schema.names)).items()}
-    twins = {right: filled_rows(batch, wrong) for right, wrong in misspelled.items()}
+    twins = twins_in(batch)
     rows = []
     for row in (_Row(at, found) for at, found in enumerate(_issues_of_rows(checked)) if found.codes):
         for column, found in row.issues.codes.items():
-            if column in twins and twins[column][row.at]:
-                continue  # the cell may be in the other column, which was not renamed
+            if column in twins and twins[column][1][row.at]:
+                continue
             if found & codes & CODES_OF.get(column, frozenset()):
                 cells = read[column] if column in read else read.setdefault(column, read_cells(batch, column))
-                _read_cell(row, column, cells, plan.nests)
+                value = read_exactly(cells, row.at, column, plan.nests)
+                if value is not None and not isinstance(value, jsontext.Malformed):
+                    row.given[column] = row.cells[column] = value
         if row.cells:
             rows.append(row)
     return rows
 
 
-def _read_cell(row: _Row, column: str, cells: Cells | None, nests: bool) -> None:
-    value = read_exactly(cells, row.at, column, nests)
-    if value is not None and not isinstance(value, jsontext.Malformed):
-        row.read(column, value)
+def twins_in(batch: pa.RecordBatch) -> dict[str, tuple[str, np.ndarray[Any, Any]]]:
+    """For a column the misspelled one that was not renamed, and the rows that fill it: their cells may be there."""
+    misspelled = misspelled_columns(tuple(batch.schema.names))
+    return {right: (wrong, filled_rows(batch, wrong)) for wrong, right in misspelled.items()}
 
 
 def read_exactly(cells: Cells | None, row: int, column: str, nests: bool) -> Any:

@@ -26,6 +26,7 @@ from agent_eval_schema.io.rewrite import REWRITTEN, copy_file, rewrite_file
 from agent_eval_schema.io.source import Source, schema_of
 from agent_eval_schema.io.write import require_writable, write_batches
 from agent_eval_schema.issues import EvalSetError, Finding
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.rules import columns
 from agent_eval_schema.rules.expectations import BESIDE_INPUTS
 from agent_eval_schema.text import jsontext
@@ -148,15 +149,11 @@ class FixCounts:
             yield batch, fixes
 
     def __str__(self) -> str:
-        counts = f"{_plural(self.cells, 'cell')} in {_plural(self.rows, 'row')}"
-        return counts + (f" and {_plural(self.columns, 'column name')}" if self.columns else "")
+        counts = f"{plural(self.cells, 'cell')} in {plural(self.rows, 'row')}"
+        return counts + (f" and {plural(self.columns, 'column name')}" if self.columns else "")
 
     def __bool__(self) -> bool:
         return bool(self.cells or self.columns)
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def require_fixable(source: Source, path: str) -> None:

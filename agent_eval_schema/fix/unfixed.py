@@ -10,16 +10,14 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.edit import with_cells
-from agent_eval_schema.cells.notes import filled_rows
 from agent_eval_schema.fix.catalog import CODES_OF, FIXES_OF
-from agent_eval_schema.fix.search import Try, read_exactly, tries_of
+from agent_eval_schema.fix.search import Try, read_exactly, tries_of, twins_in
 from agent_eval_schema.issues import Severity
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.validation.checked_batch import verdict
 from agent_eval_schema.validation.kernel import check_batch
 from agent_eval_schema.validation.plan import Plan
-from agent_eval_schema.validation.rows import misspelled_columns
 
 
 class Unfixed(Struct, frozen=True):
@@ -36,7 +34,7 @@ def unfixed_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[s
     """The cells of a fixed batch, of which `start` is the first row, with an issue that has a fix."""
     checked = check_batch(batch, plan)
     ids = verdict(checked, "id")
-    twins = {right: (wrong, filled_rows(batch, wrong)) for wrong, right in _misspelled(batch).items()}
+    twins = twins_in(batch)
     for row, notes in enumerate(verdict(checked, "issues").to_pylist()):
         seen = set[tuple[str, str]]()
         for note in notes or ():
@@ -44,17 +42,12 @@ def unfixed_in(batch: pa.RecordBatch, start: int, plan: Plan, codes: frozenset[s
             if (column, code) in seen or code not in codes & CODES_OF.get(column, frozenset()):
                 continue
             seen.add((column, code))
-            wrong, filled = twins.get(column, ("", None))
             reason = (
-                f"the cell may be in `{wrong}`, which is not renamed"
-                if filled is not None and filled[row]
+                f"the cell may be in `{twins[column][0]}`, which is not renamed"
+                if column in twins and twins[column][1][row]
                 else _reason(batch.slice(row, 1), column, code, notes, plan)
             )
             yield Unfixed(start + row, ids[row].as_py(), note["path"] or column, code, reason)
-
-
-def _misspelled(batch: pa.RecordBatch) -> dict[str, str]:
-    return misspelled_columns(tuple(batch.schema.names))
 
 
 def _reason(row: pa.RecordBatch, column: str, code: str, notes: list[dict[str, Any]], plan: Plan) -> str:
