@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Literal, get_args
 
 from agent_eval_schema.issues import EvalSetError
@@ -33,18 +34,12 @@ Match = Literal["call", "tool_name"]
 
 Ids = Sequence[int]
 
-NAN = math.nan
-
 
 def call_ids(trajectories: Iterable[Sequence[ToolCall]], match: Match = "call") -> list[list[int]]:
     """The calls as numbers: two calls anywhere in `trajectories` have the same number if and only if they match."""
     numbers: dict[bytes | str, int] = {}
-    key = call_key if match == "call" else _name
+    key: Callable[[ToolCall], bytes | str] = call_key if match == "call" else attrgetter("tool_name")
     return [[numbers.setdefault(key(call), len(numbers)) for call in calls] for calls in trajectories]
-
-
-def _name(call: ToolCall) -> str:
-    return call.tool_name
 
 
 def call_key(call: ToolCall) -> bytes:
@@ -93,22 +88,6 @@ TRAJECTORY_METRICS: dict[str, Callable[[Ids, Ids, bool], float]] = {
 """The metrics that compare a trajectory with its reference."""
 
 
-def score_ids(
-    metric: str, predicted: Ids, reference: Ids, *, duplicates: Duplicates = "membership", empty: Empty = "nan"
-) -> float:
-    """A metric of TRAJECTORY_METRICS on calls that `call_ids` has numbered together.
-
-    With `empty="define"`: both empty score 1; an empty reference scores 1 in order, in any order and in recall, else 0;
-    an empty prediction scores 0.
-    """
-    if metric not in TRAJECTORY_METRICS:
-        raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
-    require_options(duplicates, empty)
-    if empty == "nan" and not (predicted and reference):
-        return NAN
-    return TRAJECTORY_METRICS[metric](predicted, reference, duplicates == "one_to_one")
-
-
 def score_trajectory(
     metric: str,
     predicted: Sequence[ToolCall],
@@ -118,17 +97,25 @@ def score_trajectory(
     empty: Empty = "nan",
     match: Match = "call",
 ) -> float:
-    """A metric of TRAJECTORY_METRICS on one pair of trajectories: 0 to 1, or NaN where there is none."""
-    require_choice("match", match, get_args(Match))
-    ids = call_ids([predicted, reference], match)
-    return score_ids(metric, *ids, duplicates=duplicates, empty=empty)
+    """A metric of TRAJECTORY_METRICS on one pair of trajectories: 0 to 1, or NaN where there is none.
+
+    With `empty="define"`: both empty score 1; an empty reference scores 1 in order, in any order and in recall, else 0;
+    an empty prediction scores 0.
+    """
+    require_options(duplicates, empty, match)
+    if metric not in TRAJECTORY_METRICS:
+        raise EvalSetError(f"no metric {metric!r}: use one of {', '.join(TRAJECTORY_METRICS)}")
+    made, wanted = call_ids([predicted, reference], match)
+    if empty == "nan" and not (predicted and reference):
+        return math.nan
+    return TRAJECTORY_METRICS[metric](made, wanted, duplicates == "one_to_one")
 
 
 def single_tool_use(predicted: Sequence[ToolCall], tool_name: str, *, empty: Empty = "nan") -> float:
     """1 if the tool was called at all, else 0; needs no reference."""
     require_choice("empty", empty, get_args(Empty))
     if empty == "nan" and not predicted:
-        return NAN
+        return math.nan
     return float(any(call.tool_name == tool_name for call in predicted))
 
 

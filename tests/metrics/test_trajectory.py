@@ -12,7 +12,6 @@ from agent_eval_schema.metrics.trajectory import (
     TRAJECTORY_METRICS,
     call_ids,
     require_options,
-    score_ids,
     score_trajectory,
     single_tool_use,
 )
@@ -143,7 +142,8 @@ def test_single_tool_use(tool: str, expected: float) -> None:
 
 def test_the_metrics_that_there_are() -> None:
     assert tuple(TRAJECTORY_METRICS) == (EXACT, IN_ORDER, ANY_ORDER, PRECISION, RECALL)
-    assert score_ids(PRECISION, [1, 1, 2], [1]) == score_ids(PRECISION, [1, 1, 2], [1], duplicates="membership")
+    by_default = score_trajectory(PRECISION, calls("aab"), calls("a"))
+    assert by_default == score_trajectory(PRECISION, calls("aab"), calls("a"), duplicates="membership") == 2 / 3
     with pytest.raises(EvalSetError, match="empty"):
         single_tool_use([], "a", empty="zero")  # type: ignore[arg-type]
 
