@@ -49,31 +49,28 @@ def calling(runnable: Any, make_input: Callable[[Any], Any] | None = None) -> Ca
     if kind is None:
         known = "a function, an object with .query(input=) or .invoke, or a model that mlflow loaded"
         raise EvalSetError(f"cannot run {describe(runnable)}: expected {known}")
-    return _composed(kind.method(runnable), make_input or kind.make_input(runnable))
+    run, made = kind.method(runnable), make_input or kind.make_input(runnable)
+    return _like(run, lambda prompt: run(made(prompt)))
 
 
 _METHODS = ("query", "invoke", "predict")
 """The method that runs an object, if it is not a function."""
 
 
-def _composed(run: Callable[[Any], Any], make_input: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    if inspect.iscoroutinefunction(run):
+def _like(run: Callable[..., Any], call: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A call of a function, which is a coroutine function if that is one."""
+    if not inspect.iscoroutinefunction(run):
+        return call
 
-        async def call_async(prompt: Any) -> Any:
-            return await run(make_input(prompt))
+    async def call_async(given: Any) -> Any:
+        return await call(given)
 
-        return call_async
-    return lambda prompt: run(make_input(prompt))
+    return call_async
 
 
-def _keyword(run: Callable[..., Any], name: str) -> Callable[[Any], Any]:
-    if inspect.iscoroutinefunction(run):
-
-        async def call_async(prompt: Any) -> Any:
-            return await run(**{name: prompt})
-
-        return call_async
-    return lambda prompt: run(**{name: prompt})
+def _query(runnable: Any) -> Callable[[Any], Any]:
+    run = runnable.query
+    return _like(run, lambda prompt: run(input=prompt))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,17 +111,7 @@ def _with_memory(runnable: Any, run: Callable[..., Any]) -> Callable[[Any], Any]
     configured = (getattr(runnable, "config", None) or {}).get("configurable") or {}
     if getattr(runnable, "checkpointer", None) in (None, False) or "thread_id" in configured:
         return run
-
-    def config() -> dict[str, Any]:
-        return {"configurable": {"thread_id": uuid.uuid4().hex}}
-
-    if inspect.iscoroutinefunction(run):
-
-        async def call_async(given: Any) -> Any:
-            return await run(given, config=config())
-
-        return call_async
-    return lambda given: run(given, config=config())
+    return _like(run, lambda given: run(given, config={"configurable": {"thread_id": uuid.uuid4().hex}}))
 
 
 def _langchain_input(runnable: Any) -> Callable[[Any], Any]:
@@ -215,7 +202,7 @@ def _pyfunc_input(model: Any) -> Callable[[Any], Any]:
 
 
 _KINDS = (
-    _Kind(lambda r: callable(getattr(r, "query", None)), lambda r: _keyword(r.query, "input")),
+    _Kind(lambda r: callable(getattr(r, "query", None)), _query),
     _Kind(_is_langchain, _invoke, _langchain_input),
     _Kind(_is_bound, lambda r: _with_memory(r.__self__, r), lambda r: _langchain_input(r.__self__)),
     _Kind(lambda r: _agent_key(r) is not None, lambda r: r.predict, _agent_input),
