@@ -143,13 +143,9 @@ class ScoreComparison:  # numpydoc ignore=PR01
         from agent_eval_schema.render.result.comparison import comparison_panel
 
         rows = self.rows
-        ids = rows["request_id"] if "request_id" in rows else [""] * len(rows)
-        columns = [rows[name].tolist() for name in ("metric", "old", "new", "difference")] if len(rows) else [[]] * 4
-        keys = rows["key"].tolist() if len(rows) else []
-        changed = [
-            (str(key), "" if id is None else str(id), *cells)
-            for key, id, *cells in zip(keys, ids, *columns, strict=True)
-        ]
+        names, blank = ("key", "request_id", "metric", "old", "new", "difference"), pd.Series("", rows.index)
+        cells = zip(*(rows.get(name, blank).tolist() for name in names), strict=True)
+        changed = [(str(key), "" if id is None else str(id), *scores) for key, id, *scores in cells]
         return comparison_panel(self.lines, changed, len(self.only_old), len(self.only_new))
 
     def __str__(self) -> str:

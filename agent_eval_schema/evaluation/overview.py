@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from agent_eval_schema.evaluation.columns import REQUEST_ID, RUN_COLUMNS, score_column
-from agent_eval_schema.evaluation.score_stats import ScoreStats
+from agent_eval_schema.evaluation.score_stats import Groups, ScoreStats, add_by_group, scores_in
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.figures import CELLS
@@ -50,7 +50,7 @@ class Overview:
         self._bounds = np.linspace(0, row_count, min(row_count, CELLS) + 1).astype(int)
         self._lost = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
         self._unscored = {name: np.zeros(len(self._bounds) - 1) for name in self._unit}
-        self._groups: dict[str, dict[str, dict[str, ScoreStats]]] | None = None
+        self._groups: dict[str, Groups] | None = None
         self._errors: Counter[str] = Counter()
         self._rows = 0
 
@@ -66,7 +66,7 @@ class Overview:
     def _add_steps(self, part: pd.DataFrame) -> None:
         at = np.searchsorted(self._bounds, self._rows + np.arange(len(part)), side="right") - 1
         for name in self._unit:
-            scores = _scores(part, name)
+            scores = scores_in(part, name)
             np.add.at(self._lost[name], at, np.nan_to_num(1 - scores))
             np.add.at(self._unscored[name], at, np.isnan(scores))
 
@@ -81,10 +81,7 @@ class Overview:
             if len(found.keys() | set(keys.dropna())) > MOST_GROUPS or keys.eq("").any():
                 del self._groups[column]
                 continue
-            for key, rows in part.groupby(keys.to_numpy(), sort=False):
-                tallies = found.setdefault(str(key), {name: ScoreStats() for name in self._names})
-                for name, tally in tallies.items():
-                    tally.add(_scores(rows, name))
+            add_by_group(found, part, keys, self._names)
 
     def _add_errors(self, part: pd.DataFrame) -> None:
         if FAILURE in self._names:
@@ -135,7 +132,3 @@ def _label(value: Any) -> str | None:
     if isinstance(value, bool | int | np.bool_ | np.integer):
         return str(value)
     return None if is_absent(value) else ""
-
-
-def _scores(part: pd.DataFrame, metric: str) -> np.ndarray[Any, Any]:
-    return part[score_column(metric)].to_numpy(np.float64, na_value=np.nan)

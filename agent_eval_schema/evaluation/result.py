@@ -15,15 +15,13 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, overload
 
-import numpy as np
 import pandas as pd
 from msgspec.structs import replace
 
-from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.evaluation.comparison import ScoreComparison, compare
 from agent_eval_schema.evaluation.coverage import FailedCalls
 from agent_eval_schema.evaluation.findings import Findings
-from agent_eval_schema.evaluation.score_stats import RESAMPLES, ScoreStats
+from agent_eval_schema.evaluation.score_stats import RESAMPLES, Groups, ScoreStats, add_by_group, scores_in
 from agent_eval_schema.io.pandas import issues_frame
 from agent_eval_schema.issues import EvalSetError, Severity
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
@@ -314,7 +312,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         0     3         2  0.667      0.444
         """
         table = self.metrics_table
-        scores = {n: table[score_column(n)].to_numpy(np.float64, na_value=np.nan) for n in self.tallies}
+        scores = {name: scores_in(table, name) for name in self.tallies}
         return errors_table(scores, clusters_of(table, cluster))
 
     def _stats(self, metric: str) -> ScoreStats:
@@ -351,14 +349,10 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         >>> EvalTask(data, ["exact_match"]).evaluate().groupby("team")["exact_match/mean"].to_dict()
         {'docs': 1.0, 'sales': 0.0}
         """
-        groups: dict[str, dict[str, ScoreStats]] = {}
+        groups: Groups = {}
         for part in self.iter_parts():
             require_choice("column", column, part.columns)
-            keys = part[column].map(str)
-            for key, rows in part.groupby(keys.to_numpy(), sort=False):
-                tallies = groups.setdefault(str(key), {name: ScoreStats() for name in self.tallies})
-                for name, tally in tallies.items():
-                    tally.add(rows[score_column(name)].to_numpy(np.float64, na_value=np.nan))
+            add_by_group(groups, part, part[column].map(str), self.tallies)
         lines = {
             key: {"row_count": max((t.rows for t in tallies.values()), default=0)}
             | {f"{n}/{what}": getattr(t, what) for n, t in tallies.items() for what in ("mean", "std", "scored")}
@@ -584,6 +578,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
         (2, ('exact_match',))
         """
         stats = self.tallies
+        latency = stats.get(LATENCY, ScoreStats())
         summary = ResultSummary(
             name=self.name,
             row_count=self.row_count,
@@ -595,7 +590,7 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
             reason_groups=self.reason_groups,
             issue_counts=self.issue_counts,
             headline=self.headline,
-            latency=_percentiles(stats[LATENCY]) if LATENCY in stats and stats[LATENCY].scored else {},
+            latency={f"p{q * 100:g}": latency.percentile(q) for q in PERCENTILES if latency.scored},
         )
         if not worst:
             return summary
@@ -764,10 +759,6 @@ class EvalResult(Saved):  # numpydoc ignore=PR01
     def __repr__(self) -> str:
         told = f": {self.headline}" if self.headline else ""
         return f"<EvalResult: {self.row_count:,} rows, {len(self.metrics)} metrics{told}>"
-
-
-def _percentiles(stats: ScoreStats) -> dict[str, float]:
-    return {f"p{share * 100:g}": stats.percentile(share) for share in PERCENTILES}
 
 
 def _plot(name: str, stats: ScoreStats) -> ScorePlot:

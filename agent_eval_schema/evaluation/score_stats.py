@@ -13,15 +13,21 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from agent_eval_schema.evaluation.columns import score_column
 from agent_eval_schema.render.figures import Bar, Distribution
 
 Numbers = np.ndarray[Any, Any]
 
 RESAMPLES = 2_000
 """Samples that an interval is read from: its ends then differ by about a percent of its width from run to run."""
+
+
+Groups = dict[str, dict[str, "ScoreStats"]]
+"""The scores of groups of rows: by group, by metric."""
 
 
 class ScoreStats:
@@ -104,3 +110,16 @@ class ScoreStats:
         drawn = np.random.default_rng(seed).multinomial(self.scored, counts / counts.sum(), size=resamples)
         low, high = np.quantile(drawn @ values / self.scored, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
+
+
+def scores_in(table: pd.DataFrame, metric: str) -> Numbers:
+    """The scores of a metric in a result's table."""
+    return table[score_column(metric)].to_numpy(np.float64, na_value=np.nan)
+
+
+def add_by_group(groups: Groups, part: pd.DataFrame, keys: pd.Series[Any], metrics: Iterable[str]) -> None:
+    """Add the scores of a part of a result's table to the groups of its rows, by the key of each row."""
+    for key, rows in part.groupby(keys.to_numpy(), sort=False):
+        tallies = groups.setdefault(str(key), {name: ScoreStats() for name in metrics})
+        for name, tally in tallies.items():
+            tally.add(scores_in(rows, name))
