@@ -646,23 +646,6 @@ class RunFailure(_Defined):  # numpydoc ignore=PR01
     name: str = "failure"
 
 
-SCORERS: tuple[type[RowScorer], ...] = (
-    DocumentRecall,
-    DocumentPrecision,
-    TrajectoryExactMatch,
-    TrajectoryInOrderMatch,
-    TrajectoryAnyOrderMatch,
-    TrajectoryPrecision,
-    TrajectoryRecall,
-    TrajectorySingleToolUse,
-    ToolInvocation,
-    ToolOrderedInvocation,
-    ParameterCorrectness,
-    ToolCallsPass,
-    InputTokenCount,
-    OutputTokenCount,
-    TotalTokenCount,
-    LatencySeconds,
-    RunFailure,
-)
-"""The classes of all scorers of this package, in the order of the table of `supported_scorers`."""
+SCORERS: tuple[type[RowScorer], ...] = tuple(_Defined.__subclasses__())
+"""The classes of all scorers of this package, in the order in which they are defined: that of the table of
+`supported_scorers`."""
