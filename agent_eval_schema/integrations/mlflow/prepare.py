@@ -151,8 +151,15 @@ def prepare_for_evaluate(
     """
     require_choice("on_invalid", on_invalid, get_args(OnInvalid))
     source = open_source(data, "data", columns)
-    figures = evaluator not in _HAND_ON_TRACES
-    prepared = _prepare(source, evaluator, inputs, format, outputs, keep=on_invalid == "keep", figures=figures)
+    prepared = prepare(
+        source,
+        evaluator=evaluator,
+        inputs=inputs,
+        format=format,
+        outputs=outputs,
+        keep=on_invalid == "keep",
+        figures=evaluator not in _HAND_ON_TRACES,
+    )
     if on_invalid == "raise" and not prepared.report.ok:
         raise InvalidEvalSetError(check_source(source, format=format, outputs=outputs, complete=True))
     if not prepared.report.ok:
@@ -168,6 +175,10 @@ def prepare_for_evaluate(
     return prepared.frame
 
 
+_HAND_ON_TRACES = ("mlflow.genai",)
+"""The targets for which a trace is read by the evaluator, not here."""
+
+
 def prepare(
     data: Any,
     *,
@@ -175,26 +186,12 @@ def prepare(
     inputs: Inputs = "auto",
     format: str = "auto",
     outputs: Outputs = "auto",
-) -> Prepared:
-    """As `prepare_for_evaluate`, with the report and the positions of the excluded rows."""
-    return _prepare(open_source(data), evaluator, inputs, format, outputs)
-
-
-_HAND_ON_TRACES = ("mlflow.genai",)
-"""The targets for which a trace is read by the evaluator, not here."""
-
-
-def _prepare(
-    source: Source,
-    evaluator: Evaluator,
-    inputs: Inputs,
-    format: str,
-    outputs: Outputs,
-    *,
     keep: bool = False,
     figures: bool = True,
 ) -> Prepared:
-    """As `prepare`; without `figures` the report lacks those of traces."""
+    """As `prepare_for_evaluate`, with the report and the positions of the excluded rows. `keep` keeps invalid rows;
+    without `figures` the report lacks those of traces."""
+    source = open_source(data)
     start = time.perf_counter()
     require_choice("evaluator", evaluator, EVALUATORS)
     require_choice("inputs", inputs, INPUTS)
@@ -279,10 +276,6 @@ def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     return [None if v != v else v for v in values] if pa.types.is_floating(field.type) else values
 
 
-def _valid(values: list[Any], valid: _Flags) -> list[Any]:
-    return values if valid.all() else list(itertools.compress(values, valid))
-
-
 def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch], valid: _Flags, plain: bool) -> Any:
     """The JSON texts of the traces; those of a DataFrame are not copied.
 
@@ -295,4 +288,4 @@ def _trace_cells(source: Source, read: Callable[[pa.RecordBatch], pa.RecordBatch
     texts = given.tolist() if given is not None else []
     if set(map(type, texts)) != {str}:
         texts = [t for b in source.batches() for t in trace_texts(read(b))]
-    return _valid(texts, valid)
+    return texts if valid.all() else list(itertools.compress(texts, valid))
