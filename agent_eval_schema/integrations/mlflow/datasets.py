@@ -10,7 +10,7 @@ All rows are written in one transaction, or none.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections import Counter
 from typing import Any, get_args
 
 import pandas as pd
@@ -25,11 +25,12 @@ from agent_eval_schema.integrations.mlflow.records import (
     SOURCE,
     SOURCE_TYPES,
     RowWithSource,
+    errors_by_row,
     read_records,
     to_records,
 )
 from agent_eval_schema.io.pandas import canonical_frame
-from agent_eval_schema.issues import EvalSetError, Severity
+from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.progress import notebook
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
@@ -208,7 +209,7 @@ def to_mlflow_dataset(
         collapsed=tuple(sorted(chosen.collapsed, key=lambda c: c.row)),
         updated=tuple(chosen.updated),
         excluded=tuple(excluded),
-        not_kept=_not_kept(chosen.rows),
+        not_kept=dict(Counter(name for row in chosen.rows for name in row["lost"])),
     )
 
 
@@ -276,14 +277,12 @@ def from_mlflow_dataset(dataset: Any, *, tracking_uri: str | None = None) -> pd.
 # rows
 def _sorted_out(report: Report) -> tuple[list[RowWithSource], list[Excluded]]:
     """The rows that can be written, each with its position, and the others, each with the reasons."""
-    reasons: dict[int, list[str]] = {}
-    for issue in report.iter_issues():
-        if issue.row is not None and issue.severity is Severity.ERROR:
-            reasons.setdefault(issue.row, []).append(f"{issue.code} {issue.message}")
+    errors = errors_by_row(report)
     rows, excluded = [], []
     for position, row in enumerate(report.iter_rows()):
-        if position in reasons:
-            excluded.append(Excluded(position, row["request_id"], tuple(reasons[position])))
+        if position in errors:
+            reasons = tuple(f"{issue.code} {issue.message}" for issue in errors[position])
+            excluded.append(Excluded(position, row["request_id"], reasons))
         else:
             rows.append(_with_source(row, position))
     return rows, excluded
@@ -316,11 +315,3 @@ def _trace_source(trace: Trace, session: str | None) -> dict[str, Any] | None:
     trace_id = trace.info.trace_id or trace.info.request_id
     session_data = {} if session is None else {"session_id": session}
     return {"source_type": "TRACE", "source_data": {"trace_id": trace_id, **session_data}} if trace_id else None
-
-
-def _not_kept(rows: Iterable[RowWithSource]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for row in rows:
-        for name in row["lost"]:
-            counts[name] = counts.get(name, 0) + 1
-    return counts

@@ -26,6 +26,7 @@ from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.issues import Issue, Severity
 from agent_eval_schema.schema import COLUMNS
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.validation.report import Report
 from agent_eval_schema.validation.validate import check_source
 
 RowWithSource = dict[str, Any]
@@ -102,11 +103,20 @@ def _digest(value: Any) -> str:
 def read_records(records: list[DatasetRecord]) -> list[tuple[RowWithSource, Issue | None]]:
     """The row of each record, and why a part of it could not be read, if so. Any record of MLflow is accepted."""
     report = check_source(open_source([_cells(r) for r in records]), format="mlflow", outputs="generated")
-    errors = {i.row: i for i in reversed(list(report.iter_issues())) if i.severity is Severity.ERROR}
+    errors = {row: found[0] for row, found in errors_by_row(report).items()}
     rows = [{**{c: row[c] for c in COLUMNS}, SOURCE: None} for row in report.iter_rows()]
     for row, record in zip(rows, records, strict=True):
         _complete(row, record)
     return [(row, errors.get(i)) for i, row in enumerate(rows)]
+
+
+def errors_by_row(report: Report) -> dict[int, list[Issue]]:
+    """The errors of each row that has any, in their order."""
+    found: dict[int, list[Issue]] = {}
+    for issue in report.iter_issues():
+        if issue.row is not None and issue.severity is Severity.ERROR:
+            found.setdefault(issue.row, []).append(issue)
+    return found
 
 
 def _cells(record: DatasetRecord) -> dict[str, Any]:

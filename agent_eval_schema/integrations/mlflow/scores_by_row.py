@@ -14,10 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from agent_eval_schema.integrations.mlflow.records import ROW_TAG
+from agent_eval_schema.integrations.mlflow.records import ROW_TAG, errors_by_row
 from agent_eval_schema.integrations.mlflow.scored_row import ScoredRow
-from agent_eval_schema.issues import Severity
-from agent_eval_schema.rules import RULES
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.visible import visible
 from agent_eval_schema.validation.report import Report
@@ -141,7 +139,7 @@ def scores_by_row(
     known. The rows have the index of the data, and their request_id. Then the rows on which the agent failed."""
     joined = _ScoresAndReasons(map(scorer_name, scorers), report.row_count)
     of_sessions = [scorer_name(s) for s in scorers if getattr(s, "is_session_level_scorer", False)]
-    codes = _codes_of_invalid_rows(report)
+    errors = errors_by_row(report) if report.invalid_count else {}
     reasons: dict[int, str] = {}
     found: set[int] = set()
     for line in lines:
@@ -156,7 +154,8 @@ def scores_by_row(
     failed = sorted(reasons)
     for row, valid in enumerate(report.valid_mask.tolist()):
         if not valid:
-            reasons[row] = f"the row is invalid: {codes.get(row, 'see the report')}"
+            codes = dict.fromkeys(f"{issue.code} {issue.name}" for issue in errors.get(row, ()))
+            reasons[row] = f"the row is invalid: {', '.join(codes) or 'see the report'}"
         elif row not in found:
             reasons[row] = "mlflow kept no trace of the row, and with it no score"
         if row in reasons:
@@ -185,11 +184,7 @@ def _broke_down(trace: Any) -> str | None:
     derived = ScoredRow(None, None, None, trace).derived
     if derived is None or not derived.failure:
         return None
-    return (
-        f"predict_fn raised an exception: {visible(derived.error)}"
-        if derived.error
-        else "predict_fn raised an exception"
-    )
+    return "predict_fn raised an exception" + (f": {visible(derived.error)}" if derived.error else "")
 
 
 def _place_of_document(assessment: dict[str, Any]) -> int:
@@ -200,11 +195,3 @@ def _place_of_document(assessment: dict[str, Any]) -> int:
 
 def _absent(value: Any) -> bool:
     return value is None or value is pd.NA or (isinstance(value, float) and value != value)
-
-
-def _codes_of_invalid_rows(report: Report) -> dict[int, str]:
-    found: dict[int, list[str]] = {}
-    for issue in report.iter_issues() if report.invalid_count else ():
-        if issue.row is not None and RULES[issue.code].severity is Severity.ERROR:
-            found.setdefault(issue.row, []).append(f"{issue.code} {issue.name}")
-    return {row: ", ".join(dict.fromkeys(codes)) for row, codes in found.items()}
