@@ -10,7 +10,7 @@ first one. So equal requests are looked for before anything is written, among th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -66,7 +66,7 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
     met = [there[key] for key in groups if key in there]
     known = {r["id"]: row for r, (row, _) in zip(met, read_records(met), strict=True)}
     chosen = Chosen()
-    choose = _CHOOSE["merge" if on_duplicate == "raise" else on_duplicate]
+    choose = {"first": itemgetter(0), "last": itemgetter(-1)}.get(on_duplicate, _merged)
     for key, group in groups.items():
         record = there.get(key)
         if record is not None and on_duplicate == "first":
@@ -80,14 +80,6 @@ def choose_rows(rows: list[RowWithSource], stored: list[DatasetRecord], on_dupli
     if on_duplicate == "raise":
         _raise_for(chosen)
     return chosen
-
-
-def _first(group: list[RowWithSource]) -> RowWithSource:
-    return group[0]
-
-
-def _last(group: list[RowWithSource]) -> RowWithSource:
-    return group[-1]
 
 
 def _merged(group: list[RowWithSource]) -> RowWithSource:
@@ -109,8 +101,6 @@ def _merged(group: list[RowWithSource]) -> RowWithSource:
 _TRUTHS = ("expected_response", "expected_facts")
 _KEYED = ("custom_expected", "tags")
 """Columns that mlflow merges key by key."""
-
-_CHOOSE: dict[str, Callable[[list[RowWithSource]], RowWithSource]] = {"first": _first, "last": _last, "merge": _merged}
 
 
 def _collapsed(row: RowWithSource, kept: RowWithSource, into: int | str) -> Collapsed:

@@ -352,9 +352,6 @@ class EvaluationResult(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
             drawn=scored_rows(self.scores, self.reasons, self.failed, self.report, self.result, most) if most else [],
         )
 
-    def __str__(self) -> str:
-        return self.to_text()
-
     def __repr__(self) -> str:
         scored = int(self.scores[self.scorers].notna().to_numpy().sum())
         return f"<EvaluationResult: {len(self.scores):,} rows, {len(self.scorers)} scorers, {scored:,} scores>"

@@ -152,14 +152,11 @@ def _for_mlflow_evaluate(columns: Columns, outputs: str, _: Inputs) -> pd.DataFr
 
 
 def _for_vertex(columns: Columns, outputs: str, _: Inputs) -> pd.DataFrame:
-    renamed = {"response": "response", "expected_response": "reference"}
-    frame: Columns = {"prompt": last_texts(columns)}
-    frame.update({name: columns[column] for column, name in renamed.items() if column in columns})
-    for name in ("reference_trajectory", "predicted_trajectory"):
-        if name in columns:
-            frame[name] = columns[name]
     made = ("response", "predicted_trajectory") if outputs == "generated" else ()
-    return _frame({n: v for n, v in frame.items() if n not in made})
+    names = ("response", "expected_response", "reference_trajectory", "predicted_trajectory")
+    given = {n: columns[n] for n in names if n in columns and n not in made}
+    renamed = {"reference" if n == "expected_response" else n: values for n, values in given.items()}
+    return _frame({"prompt": last_texts(columns), **renamed})
 
 
 FRAMES: dict[str, Callable[[Columns, str, Inputs], pd.DataFrame]] = {

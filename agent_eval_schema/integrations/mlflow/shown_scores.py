@@ -16,14 +16,13 @@ from agent_eval_schema.integrations.mlflow.records import ROW_TAG
 from agent_eval_schema.integrations.mlflow.scores_by_row import REQUEST_ID
 from agent_eval_schema.io.records import is_absent
 from agent_eval_schema.metrics.alignment import CallPair, aligned
+from agent_eval_schema.metrics.standard_errors import WORDS
 from agent_eval_schema.render.scores_page import ScoredRow
 from agent_eval_schema.schema import ToolCall
 from agent_eval_schema.validation.report import Report
 
 SHOWN = ("request", "response", "expected_response", "expected_facts", "guidelines", "expectations", "error")
 """The cells of a row that are shown with it, those that it has."""
-
-_POINTS = {"yes": 1.0, "no": 0.0, "true": 1.0, "false": 0.0, "pass": 1.0, "fail": 0.0}
 
 
 def scored_rows(
@@ -66,7 +65,7 @@ def _points(score: Any) -> Iterator[float]:
         for one in score:
             yield from _points(one)
     elif isinstance(score, str):
-        yield from [_POINTS[score.lower()]] if score.lower() in _POINTS else []
+        yield from [WORDS[score.lower()]] if score.lower() in WORDS else []
     elif isinstance(score, bool | int | float) and 0 <= score <= 1:
         yield float(score)
 

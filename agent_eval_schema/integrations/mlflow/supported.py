@@ -8,6 +8,7 @@ model, a run.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -165,15 +166,10 @@ def supported_scorers(data: Any, *, model: str | None = None) -> SupportedScorer
 
     report = report_on_rows(data if isinstance(data, Report) else check_source(open_source(data), screen=notebook()))
     ours = [(Metric(OURS, kind.__name__, kind.needs), kind) for kind in SCORERS]
-    theirs = [(metric, _builtin(metric.name)) for metric in metrics_of("mlflow")]
+    builtin = import_module("mlflow.genai.scorers")
+    theirs = [(metric, getattr(builtin, metric.name, None)) for metric in metrics_of("mlflow")]
     found = [_choose(metric, kind, report, model) for metric, kind in [*theirs, *ours]]
     return SupportedScorers([s for s, _ in found if s is not None], [line for _, line in found])
-
-
-def _builtin(name: str) -> type[Scorer] | None:
-    import mlflow.genai.scorers
-
-    return getattr(mlflow.genai.scorers, name, None)
 
 
 def _choose(
