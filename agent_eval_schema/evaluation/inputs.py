@@ -78,11 +78,8 @@ def of_turns(source: Source, format: str) -> tuple[Source, str, list[Issue]]:
         return source, plan.format, []
     given = evaluations_of(check_source(source, format=plan.format, outputs="generated"))
     turns = open_source([row for rows in rows_of_each(given) for row in rows])
-    return replace(turns, name=source.name), "databricks", [_left_out(e.row) for e in given if not e.valid]
-
-
-def _left_out(row: int) -> Issue:
-    return Finding(LEFT_OUT, f"the evaluation on row {row} was excluded: it is not valid").issue()
+    invalid = [f"the evaluation on row {e.row} was excluded: it is not valid" for e in given if not e.valid]
+    return replace(turns, name=source.name), "databricks", [Finding(LEFT_OUT, why).issue() for why in invalid]
 
 
 def columns_read(metrics: Iterable[TaskMetric]) -> frozenset[str]:

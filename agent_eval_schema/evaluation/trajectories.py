@@ -97,11 +97,6 @@ class TrajectoryOptions(Struct, frozen=True):
                 raise EvalSetError(f"metrics: expected {expected}; got {shown(metric)}")
 
     @property
-    def names_tools(self) -> bool:
-        """Whether the names of tools are asked for."""
-        return any(isinstance(m, TrajectorySingleToolUse) for m in self.metrics)
-
-    @property
     def reported(self) -> dict[str, str]:
         """How trajectories were compared, as a result reports it; the usual `match` is not reported."""
         found: dict[str, str] = {"duplicates": self.duplicates, "empty": self.empty}
@@ -153,8 +148,9 @@ def score_calls(
 
     `log` has the issues that are known; what reading finds goes to `unread`, which may be the same. On the rows
     `failed` an agent was run and failed."""
+    names_tools = any(isinstance(metric, TrajectorySingleToolUse) for metric in options.metrics)
     with gc_paused():
-        pair = read_pair(calls, unread, names=options.names_tools, by_name=options.match == "tool_name")
+        pair = read_pair(calls, unread, names=names_tools, by_name=options.match == "tool_name")
     _mark_unreadable(pair, log)
     scores = _score_numbers(pair, options)
     return scores, _reasons(pair, options, scores, failed)
@@ -210,7 +206,7 @@ def _uses(pair: Pair, tool: str, define_empty: bool) -> Numbers:
 
 
 def _reasons(
-    pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None = None
+    pair: Pair, options: TrajectoryOptions, scores: dict[str, Numbers], failed: Numbers | None
 ) -> Counter[tuple[str, str]]:
     """For each metric and reason the number of rows that have no score for it; the first reason of a row counts. On the
     rows `failed` an agent that was run did so."""
