@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,15 +23,9 @@ def _documents(cells: list[dict[str, Any]]) -> list[Document]:
     return [Document(cell["doc_uri"], cell.get("content")) for cell in cells]  # one of a trace may have no doc_uri
 
 
-def _calls(cells: list[dict[str, Any]]) -> list[ToolCall]:
-    return msgspec.convert(cells, list[ToolCall])
-
-
 _TYPED: dict[str, Callable[[Any], Any]] = {
-    "retrieved_context": _documents,
-    "expected_retrieved_context": _documents,
-    "predicted_trajectory": _calls,
-    "reference_trajectory": _calls,
+    **dict.fromkeys(("retrieved_context", "expected_retrieved_context"), _documents),
+    **dict.fromkeys(("predicted_trajectory", "reference_trajectory"), partial(msgspec.convert, type=list[ToolCall])),
 }
 """How the values of columns become what metrics take; others are given as they are."""
 
@@ -51,17 +46,15 @@ ROW_METRICS["document_recall"] = DEFINITIONS["document_recall"]._replace(
 def measure_row_metric(metric: Definition, table: Table) -> Measured:
     """The scores of a metric of ROW_METRICS."""
     columns = [table.values.get(name) or [None] * table.size for name in metric.reads]
-    scores, unscored = [], Counter[str]()
-    for row, cells in enumerate(zip(*columns, strict=True)):
-        lacking = [name for name, cell in zip(metric.reads, cells, strict=True) if cell is None]
-        score, why = (math.nan, table.why_lacking(row, lacking[0])) if lacking else _scored(metric, cells)
-        scores.append(score)
-        if math.isnan(score):
-            unscored[why] += 1
-    return Measured({"score": scores}, unscored)
+    found = [_scored(metric, table, row, cells) for row, cells in enumerate(zip(*columns, strict=True))]
+    unscored = Counter(why for score, why in found if math.isnan(score))
+    return Measured({"score": [score for score, _ in found]}, unscored)
 
 
-def _scored(metric: Definition, cells: Sequence[Any]) -> tuple[float, str]:
+def _scored(metric: Definition, table: Table, row: int, cells: Sequence[Any]) -> tuple[float, str]:
+    for name, cell in zip(metric.reads, cells, strict=True):
+        if cell is None:
+            return math.nan, table.why_lacking(row, name)
     try:
         values = [_TYPED[name](c) if name in _TYPED else c for name, c in zip(metric.reads, cells, strict=True)]
         return float(metric.measure(*values)), metric.undefined
