@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import math
 import queue
 import sys
 import threading
@@ -74,7 +75,7 @@ def run_all(
     make = _loop_slots(call, inbox, timeout) if _is_async(call) else lambda: _ThreadSlot(call, inbox)
     coming = iter(inputs)
     idle: list[Slot] = []
-    running: dict[Slot, tuple[int, float]] = {}
+    running: dict[Slot, tuple[int, float]] = {}  # the row of each, and when it is overdue
     hanging: set[Slot] = set()
     try:
         while True:
@@ -83,14 +84,15 @@ def run_all(
                 if job is None:
                     break
                 slot = idle.pop() if idle else make()
-                running[slot] = (job[0], time.monotonic())
+                running[slot] = (job[0], math.inf if timeout is None else time.monotonic() + timeout + slot.overtime)
                 slot.start(*job)
             if not running:
                 break
             try:
-                slot, outcome = inbox.get(timeout=_patience(running, timeout))
+                slot, outcome = inbox.get(timeout=_patience(running))
             except queue.Empty:
-                for slot, row in _overdue(running, timeout):
+                now = time.monotonic()
+                for slot, row in [(slot, row) for slot, (row, until) in running.items() if now >= until]:
                     del running[slot]
                     hanging.add(slot)
                     slot.stop()
@@ -109,18 +111,10 @@ def run_all(
             slot.stop()
 
 
-def _patience(running: dict[Slot, tuple[int, float]], timeout: float | None) -> float | None:
+def _patience(running: dict[Slot, tuple[int, float]]) -> float | None:
     """Seconds until the first call is overdue."""
-    if timeout is None:
-        return None
-    return max(min(since + timeout + slot.overtime for slot, (_, since) in running.items()) - time.monotonic(), 0.001)
-
-
-def _overdue(running: dict[Slot, tuple[int, float]], timeout: float | None) -> list[tuple[Slot, int]]:
-    now = time.monotonic()
-    return [
-        (s, row) for s, (row, since) in running.items() if timeout is not None and now - since >= timeout + s.overtime
-    ]
+    first = min(until for _, until in running.values())
+    return None if first == math.inf else max(first - time.monotonic(), 0.001)
 
 
 def _is_async(call: Call) -> bool:
