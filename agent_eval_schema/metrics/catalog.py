@@ -14,6 +14,8 @@ from typing import NamedTuple
 from agent_eval_schema.metrics.platforms import PLATFORMS, Need
 from agent_eval_schema.metrics.trajectory import TRAJECTORY_METRICS
 
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
+
 SUPPORT_FIELDS = (
     "request",
     "response",
@@ -25,9 +27,7 @@ SUPPORT_FIELDS = (
     "guidelines",
     "trace",
     "retriever_span",
-    "input_tokens",
-    "output_tokens",
-    "total_tokens",
+    *_TOKENS,
     "latency",
     "session",
     "failure",
@@ -37,8 +37,6 @@ SUPPORT_FIELDS = (
 """The fields of a row that metrics read: one bit each, in this order, in the presence mask of a checked batch."""
 
 BIT = {name: 1 << i for i, name in enumerate(SUPPORT_FIELDS)}
-
-_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 FIELD_WORDS = {
     "retrieved_content": "content in retrieved_context",

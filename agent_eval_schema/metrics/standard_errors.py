@@ -104,9 +104,9 @@ def errors_table(scores: Mapping[str, Numbers], clusters: Numbers | None) -> pd.
     """A row per metric: its mean with its standard error, of scores that may be NaN."""
     import pandas as pd
 
-    lines = [(name, *_errors(values, clusters)) for name, values in scores.items()]
-    frame = pd.DataFrame(lines, columns=["metric", "rows", "clusters", "mean", "std_error", "low", "high", "effect"])
-    return frame.rename(columns={"effect": "design_effect"}).astype({"rows": "int64", "clusters": "int64"})
+    columns = ["metric", "rows", "clusters", "mean", "std_error", "low", "high", "design_effect"]
+    frame = pd.DataFrame([(name, *_errors(values, clusters)) for name, values in scores.items()], columns=columns)
+    return frame.astype({"rows": "int64", "clusters": "int64"})
 
 
 def _errors(values: Numbers, clusters: Numbers | None) -> tuple[int, int, float, float, float, float, float]:
