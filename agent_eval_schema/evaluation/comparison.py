@@ -260,9 +260,8 @@ def paired_test(differences: Numbers, *, seed: int = 0) -> float:
     if not len(differences):
         return math.nan
     sizes = np.abs(differences[differences != 0])
-    found = abs(float(differences.sum())) - 1e-9 * float(
-        sizes.sum()
-    )  # sums of the same numbers may differ in the last bit
+    # Sums of the same numbers may differ in the last bit.
+    found = abs(float(differences.sum())) - 1e-9 * float(sizes.sum())
     if not len(sizes):
         return 1.0
     if len(sizes) <= EXACT_PAIRS:

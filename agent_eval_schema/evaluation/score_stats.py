@@ -81,8 +81,7 @@ class ScoreStats:
     @property
     def is_share(self) -> bool:
         """Whether all scores lie from 0 to 1."""
-        counts = self.counts
-        return bool(counts) and counts[0][0] >= 0 and counts[-1][0] <= 1
+        return bool(self._counts) and min(self._counts) >= 0 and max(self._counts) <= 1
 
     @property
     def tenths(self) -> list[Bar]:

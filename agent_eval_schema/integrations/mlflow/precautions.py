@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from agent_eval_schema.traces.encode import place_of, placed_nowhere
@@ -31,15 +31,11 @@ NO_TRIAL = {"MLFLOW_GENAI_EVAL_SKIP_TRACE_VALIDATION": "true"}
 scored. MLflow 3.3 does not have this setting."""
 
 
-@contextmanager
-def open_run(mlflow: Any) -> Iterator[Any]:
+def open_run(mlflow: Any) -> AbstractContextManager[Any]:
     """The active run, or a new one; mlflow's evaluate takes the active one."""
     active = mlflow.active_run()
-    if active is not None:
-        yield active
-        return
-    with mlflow.start_run() as run:
-        yield run
+    new: AbstractContextManager[Any] = mlflow.start_run() if active is None else nullcontext(active)
+    return new
 
 
 @contextmanager
