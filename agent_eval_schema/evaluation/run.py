@@ -19,6 +19,7 @@ from agent_eval_schema.evaluation.journal import Finished, Journal
 from agent_eval_schema.evaluation.outputs import read_output
 from agent_eval_schema.evaluation.runner import CallOutcome, run_all
 from agent_eval_schema.runtime.progress import Progress
+from agent_eval_schema.text.jsontext import cleaned
 
 OPEN = 2
 """Parts whose rows are asked at the same time: the next one begins while the last calls of one are still out."""
@@ -106,11 +107,8 @@ def _finished(outcome: CallOutcome) -> Finished:
         return Finished(outcome.row, failed=True, error=outcome.error, trace_id=outcome.trace_id)
     answer = read_output(outcome.value)
     seconds = None if answer.failed else outcome.seconds
-    found = Finished(
-        outcome.row, answer.response, answer.trajectory, seconds, answer.failed, answer.error, outcome.trace_id
-    )
-    found.response = None if found.response is None else found.response.encode("utf-8", "replace").decode()
-    return found
+    response = cleaned(answer.response)
+    return Finished(outcome.row, response, answer.trajectory, seconds, answer.failed, answer.error, outcome.trace_id)
 
 
 def _fill_from_traces(rows: list[Finished]) -> None:

@@ -49,7 +49,7 @@ def _for_genai(columns: Columns, outputs: str, inputs: Inputs) -> pd.DataFrame:
     if any(expectations):
         frame["expectations"] = expectations
     if outputs == "provided" and any(name in columns for name in _NEED_TRACE):
-        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns, len(requests)))
+        frame["trace"] = columns["trace"] if all(columns[TRACE_STATE]) else list(_traces(columns))
     if "tags" in columns:
         frame["tags"] = [{k: t for k, t in (v or {}).items() if t is not None} for v in columns["tags"]]
     if "request_id" in columns and None not in columns["request_id"]:
@@ -105,15 +105,11 @@ def _expectations(columns: Columns, size: int) -> Iterator[dict[str, Any]]:
         yield expectations_of({n: columns[n][row] for n in names})
 
 
-def _traces(columns: Columns, size: int) -> Iterator[str]:
+def _traces(columns: Columns) -> Iterator[str]:
     """A trace for every row, as MLflow reads it: all have one, or evaluate raises an exception."""
     start = time.time_ns()
-    given = columns.get("trace", [None] * size)
-    for row, (text, plain) in enumerate(zip(given, columns[TRACE_STATE], strict=True)):
-        if text is not None and plain:
-            yield text
-            continue
-        found = rewritten(text) if text is not None else None
+    for row, (text, plain) in enumerate(zip(cells_of(columns, "trace"), columns[TRACE_STATE], strict=True)):
+        found = text if text is None or plain else rewritten(text)
         yield found or made_of({n: v[row] for n, v in columns.items()}, f"row {row} of {start}", start + row)
 
 

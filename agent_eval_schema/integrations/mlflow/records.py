@@ -80,13 +80,9 @@ def _natural(row: RowWithSource) -> DatasetRecord:
     tags = {k: v for k, v in (row["tags"] or {}).items() if k != MLFLOW_USER and not k.startswith(TAG_PREFIX)}
     custom = {k: v for k, v in (row["custom_expected"] or {}).items() if k not in EXPECTATIONS}
     expectations = expectations_of({**row, "custom_expected": custom})
-    inputs, outputs = whole(row, "inputs"), whole(row, "outputs")
-    record = {"inputs": inputs, "expectations": expectations, "tags": tags}
-    if outputs is not None:
-        record["outputs"] = outputs
-    if row.get(SOURCE) is not None:
-        record["source"] = row[SOURCE]
-    return record
+    record = {"inputs": whole(row, "inputs"), "expectations": expectations, "tags": tags}
+    others = {"outputs": whole(row, "outputs"), "source": row.get(SOURCE)}
+    return record | {name: part for name, part in others.items() if part is not None}
 
 
 def _kept(column: str, value: Any, read: Any) -> str:
