@@ -114,7 +114,7 @@ class _Row:
         self.what: dict[str, tuple[str, ...]] = {}
         self.tries: list[Try] = []
 
-    def findtries_of(self, codes: frozenset[str]) -> None:
+    def find_tries(self, codes: frozenset[str]) -> None:
         """Find what to try next: for each cell with a fixable issue all its fixes, then ever fewer."""
         self.tries = [
             attempt
@@ -221,13 +221,13 @@ def _search(batch: pa.RecordBatch, rows: list[_Row], plan: Plan, codes: frozense
     """Try and validate again, one cell of each row at a time, until no row has anything left to try. After a fix that
     helped, all fixes are tried again: so a second run finds nothing more."""
     for row in rows:
-        row.findtries_of(codes)
+        row.find_tries(codes)
     while rows := [row for row in rows if row.tries]:
         tries = [row.tries.pop(0) for row in rows]
         for row, attempt, found in zip(rows, tries, _issues_of_rows(_checked(batch, rows, tries, plan)), strict=True):
             if found.better_than(row.issues):
                 row.accept(attempt, found)
-                row.findtries_of(codes)
+                row.find_tries(codes)
 
 
 def _checked(batch: pa.RecordBatch, rows: list[_Row], tries: list[Try], plan: Plan) -> pa.RecordBatch:
