@@ -69,5 +69,4 @@ def _drawn(head: str, issues: Sequence[Issue], source: str | None, shown: int | 
         "parts": [("losses", "Losses")] if groups else [],
         "groups": groups[:shown],
         "folded": groups[shown:] if shown else [],
-        "version": __version__,
     }

@@ -19,6 +19,7 @@ from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.notebook import styled
 from agent_eval_schema.render.numbers import number
 from agent_eval_schema.render.phrases import plural
+from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
+    environment.globals["version"] = __version__
     environment.filters |= {"code": _with_code, "number": "{:,}".format, "breakable": _breakable}
     return environment
 

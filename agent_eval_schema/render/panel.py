@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.render.page import inline, page
-from agent_eval_schema.runtime.version import __version__
 
 ROWS_ON_A_PAGE, ROWS_INLINE = 500, 50
 """Rows of a table that are drawn."""
@@ -77,5 +76,4 @@ def _drawn(panel: Panel, shown: int, most: int) -> dict[str, Any]:
             | {"rows": t.rows[:shown], "folded": t.rows[shown:most], "more": t.row_count - len(t.rows[:most])}
             for t in tables
         ],
-        "version": __version__,
     }

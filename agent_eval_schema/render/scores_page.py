@@ -125,7 +125,6 @@ def _drawn(summary: ScoresSummary) -> dict[str, Any]:
         "columns": ["row", *names],
         "rows": [_row(row, names) for row in summary.drawn],
         "total": rows,
-        "version": __version__,
     }
 
 

@@ -23,7 +23,6 @@ from agent_eval_schema.render.diff.summary import (
 from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves, next_commands
 from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.runtime.version import __version__
 
 ROWS_OPEN = 20
 """Rows of a section that is open at once; a longer one is closed."""
@@ -68,7 +67,6 @@ def _drawn(summary: DiffSummary, shown: int | None = None) -> dict[str, Any]:
         "fields": fields,
         "issues": issues,
         "systems": systems,
-        "version": __version__,
     }
 
 

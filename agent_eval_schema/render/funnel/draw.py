@@ -17,7 +17,6 @@ from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.render.phrases import NextCommand, command_on, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import find_reason
-from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
 
 FUNNEL_VERSION = 1
@@ -179,7 +178,6 @@ def funnel_values(summary: FunnelSummary, *, alone: bool) -> dict[str, Any]:
         "facts": list(facts(summary)),
         "strata": [(s.stratum or "(none)", f"{s.calls:,}", f"{s.sampled:,}") for s in summary.strata],
         "issues": [(c, RULES[c].name, str(RULES[c].severity), f"{n:,}") for c, n in summary.issues.items()],
-        "version": __version__,
         "alone": alone,
     }
 

@@ -26,7 +26,6 @@ from agent_eval_schema.render.profile.words import (
     needed,
     worth,
 )
-from agent_eval_schema.runtime.version import __version__
 
 WIDTH, HEIGHT = 300, 90
 """Of the power curve."""
@@ -50,7 +49,6 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
         "verdict": headline(summary),
         "mood": "" if summary.valid else "error",
         "notes": summary.notes if summary.valid else summary.notes[1:],
-        "version": __version__,
         "steps": summary.next_steps,
         "power": [_power(p) for p in summary.power if p.rows],
         "assumptions": f"{POWER_COLUMNS} {assumptions(summary)}",

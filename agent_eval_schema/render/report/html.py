@@ -109,7 +109,6 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "rows": [] if inline else shown.rows,
         "data": json_block({"total": report.row_count, "rows": shown.rows}),
         "facts": _facts(report),
-        "version": __version__,
     }
 
 

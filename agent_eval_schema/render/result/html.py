@@ -26,7 +26,6 @@ from agent_eval_schema.render.result.summary import (
 )
 from agent_eval_schema.render.result.text import next_commands, result_verdict, written
 from agent_eval_schema.rules import RULES
-from agent_eval_schema.runtime.version import __version__
 
 
 def result_page(result: ResultSummary) -> str:
@@ -76,7 +75,6 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "issues": [(code, RULES[code].name, str(RULES[code].severity), n) for code, n in result.issue_counts.items()],
         "findings": result.findings,
         "options": ", ".join(f"{name}={value}" for name, value in result.options.items()),
-        "version": __version__,
     }
 
 
