@@ -522,9 +522,9 @@ class Diff(Saved):  # numpydoc ignore=PR01
         >>> json.loads(diff_eval_sets(old, old).to_json())["same"]
         True
         """
-        from agent_eval_schema.render.diff.json import diff_json
+        from agent_eval_schema.render.document import summary_json
 
-        return diff_json(self.review)
+        return summary_json(self.review)
 
     def to_html(self) -> str:
         """Return the diff as a standalone HTML page.

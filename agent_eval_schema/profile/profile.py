@@ -29,8 +29,8 @@ from agent_eval_schema.profile.facts import Facts, gather
 from agent_eval_schema.profile.leakage import open_others
 from agent_eval_schema.profile.summarize import Findings, Options, find, summarize
 from agent_eval_schema.profile.tokens import tokenizer_at_hand
+from agent_eval_schema.render.document import summary_json
 from agent_eval_schema.render.profile.html import profile_inline, profile_page
-from agent_eval_schema.render.profile.json import profile_json
 from agent_eval_schema.render.profile.summary import ProfileSummary
 from agent_eval_schema.render.profile.text import profile_text
 from agent_eval_schema.render.shown import Saved
@@ -401,7 +401,7 @@ class Profile(Saved):  # numpydoc ignore=PR01
         >>> json.loads(profile_eval_set([{"request": "Hi"}] * 2).to_json())["duplicates"]["exact"]
         1
         """
-        return profile_json(self.summary)
+        return summary_json(self.summary)
 
     def to_html(self) -> str:
         """Return the profile as a standalone HTML page.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
+from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.describe import describe
 from agent_eval_schema.text.visible import JSON_ESCAPE, escape_ci_commands
 
@@ -21,6 +24,17 @@ def json_text(document: Any) -> str:
 
 # What a terminal would obey or reorder stands only inside of strings, where an escape means the same.
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+def versioned(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A document for other programs: `schema_version` changes when a key changes its meaning or is removed; new keys
+    may be added at any time."""
+    return {"schema_version": 1, "tool": {"name": "agent-eval-schema", "version": __version__}, **body}
+
+
+def summary_json(summary: Struct) -> str:
+    """A summary as a document: its fields are the keys."""
+    return json_text(versioned(msgspec.structs.asdict(summary)))
 
 
 def plain_values(value: Any) -> Any:

@@ -6,12 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.issues import Issue
-from agent_eval_schema.render.document import json_text
+from agent_eval_schema.render.document import json_text, versioned
 from agent_eval_schema.render.losses import grouped, next_commands
 from agent_eval_schema.render.page import inline, page
-from agent_eval_schema.runtime.version import __version__
-
-SCHEMA_VERSION = 1
 
 LISTED = 20
 """Losses of a kind that are drawn; the JSON and the DataFrame have them all."""
@@ -32,8 +29,7 @@ def losses_inline(head: str, issues: Sequence[Issue], source: str | None = None)
 
 def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
     """The numbers and every loss, for other programs."""
-    tool = {"name": "agent-eval-schema", "version": __version__}
-    return json_text({"schema_version": SCHEMA_VERSION, "tool": tool, **numbers, "losses": issues})
+    return json_text(versioned({**numbers, "losses": issues}))
 
 
 def _drawn(head: str, issues: Sequence[Issue], source: str | None, shown: int | None = None) -> dict[str, Any]:

@@ -9,15 +9,12 @@ import pandas as pd
 from msgspec import Struct
 
 from agent_eval_schema.metrics.alignment import CallPair
-from agent_eval_schema.render.document import json_text, plain_values
+from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.numbers import MISSING, number
 from agent_eval_schema.render.page import heat, inline, page, percent
 from agent_eval_schema.render.phrases import NextCommand, plural
 from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
 from agent_eval_schema.render.scores import shown_score
-from agent_eval_schema.runtime.version import __version__
-
-SCHEMA_VERSION = 1
 
 ROWS_INLINE = 5
 """Rows that a notebook shows; the frames and the JSON have them all."""
@@ -71,8 +68,6 @@ def scores_json(summary: ScoresSummary) -> str:
         for index, id, scores, reasons in _rows(summary)
     ]
     document = {
-        "schema_version": SCHEMA_VERSION,
-        "tool": {"name": "agent-eval-schema", "version": __version__},
         "run_id": summary.run_id,
         "headline": summary.headline or None,
         "metrics": summary.metrics,
@@ -80,7 +75,7 @@ def scores_json(summary: ScoresSummary) -> str:
         "without_judge": summary.without_judge,
         "rows": rows,
     }
-    return json_text(plain_values(document))
+    return json_text(plain_values(versioned(document)))
 
 
 def _rows(summary: ScoresSummary) -> Iterator[tuple[Any, Any, list[tuple[str, Any]], list[tuple[str, Any]]]]:
