@@ -72,10 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
         outputs=arguments.outputs,
         columns=arguments.columns,
     )
-    if arguments.output == "json":
-        print_text(found.to_json(), "json")
-    else:
-        print_text(found.to_text(color=in_color(), system=arguments.system))
+    as_json = arguments.output == "json"
+    text = found.to_json() if as_json else found.to_text(color=in_color(), system=arguments.system)
+    print_text(text, arguments.output)
     if arguments.html:
         save_page(arguments.html, found.to_html(), "comparison", arguments)
     fails = {"any": not found.same, "loss": found.losses, "never": False}

@@ -34,8 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.overview import overview, overview_of
 
     found = [to_builtins(e) for e in (overview() if arguments.name is None else [overview_of(arguments.name)])]
-    if arguments.output == "json":
-        print_text(formats_json(found), "json")
-    else:
-        print_text(format_text(found[0], color=in_color()))
+    text = formats_json(found) if arguments.output == "json" else format_text(found[0], color=in_color())
+    print_text(text, arguments.output)
     return ExitCode.CLEAN

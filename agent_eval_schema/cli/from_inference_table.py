@@ -154,10 +154,8 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         how = {"resume": arguments.resume, "jobs": arguments.jobs, "screen": progress_screen(arguments)}
         summary = build_file(arguments.table, out, options, **beside, **how)
-    if arguments.summary == "json":
-        print_text(summary.to_json(), "json")
-    else:
-        print_text(funnel_text(summary, color=in_color(), output=out))
+    text = summary.to_json() if arguments.summary == "json" else funnel_text(summary, color=in_color(), output=out)
+    print_text(text, arguments.summary)
     print_note(f"{summary.rows + summary.existing.get('rows', 0):,} rows written to {out}", arguments)
     if arguments.excluded:
         print_note(f"{sum(summary.excluded.values()):,} excluded rows written to {arguments.excluded}", arguments)

@@ -144,10 +144,8 @@ def run(arguments: argparse.Namespace) -> int:
         values=arguments.values,
         screen=progress_screen(arguments),
     )
-    if arguments.output == "json":
-        print_text(found.to_json(), "json")
-    else:
-        print_text(found.to_text(color=in_color()))
+    text = found.to_json() if arguments.output == "json" else found.to_text(color=in_color())
+    print_text(text, arguments.output)
     if arguments.html:
         save_page(arguments.html, found.to_html(), "profile", arguments)
     if arguments.write_distinct:

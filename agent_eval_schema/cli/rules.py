@@ -39,8 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.rules import FAMILIES, RULES
 
     rules = list(RULES.values())
-    if arguments.output == "json":
-        print_text(rules_json(FAMILIES, rules, FIXABLE), "json")
-    else:
-        print_text(rules_text(FAMILIES, rules, color=in_color()))
+    as_json = arguments.output == "json"
+    text = rules_json(FAMILIES, rules, FIXABLE) if as_json else rules_text(FAMILIES, rules, color=in_color())
+    print_text(text, arguments.output)
     return ExitCode.CLEAN

@@ -139,10 +139,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.match,
     )
     too_low = result.failing(lowest)
-    if arguments.output == "json":
-        print_text(result_json(result.summary()), "json")
-    else:
-        print_text(result_text(result.summary(), color=in_color()))
+    summary = result.summary()
+    text = result_json(summary) if arguments.output == "json" else result_text(summary, color=in_color())
+    print_text(text, arguments.output)
     if arguments.html:
         save_page(arguments.html, result.to_html(), "result", arguments)
     if arguments.write_scores:
