@@ -6,15 +6,14 @@ import argparse
 
 from agent_eval_schema.cli.options import (
     EXIT,
-    OUTPUT,
     ROW_FILES,
-    SYSTEM_NAMES,
     Commands,
     add_command,
     add_html,
     add_output,
     add_reading,
     add_settings,
+    add_system,
     reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_text, save_page
@@ -36,12 +35,7 @@ def add(commands: Commands) -> None:
     command.add_argument("new", metavar="NEW", help="the newer version, of the same or another kind")
     reads_and_writes(command, ["old", "new"])
     add_reading(command)
-    command.group(OUTPUT).add_argument(
-        "--system",
-        metavar="SYSTEM",
-        default="databricks",
-        help=f"metrics of {SYSTEM_NAMES} (default: databricks)",
-    )
+    add_system(command, "databricks", "databricks")
     add_output(command, "comparison")
     add_settings(command, "format", "outputs", "columns", "output", "diff_fail_on")
     command.set_defaults(output=None)

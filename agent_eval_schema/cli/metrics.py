@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 
 from agent_eval_schema.cli.options import (
-    OUTPUT,
     ROW_FILES,
-    SYSTEM_NAMES,
     Commands,
     add_command,
     add_output,
     add_reading,
     add_rules,
     add_settings,
+    add_system,
     codes_in,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
@@ -30,11 +29,7 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     add_reading(command)
-    command.group(OUTPUT).add_argument(
-        "--system",
-        metavar="SYSTEM",
-        help=f"metrics of {SYSTEM_NAMES} (default: the system of the format)",
-    )
+    add_system(command, None, "the system of the format")
     add_output(command, "table")
     add_rules(command)
     add_settings(command, "format", "outputs", "columns", "select", "ignore", "output")

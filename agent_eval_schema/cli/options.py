@@ -206,6 +206,12 @@ def add_output(command: Parser, form_of: str, *others: str, dest: str = "output"
     command.set_defaults(output_choices=choices)
 
 
+def add_system(command: Parser, default: str | None, meaning: str) -> None:
+    """--system: whose metrics are shown."""
+    help = f"metrics of {SYSTEM_NAMES} (default: {meaning})"
+    command.group(OUTPUT).add_argument("--system", metavar="SYSTEM", default=default, help=help)
+
+
 def add_html(command: Parser, what: str) -> None:
     """--html: the same for a browser."""
     command.group(OUTPUT).add_argument("--html", metavar="PATH", help=f"write the {what} as an HTML page to PATH")

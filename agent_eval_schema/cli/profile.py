@@ -9,7 +9,6 @@ from agent_eval_schema.cli.options import (
     INPUT,
     OUTPUT,
     ROW_FILES,
-    SYSTEM_NAMES,
     Commands,
     add_command,
     add_html,
@@ -17,6 +16,7 @@ from agent_eval_schema.cli.options import (
     add_output,
     add_reading,
     add_settings,
+    add_system,
     reads_and_writes,
 )
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen, save_page
@@ -82,12 +82,7 @@ def add(commands: Commands) -> None:
     group.add_argument(
         "--answer-tokens", metavar="N", type=int, default=150, help="of a judge's answer, per call (150)"
     )
-    command.group(OUTPUT).add_argument(
-        "--system",
-        metavar="SYSTEM",
-        default="auto",
-        help=f"metrics of {SYSTEM_NAMES} (default: auto, by the format)",
-    )
+    add_system(command, "auto", "auto, by the format")
     add_output(command, "profile")
     add_settings(command, "format", "outputs", "columns", "output", "profile_fail_on")
     command.set_defaults(output=None)
