@@ -36,9 +36,8 @@ def add(commands: Commands) -> None:
     reads_and_writes(command, ["old", "new"])
     add_reading(command)
     add_system(command, "databricks", "databricks")
-    add_output(command, "comparison")
+    add_output(command, "comparison", default=None)
     add_settings(command, "format", "outputs", "columns", "output", "diff_fail_on")
-    command.set_defaults(output=None)
     add_html(command, "comparison")
     command.group(EXIT).add_argument(
         "--fail-on",

@@ -30,10 +30,9 @@ def add(commands: Commands) -> None:
     command.add_argument("file", metavar="FILE", help=ROW_FILES)
     add_reading(command)
     add_system(command, None, "the system of the format")
-    add_output(command, "table")
+    add_output(command, "table", default=None)
     add_rules(command)
     add_settings(command, "format", "outputs", "columns", "select", "ignore", "output")
-    command.set_defaults(output=None)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -198,11 +198,11 @@ def add_settings(command: Parser, *names: str) -> None:
     command.set_defaults(settings=names)
 
 
-def add_output(command: Parser, form_of: str, *others: str, dest: str = "output") -> None:
-    """--output: as text, or in another form."""
+def add_output(command: Parser, form_of: str, *others: str, dest: str = "output", default: str | None = "text") -> None:
+    """--output: as text, or in another form; the default is None where the settings complete it."""
     choices = ["text", *(others or ("json",))]
     help = f"form of the {form_of} on stdout (default: text)"
-    command.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default="text", help=help)
+    command.group(OUTPUT).add_argument("--output", dest=dest, choices=choices, default=default, help=help)
     command.set_defaults(output_choices=choices)
 
 

@@ -83,9 +83,8 @@ def add(commands: Commands) -> None:
         "--answer-tokens", metavar="N", type=int, default=150, help="of a judge's answer, per call (150)"
     )
     add_system(command, "auto", "auto, by the format")
-    add_output(command, "profile")
+    add_output(command, "profile", default=None)
     add_settings(command, "format", "outputs", "columns", "output", "profile_fail_on")
-    command.set_defaults(output=None)
     add_html(command, "profile")
     command.group(OUTPUT).add_argument(
         "--write-distinct", metavar="PATH", help="write the rows that do not repeat an earlier question to PATH"

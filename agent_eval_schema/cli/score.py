@@ -72,9 +72,8 @@ def add(commands: Commands) -> None:
         default="call",
         help="when two calls are the same: equal names and inputs (default), or equal names",
     )
-    add_output(command, "summary")
+    add_output(command, "summary", default=None)
     add_settings(command, "format", "columns", "output", "fail_on")
-    command.set_defaults(output=None)
     add_html(command, "result")
     command.group(OUTPUT).add_argument(
         "--write-scores",

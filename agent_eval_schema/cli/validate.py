@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
     command.add_argument("files", metavar="FILE", nargs="*", help=f"{ROW_FILES} (default: `files` of the settings)")
     reads_and_writes(command, ["files"], ["write_normalized", "write_invalid", "fix"])
     add_reading(command)
-    add_output(command, "report", "concise", *_WHOLE_RUN)
+    add_output(command, "report", "concise", *_WHOLE_RUN, default=None)
     add_html(command, "report")
     add_no_values(command)
     written = command.group(OUTPUT)
@@ -82,7 +82,6 @@ def add(commands: Commands) -> None:
     add_max_cell_bytes(command)
     settings = ("files", "format", "outputs", "columns", "select", "ignore", "max_cell_bytes", "fail_on", "output")
     add_settings(command, *settings)
-    command.set_defaults(output=None)  # not given: as the settings say
 
 
 def run(arguments: argparse.Namespace) -> int:
