@@ -57,15 +57,11 @@ def add(commands: Commands) -> None:
         "--documents", metavar="LIST", help="text file or URL with the doc_uri of every document, one per line"
     )
     group = command.group("assumptions")
-    group.add_argument("--near", metavar="N", type=float, default=0.7, help="similarity of near duplicates (0.7)")
-    group.add_argument("--rate", metavar="N", type=float, default=0.5, help="expected rate of a score (0.5)")
-    group.add_argument(
-        "--correlation", metavar="N", type=float, default=0.5, help="of two versions on the same rows (0.5)"
-    )
-    group.add_argument(
-        "--cluster-correlation", metavar="N", type=float, default=0.2, help="of rows of one session or document (0.2)"
-    )
-    group.add_argument("--min-rows", metavar="N", type=int, default=10, help="rows below which a value is thin (10)")
+    _add_number(group, "--near", 0.7, "similarity of near duplicates")
+    _add_number(group, "--rate", 0.5, "expected rate of a score")
+    _add_number(group, "--correlation", 0.5, "of two versions on the same rows")
+    _add_number(group, "--cluster-correlation", 0.2, "of rows of one session or document")
+    _add_number(group, "--min-rows", 10, "rows below which a value is thin")
     group.add_argument(
         "--price", metavar="PRICES", type=_price, help="of a judge per million tokens: input=2.5,output=10"
     )
@@ -76,12 +72,8 @@ def add(commands: Commands) -> None:
         help="encoding of tiktoken that counts tokens: o200k_base, fetched once "
         "(default: o200k_base if tiktoken has it on this machine, else 4 bytes per token)",
     )
-    group.add_argument(
-        "--instruction-tokens", metavar="N", type=int, default=400, help="of a judge's instructions, per call (400)"
-    )
-    group.add_argument(
-        "--answer-tokens", metavar="N", type=int, default=150, help="of a judge's answer, per call (150)"
-    )
+    _add_number(group, "--instruction-tokens", 400, "of a judge's instructions, per call")
+    _add_number(group, "--answer-tokens", 150, "of a judge's answer, per call")
     add_system(command, "auto", "auto, by the format")
     add_output(command, "profile", default=None)
     add_settings(command, "format", "outputs", "columns", "output", "profile_fail_on")
@@ -100,6 +92,11 @@ def add(commands: Commands) -> None:
     )
 
 
+def _add_number(group: argparse._ArgumentGroup, option: str, default: float, meaning: str) -> None:
+    """An option that is a number of the kind of its default."""
+    group.add_argument(option, metavar="N", type=type(default), default=default, help=f"{meaning} ({default})")
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Print the profile."""
     from agent_eval_schema.formats.opening import open_source
@@ -114,19 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
         require_writable(arguments.write_distinct)
     read = {"FILE": arguments.file, **{f"--against {name}": name for name in arguments.against}}
     require_apart(read, {"--html": arguments.html, "--write-distinct": arguments.write_distinct})
-    options = Options(
-        arguments.system,
-        arguments.near,
-        arguments.rate,
-        arguments.correlation,
-        arguments.cluster_correlation,
-        arguments.min_rows,
-        arguments.price,
-        arguments.calls_per_minute,
-        arguments.tokenizer,
-        arguments.instruction_tokens,
-        arguments.answer_tokens,
-    )
+    options = Options(**{name: getattr(arguments, name) for name in Options.__struct_fields__})
     found = build_profile(
         open_source(arguments.file, "FILE", arguments.columns or None),
         options,
