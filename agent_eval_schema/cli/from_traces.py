@@ -18,7 +18,7 @@ from agent_eval_schema.cli.options import (
     codes_in,
     reads_and_writes,
 )
-from agent_eval_schema.cli.output import ExitCode, print_note, print_text, progress_screen, terminal_text
+from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text, progress_screen
 from agent_eval_schema.issues import FAILING, EvalSetError
 
 
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     count = report.write(arguments.output, passthrough=False)
     print_note(f"{count:,} rows written to {arguments.output}", arguments)
     if report.counts:
-        print_text(terminal_text(report))
+        print_text(report.to_text(color=in_color()))
     return ExitCode.FOUND if any(map(report.count, FAILING[arguments.fail_on])) else ExitCode.CLEAN
 
 

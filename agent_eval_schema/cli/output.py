@@ -143,11 +143,6 @@ def print_pace(reports: Sequence[Report], arguments: argparse.Namespace) -> None
         print_note(pace_text(sum(report.row_count for report in reports), seconds), arguments)
 
 
-def terminal_text(report: Report, *, metrics: bool = True) -> str:
-    """The report for this terminal, with metric coverage or without."""
-    return report.to_text(color=in_color(), metrics=metrics)
-
-
 def in_color() -> bool:
     """Whether stdout takes color: a terminal does, unless NO_COLOR is set; with FORCE_COLOR, a file or a pipe too."""
     if os.environ.get("NO_COLOR"):

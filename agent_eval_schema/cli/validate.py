@@ -35,7 +35,6 @@ from agent_eval_schema.cli.output import (
     print_text,
     progress_screen,
     save_page,
-    terminal_text,
 )
 from agent_eval_schema.issues import FAILING, EvalSetError
 
@@ -107,7 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
             unread += 1
             continue
         if arguments.output == "text":
-            print_text(("\n" if reports else "") + terminal_text(report, metrics=_shows_metrics(arguments)))
+            metrics = len(arguments.files) == 1 and not arguments.quiet  # of many files they would be long
+            print_text(("\n" if reports else "") + report.to_text(color=in_color(), metrics=metrics))
         elif arguments.output == "concise":
             _print_concise(report)
         reports.append(report)
@@ -118,11 +118,6 @@ def run(arguments: argparse.Namespace) -> int:
     print_pace(reports, arguments)
     _print_files(reports, unread, arguments)
     return ExitCode.COULD_NOT_RUN if unread else _exit_code(reports, arguments)
-
-
-def _shows_metrics(arguments: argparse.Namespace) -> bool:
-    """Whether metric coverage is asked for: of one file, unless the run is to be quiet."""
-    return len(arguments.files) == 1 and not arguments.quiet
 
 
 def _print_files(reports: list[Report], unread: int, arguments: argparse.Namespace) -> None:
@@ -242,7 +237,8 @@ def _fix(arguments: argparse.Namespace) -> int:
     if arguments.output == "concise":
         _print_concise(report)
     else:
-        print_text(whole_run([report], arguments) if whole_run else terminal_text(report), arguments.output)
+        text = whole_run([report], arguments) if whole_run else report.to_text(color=in_color())
+        print_text(text, arguments.output)
     _write(report, arguments)
     counts = fixed.write(arguments.fix)
     print_note(f"{counts} fixed, written to {arguments.fix}", arguments)
