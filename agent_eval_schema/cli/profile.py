@@ -102,8 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
     from agent_eval_schema.formats.opening import open_source
     from agent_eval_schema.io.atomic import require_apart, require_place
     from agent_eval_schema.io.write import require_writable
+    from agent_eval_schema.profile.options import Options
     from agent_eval_schema.profile.profile import build_profile
-    from agent_eval_schema.profile.summarize import Options
 
     if arguments.html:
         require_place(arguments.html)

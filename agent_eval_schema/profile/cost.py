@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from msgspec import Struct
 
-from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.metrics.catalog import Metric
 from agent_eval_schema.metrics.support import supports
 from agent_eval_schema.profile.facts import Facts
+from agent_eval_schema.profile.options import Options
 from agent_eval_schema.profile.tokens import BYTES_PER_TOKEN, USUAL, tokens_of
 from agent_eval_schema.render.profile.summary import Cost, MetricCost
-
-INSTRUCTION_TOKENS, ANSWER_TOKENS = 400, 150
-"""Assumed of a judge: the tokens of its instructions, and of its answer with the rationale."""
-
-
-class Judging(Struct, frozen=True):
-    """How tokens are counted, and how many a call has beside the row: those of the instructions and of the answer."""
-
-    tokenizer: str | None = None
-    instruction_tokens: int = INSTRUCTION_TOKENS
-    answer_tokens: int = ANSWER_TOKENS
-
-    def note(self, outputs: str) -> str:
-        """How the numbers came about."""
-        by = f"tokens of the rows by {self.tokenizer}"
-        if self.tokenizer is None:
-            by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
-        missing = "tokens of the agent are"
-        if outputs == "generated":
-            missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
-        return (
-            f"Estimates: {by}, {self.instruction_tokens:,} tokens of instructions and {self.answer_tokens:,} tokens of "
-            f"answer per call of a judge; {missing} not included."
-        )
-
 
 READ_BY = {
     "request": "request",
@@ -55,27 +29,9 @@ PER_CHUNK = ("retrieval/llm_judged/chunk_relevance_precision", "RetrievalRelevan
 """Metrics whose judge is called for each retrieved chunk."""
 
 
-def require_price(price: Mapping[str, float] | None) -> None:
-    """Raise EvalSetError for anything but prices per million tokens, of input and of output."""
-    if price is not None and (set(price) != {"input", "output"} or not all(map(_is_amount, price.values()))):
-        raise EvalSetError(
-            f'price: expected amounts per million tokens, such as {{"input": 2.5, "output": 10}}; got {dict(price)!r}'
-        )
-
-
-def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
-
-
-def estimate(
-    facts: Facts,
-    metrics: Sequence[Metric],
-    judging: Judging,
-    price: Mapping[str, float] | None,
-    calls_per_minute: float | None,
-) -> Cost:
+def estimate(facts: Facts, metrics: Sequence[Metric], options: Options) -> Cost:
     """What the judged metrics cost on the rows that support them."""
-    lines = tuple(_lines(facts, metrics, judging, price))
+    lines = tuple(_lines(facts, metrics, options))
     calls = sum(line.calls for line in lines)
     agent = int(np.count_nonzero(facts.valid)) if facts.plan.outputs == "generated" else 0
     return Cost(
@@ -84,15 +40,14 @@ def estimate(
         agent,
         sum(line.input_tokens for line in lines),
         sum(line.output_tokens for line in lines),
-        None if price is None else round(sum(line.money or 0.0 for line in lines), 6),
-        None if calls_per_minute is None else (calls + agent) / calls_per_minute,
-        judging.note(facts.plan.outputs),
+        None if options.price is None else round(sum(line.money or 0.0 for line in lines), 6),
+        None if options.calls_per_minute is None else (calls + agent) / options.calls_per_minute,
+        _note(options, facts.plan.outputs),
     )
 
 
-def _lines(
-    facts: Facts, metrics: Sequence[Metric], judging: Judging, price: Mapping[str, float] | None
-) -> Iterator[MetricCost]:
+def _lines(facts: Facts, metrics: Sequence[Metric], options: Options) -> Iterator[MetricCost]:
+    price = options.price
     for metric in metrics:
         rows = supports(metric, facts.masks, facts.valid, facts.plan.outputs)
         if not metric.judged or not rows.any():
@@ -104,8 +59,22 @@ def _lines(
         if metric.name in PER_CHUNK:  # each call has one chunk, and all that is read besides
             calls = facts.array("chunks")[rows]
             size = {name: n if name == "context" else n * calls for name, n in size.items()}
-        tokens = tokens_of(sum(int(n.sum()) for n in size.values()), judging.tokenizer)
+        tokens = tokens_of(sum(int(n.sum()) for n in size.values()), options.tokenizer)
         total = int(calls.sum())
-        given, answered = tokens + total * judging.instruction_tokens, total * judging.answer_tokens
+        given, answered = tokens + total * options.instruction_tokens, total * options.answer_tokens
         money = None if price is None else (given * price["input"] + answered * price["output"]) / 1e6
         yield MetricCost(metric.system, metric.name, total, given, answered, money)
+
+
+def _note(options: Options, outputs: str) -> str:
+    """How the numbers came about."""
+    by = f"tokens of the rows by {options.tokenizer}"
+    if options.tokenizer is None:
+        by = f"{BYTES_PER_TOKEN} bytes of UTF-8 per token (the tokenizer {USUAL} counts them)"
+    missing = "tokens of the agent are"
+    if outputs == "generated":
+        missing = "responses and documents that the agent is yet to produce, and its own tokens, are"
+    return (
+        f"Estimates: {by}, {options.instruction_tokens:,} tokens of instructions and {options.answer_tokens:,} tokens "
+        f"of answer per call of a judge; {missing} not included."
+    )

@@ -9,20 +9,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_eval_schema.formats.registry import find_format
-from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.metrics.catalog import SYSTEMS
 from agent_eval_schema.metrics.support import metrics_of, support_of
 from agent_eval_schema.profile.advice import next_steps
-from agent_eval_schema.profile.cost import ANSWER_TOKENS, INSTRUCTION_TOKENS, Judging, estimate, require_price
+from agent_eval_schema.profile.cost import estimate
 from agent_eval_schema.profile.coverage import balance, cluster_rows, clusters_of, commonest_truth, cover
 from agent_eval_schema.profile.duplicates import ROWS_OF_A_GROUP, Repeats, find_conflicts, find_repeats
 from agent_eval_schema.profile.examples import EXAMPLES, read_examples
 from agent_eval_schema.profile.facts import Facts
 from agent_eval_schema.profile.leakage import FoundLeak, Other, find_leaks
+from agent_eval_schema.profile.options import Options
 from agent_eval_schema.profile.past import PastScores, read_past
 from agent_eval_schema.profile.size import Sizing
-from agent_eval_schema.profile.tokens import encoding
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.summary import (
     Assumptions,
@@ -33,52 +30,6 @@ from agent_eval_schema.render.profile.summary import (
     RowExample,
 )
 from agent_eval_schema.rules.columns import PAYLOAD_TABLE
-from agent_eval_schema.similarity.near import NEAR
-from agent_eval_schema.text.choices import require_choice, shown
-
-
-class Options(Struct, frozen=True):
-    """What a user asked for; a profile has them as `profile_eval_set` describes them."""
-
-    system: str = "auto"
-    near: float = NEAR
-    rate: float = 0.5
-    correlation: float = 0.5
-    cluster_correlation: float = 0.2
-    min_rows: int = 10
-    price: Mapping[str, float] | None = None
-    calls_per_minute: float | None = None
-    tokenizer: str | None = None
-    instruction_tokens: int = INSTRUCTION_TOKENS
-    answer_tokens: int = ANSWER_TOKENS
-
-    def require_valid(self) -> None:
-        """Raise EvalSetError for a value that is not allowed."""
-        require_choice("system", self.system, (*SYSTEMS, "all", "auto"))
-        for name in ("near", "rate", "correlation", "cluster_correlation"):
-            share = getattr(self, name)
-            wrong = not _is_number(share) or not 0 <= share <= 1
-            if wrong or (name == "near" and not share) or (name == "correlation" and share == 1):
-                raise EvalSetError(f"{name}: expected a number from 0 to 1; got {shown(share)}")
-        for name in ("min_rows", "calls_per_minute"):
-            number = getattr(self, name)
-            if number is not None and not (_is_number(number) and number > 0):
-                raise EvalSetError(f"{name}: expected a number above 0; got {shown(number)}")
-        for name in ("instruction_tokens", "answer_tokens"):
-            number = getattr(self, name)
-            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-                raise EvalSetError(f"{name}: expected a whole number from 0 on; got {shown(number)}")
-        require_price(self.price)
-        if self.tokenizer is not None:
-            encoding(self.tokenizer)
-
-    def system_of(self, format: str) -> str:
-        """The system whose metrics are profiled."""
-        return find_format(format).system if self.system == "auto" else self.system
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Findings(Struct, frozen=True):
@@ -130,13 +81,7 @@ def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSumm
         findings.compared,
         cover(facts, options.min_rows, facts.has_documents, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
-        estimate(
-            facts,
-            metrics,
-            Judging(options.tokenizer, options.instruction_tokens, options.answer_tokens),
-            options.price,
-            options.calls_per_minute,
-        ),
+        estimate(facts, metrics, options),
         PAYLOAD_TABLE.code in facts.builder.counts,
     )
     masks, rows = facts.builder.valid_masks, facts.row_count
