@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -142,8 +141,3 @@ def _note(rows: int, effective: float, deviation: float | None) -> str:
     if deviation is None:
         return "no interval without past results: the spread of the values is unknown"
     return "" if deviation else "no interval: all past scores are the same"
-
-
-def is_blind(power: MetricPower) -> bool:
-    """Whether no difference between 0 and 1 is large enough to be detected."""
-    return power.unit == "points" and power.paired is not None and power.paired >= 1 and math.isfinite(power.paired)
