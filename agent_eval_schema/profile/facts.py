@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import bounds
-from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.io.source import Source
-from agent_eval_schema.profile.row_facts import TEXTS, column_of, fact, fact_batch
+from agent_eval_schema.profile.row_facts import NAMES, TEXTS, column_of, fact, fact_batch
 from agent_eval_schema.profile.traced import EARLIER_MESSAGE, SYSTEM_PROMPT
 from agent_eval_schema.rules.dataset import REPEATED_REQUEST_ID
 from agent_eval_schema.runtime.progress import ProgressDisplay, progress
@@ -23,7 +23,6 @@ from agent_eval_schema.validation.plan import Plan
 from agent_eval_schema.validation.report_builder import ReportBuilder
 
 PER_ROW = ("exact", "words", "session", "document", "chunks", *(f"{name}_length" for name in TEXTS))
-NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
 DAY = 86_400 * 1_000_000
 
 
@@ -61,7 +60,7 @@ class Facts:
         for name in PER_ROW:
             self._columns[name].append(column_of(facts, name).copy())
         self._columns["truth"].append(np.asarray(verdict(facts, "truth_hash").fill_null(0)).copy())
-        self._columns["id"].append(_hashes(verdict(facts, "id")))
+        self._columns["id"].append(np.asarray(hash_array(verdict(facts, "id")).fill_null(0)))
         shingles = fact(facts, "shingles")
         sizes = np.asarray(pc.list_value_length(shingles)).astype(np.int64)
         self._shingles.append(np.asarray(shingles.flatten())[np.repeat(valid, sizes)])
@@ -177,10 +176,3 @@ def _outside(lists: pa.Array, known: pa.Array) -> int:
 
 def _counts(values: pa.Array) -> dict[Any, int]:
     return {e["values"]: e["counts"] for e in values.drop_null().value_counts().to_pylist()}
-
-
-def _hashes(ids: pa.Array) -> Array:
-    hashes, absent = hash_texts(ids.to_pylist())
-    if absent is not None:
-        hashes[absent] = 0
-    return hashes

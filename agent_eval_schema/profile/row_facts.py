@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from agent_eval_schema.cells.arrow import is_text, list_array
-from agent_eval_schema.cells.hashing import Array, hash_texts
+from agent_eval_schema.cells.hashing import Array, hash_array
 from agent_eval_schema.profile.tokens import lengths
 from agent_eval_schema.profile.traced import Traced, read_trace, tool_names
 from agent_eval_schema.similarity.questions import compared, messages_of, question_text
@@ -31,6 +31,12 @@ from agent_eval_schema.validation.plan import Plan
 
 STRINGS = pa.list_(pa.string())
 
+TEXTS = ("request", "response", "truth", "guidelines", "context")
+"""What a judge reads, of which the bytes or tokens are counted."""
+
+NAMES = ("tools_offered", "tools_expected", "tools_called", "uris_expected", "uris_retrieved", "guidelines", "tags")
+"""Lists of names, of which the rows are counted."""
+
 FACTS = pa.schema(
     [
         ("exact", pa.uint64()),  # the hash of the question's words, 0 if there is none
@@ -40,18 +46,14 @@ FACTS = pa.schema(
         ("turns", pa.int64()),
         ("session", pa.uint64()),
         ("document", pa.uint64()),  # the first expected document
-        *((f"{name}_length", pa.int64()) for name in ("request", "response", "truth", "guidelines", "context")),
+        *((f"{name}_length", pa.int64()) for name in TEXTS),
         ("chunks", pa.int64()),
-        *((name, STRINGS) for name in ("tools_offered", "tools_expected", "tools_called")),
-        *((name, STRINGS) for name in ("uris_expected", "uris_retrieved", "guidelines", "tags")),
+        *((name, STRINGS) for name in NAMES),
         ("moment", pa.int64()),  # microseconds since 1970 UTC
         ("in_prompt", pa.string()),  # where the row's own prompt contains its ground truth
         ("found", pa.list_(pa.int32())),  # the given texts that contain the question (2 i) or the truth (2 i + 1)
     ]
 )
-
-TEXTS = ("request", "response", "truth", "guidelines", "context")
-"""What a judge reads, of which the bytes or tokens are counted."""
 
 TIMES = ("request_time", "timestamp", "timestamp_ms", "created_at", "date")
 """Columns, unknown to the format, that may say when a row was logged."""
@@ -104,7 +106,8 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
     chats = [messages_of(t) for t in rows.texts("request")]
     inputs = rows.texts("inputs")
     questions = [question_text(messages) for messages in chats]
-    truths = list(zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True))
+    pairs = zip(rows.texts("expected_response"), rows.texts("expected_facts"), strict=True)
+    truths = [[t for t in (answer, *(facts or ())) if t] for answer, facts in pairs]
     traced = _traced(rows, truths)
     guidelines = [_guidelines(g) for g in rows.texts("guidelines")]
     expected = rows.parts("expected_retrieved_context", "doc_uri")
@@ -115,12 +118,12 @@ def _facts(rows: _Cells, texts: Sequence[str], tokenizer: str | None) -> Iterato
     yield list_array(np.diff(of.ends), pa.array(of.shingles))
     yield pa.array([script_of(q) for q in questions], pa.string())
     yield pa.array([sum(m.role == "user" for m in messages) for messages in chats], pa.int64())
-    yield _hashed(rows.texts("session_id"))
-    yield _hashed([uris[0] if uris else None for uris in expected])
+    yield hash_array(rows.column("session_id"))
+    yield hash_array(pa.array([uris[0] if uris else None for uris in expected], pa.string()))
     for texts_of in (
         [[q] for q in questions],
         [[] if t is None else [t] for t in rows.texts("response")],
-        [[t for t in (answer, *(facts or ())) if t] for answer, facts in truths],
+        truths,
         guidelines,
         rows.all_parts("retrieved_context", "content"),
     ):
@@ -181,11 +184,6 @@ def shown_truths(rows: pa.RecordBatch) -> list[str | None]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # what else is counted
-def _hashed(texts: list[str | None]) -> pa.Array:
-    hashes, absent = hash_texts(texts)
-    return pa.array(hashes, pa.uint64(), mask=absent)
-
-
 def _guidelines(cell: Any) -> list[str]:
     return list(dict.fromkeys(text for _, texts in cell or () for text in texts or ()))
 
@@ -197,14 +195,14 @@ def _offered(inputs: str | None) -> list[str]:
     return tool_names(value.get("tools")) if isinstance(value, dict) else []
 
 
-def _traced(rows: _Cells, truths: list[tuple[str | None, Any]]) -> list[Traced]:
+def _traced(rows: _Cells, truths: list[list[str]]) -> list[Traced]:
     traces = rows.texts("trace")
     if traces.count(None) == rows.size:
         return [Traced()] * rows.size
     contents = rows.parts("retrieved_context", "content")
     return [
-        Traced() if trace is None else read_trace(trace, [t for t in (answer, *(facts or ())) if t], retrieved)
-        for trace, (answer, facts), retrieved in zip(traces, truths, contents, strict=True)
+        Traced() if trace is None else read_trace(trace, expected, retrieved)
+        for trace, expected, retrieved in zip(traces, truths, contents, strict=True)
     ]
 
 
@@ -234,11 +232,11 @@ def _moment(value: Any) -> int | None:
         return None
 
 
-def _found(questions: list[str], truths: list[tuple[str | None, Any]], texts: Sequence[str]) -> list[list[int] | None]:
+def _found(questions: list[str], truths: list[list[str]], texts: Sequence[str]) -> list[list[int] | None]:
     if not texts:
         return [None] * len(questions)
     asked = contained(questions, texts)
-    expected = [contained([t for t in (answer, *(facts or ())) if t], texts) for answer, facts in truths]
+    expected = [contained(parts, texts) for parts in truths]
     return [
         [*(2 * i for i in at), *sorted({2 * i + 1 for one in others for i in one})]
         for at, others in zip(asked, expected, strict=True)

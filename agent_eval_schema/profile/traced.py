@@ -13,7 +13,7 @@ from agent_eval_schema.similarity.questions import content_text
 from agent_eval_schema.similarity.shingles import contained, normalized
 from agent_eval_schema.traces.decode import decode_trace
 from agent_eval_schema.traces.reading import Reading, attributes
-from agent_eval_schema.traces.spans import NOTHING, Span, Trace, value_of
+from agent_eval_schema.traces.spans import NOTHING, Trace, value_of
 
 SYSTEM_PROMPT, EARLIER_MESSAGE = "the system prompt", "an earlier message of the prompt"
 
@@ -33,17 +33,14 @@ def read_trace(text: str, truths: Sequence[str], retrieved: Sequence[str]) -> Tr
     if not isinstance(trace, Trace):
         return Traced()
     reading = Reading(trace)
-    prompts = [value_of(attributes(span).inputs) for span in (*reading.models, *_root(reading.root))]
+    spans = reading.models if reading.root is None else [*reading.models, reading.root]
+    prompts = [value_of(attributes(span).inputs) for span in spans]
     prompts = [p for p in prompts if isinstance(p, dict)]
     tools = [name for p in prompts for name in tool_names(p.get("tools"))]
     tools += _named_in_spans(text) if "mlflow.chat.tools" in text else []
     start = None if reading.root is None else reading.root.start
     in_prompt = _place(prompts, truths, retrieved) if truths else None
     return Traced(tuple(dict.fromkeys(tools)), None if start is None else start // 1_000, in_prompt)
-
-
-def _root(root: Span | None) -> list[Span]:
-    return [] if root is None else [root]
 
 
 def _place(prompts: list[dict[str, Any]], truths: Sequence[str], retrieved: Sequence[str]) -> str | None:
