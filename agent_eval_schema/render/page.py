@@ -58,6 +58,7 @@ def _environment() -> Environment:
     )
     environment.globals["version"] = __version__
     environment.filters |= {"code": _with_code, "number": "{:,}".format, "breakable": _breakable}
+    environment.filters |= {"percent": percent, "plural": plural}
     return environment
 
 

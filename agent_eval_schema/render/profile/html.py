@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from agent_eval_schema.render.page import inline, page, percent
+from agent_eval_schema.render.page import inline, page
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.profile.summary import MetricPower, ProfileSummary, RowExample
+from agent_eval_schema.render.profile.summary import MetricPower, ProfileSummary
 from agent_eval_schema.render.profile.words import (
     POWER_COLUMNS,
     about_balance,
@@ -54,53 +54,21 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
         "assumptions": f"{POWER_COLUMNS} {assumptions(summary)}",
         "curve": _curve(summary.power),
         "duplicates": about_duplicates(found) if found.exact or found.near else "",
-        "groups": [
-            {
-                "title": f"{plural(g.rows, 'row')}, {g.kind}",
-                "places": _places(g.examples),
-                "more": g.rows - len(g.examples),
-            }
-            for g in found.groups
-        ],
-        "sizes": [{"rows": g.rows, "share": percent(g.rows, found.groups[0].rows)} for g in found.groups],
+        "groups": found.groups,
         "more_groups": found.group_count - len(found.groups),
-        "conflicts": [_places(pair) for pair in found.conflicts],
+        "conflicts": found.conflicts,
         "conflict_count": found.conflict_count,
-        "leaks": [
-            {"title": f"{leak.kind} in {leak.source}", "count": leak.rows, "places": _places(leak.examples)}
-            for leak in summary.leaks
-        ],
+        "leaks": summary.leaks,
         "compared": summary.compared_with,
         "facts": [*about_rows(cover), *about_documents(cover.documents)],
-        "tools": [
-            {
-                "tool": t.tool,
-                "numbers": [f"{n:,}" for n in (t.offered, t.expected, t.called)],
-                "share": percent(max(t.expected, t.called), max(summary.valid, 1)),
-                "unused": not t.expected and not t.called,
-            }
-            for t in cover.tools
-        ],
-        "breakdowns": [
-            {
-                "name": b.name,
-                "values": [{"value": c.value, "rows": c.rows, "share": percent(c.rows, summary.valid)} for c in b.top],
-                "more": b.values - len(b.top),
-                "thin": about_thin(b, cover.min_rows) if b.thin else "",
-            }
-            for b in cover.breakdowns
-        ],
-        "clusters": [
-            {"rows": c.rows, "terms": ", ".join(c.terms), "share": percent(c.rows, summary.valid)}
-            for c in cover.clusters
-        ],
+        "valid": summary.valid,
+        "tools": cover.tools,
+        "breakdowns": [(b, about_thin(b, cover.min_rows) if b.thin else "") for b in cover.breakdowns],
+        "clusters": cover.clusters,
         "cluster_note": cover.cluster_note,
         "balance": list(about_balance(summary.balance)),
         "cost": list(about_cost(summary)),
-        "costs": [
-            {"metric": m.metric, "numbers": [f"{n:,}" for n in (m.calls, m.input_tokens, m.output_tokens)]}
-            for m in summary.cost.metrics
-        ],
+        "costs": summary.cost.metrics,
     }
     values["key_numbers"] = list(_key_numbers(summary, values["curve"]))
     kept = {
@@ -139,13 +107,6 @@ def _power(power: MetricPower) -> dict[str, Any]:
         "numbers": [worth(power), *numbers, *needed(power)] if not power.note else [],
         "note": power.note,
     }
-
-
-def _places(examples: tuple[RowExample, ...]) -> list[dict[str, Any]]:
-    return [
-        {"row": f"{e.row:,}", "request_id": e.request_id or "", "question": e.question or "", "truth": e.truth or ""}
-        for e in examples
-    ]
 
 
 def _curve(powers: tuple[MetricPower, ...]) -> dict[str, Any] | None:
