@@ -35,21 +35,9 @@ def losses_json(numbers: Mapping[str, Any], issues: Sequence[Issue]) -> str:
 def _drawn(head: str, issues: Sequence[Issue], source: str | None, shown: int | None = None) -> dict[str, Any]:
     groups = [
         {
-            "code": found[0].code,
-            "name": found[0].name,
-            "severity": str(found[0].severity),
-            "column": found[0].column or "",
+            "first": found[0],
             "count": len(found),
-            "hint": found[0].hint,
-            "found": [
-                {
-                    "row": "" if i.row is None else f"{i.row:,}",
-                    "id": i.request_id or "",
-                    "path": i.path or "",
-                    "message": i.message,
-                }
-                for i in found[:LISTED]
-            ],
+            "found": found[:LISTED],
             "has_rows": any(i.row is not None for i in found[:LISTED]),
             "has_ids": any(i.request_id for i in found[:LISTED]),
             "has_paths": any(i.path for i in found[:LISTED]),

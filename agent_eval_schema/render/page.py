@@ -57,7 +57,7 @@ def _environment() -> Environment:
         finalize=_shown,
     )
     environment.globals["version"] = __version__
-    environment.filters |= {"code": _with_code, "number": "{:,}".format, "breakable": _breakable}
+    environment.filters |= {"code": _with_code, "number": _count, "breakable": _breakable}
     environment.filters |= {"percent": percent, "plural": plural}
     return environment
 
@@ -68,6 +68,11 @@ def _with_code(text: str) -> Markup:
     if len(parts) % 2 == 0:  # one without its partner
         return escape(visible(text))
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+
+
+def _count(number: int | None) -> str:
+    """A number of rows or the position of a row, if there is one."""
+    return "" if number is None else f"{number:,}"
 
 
 def _breakable(name: str) -> Markup:
