@@ -9,20 +9,12 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from agent_eval_schema.issues import Issue, Severity
+from agent_eval_schema.issues import Severity
 from agent_eval_schema.metrics.catalog import COMMON
 from agent_eval_schema.render.diff.stories import row_stories
-from agent_eval_schema.render.diff.summary import (
-    CellChange,
-    DiffPlace,
-    DiffSummary,
-    FieldChange,
-    IssueChange,
-    MetricChange,
-)
+from agent_eval_schema.render.diff.summary import DiffSummary, FieldChange, IssueChange
 from agent_eval_schema.render.diff.text import described, headline, metric_reasons, moves, next_commands
 from agent_eval_schema.render.page import inline, page
-from agent_eval_schema.render.phrases import plural
 
 ROWS_OPEN = 20
 """Rows of a section that is open at once; a longer one is closed."""
@@ -79,68 +71,37 @@ def _groups(summary: DiffSummary) -> Iterator[dict[str, Any]]:
         ("Valid now", "good", rows.became_valid, summary.became_valid),
     ):
         if count:
-            drawn = [{**_place(p), "asks": p.asks, "errors": ", ".join(p.errors)} for p in places]
-            more, has_errors = count - len(places), any(p["errors"] for p in drawn)
-            told = {"title": title, "mood": mood, "count": count, "places": drawn, "more": more}
-            yield {**told, "has_errors": has_errors, "has_ids": _has_ids(drawn), "open": count <= ROWS_OPEN}
-
-
-def _has_ids(places: list[dict[str, Any]]) -> bool:
-    return any(place["request_id"] for place in places)
-
-
-def _place(place: DiffPlace) -> dict[str, Any]:
-    rows = [f"{row:,}" for row in dict.fromkeys((place.old_row, place.new_row)) if row is not None]
-    return {"rows": " → ".join(rows), "request_id": place.request_id or ""}
+            told = {"title": title, "mood": mood, "count": count, "places": places, "more": count - len(places)}
+            has = {"has_errors": any(p.errors for p in places), "has_ids": any(p.request_id for p in places)}
+            yield {**told, **has, "open": count <= ROWS_OPEN}
 
 
 def _field(field: FieldChange) -> dict[str, Any]:
-    changes = [line for change in field.examples for line in _change(field.field, change)]
-    more = field.rows - len(field.examples)
-    has_paths = any(change["path"] for change in changes)
-    told = {"name": field.field, "count": plural(field.rows, "row"), "changes": changes, "more": more}
-    return {**told, "has_paths": has_paths, "has_ids": _has_ids(changes), "open": field.rows <= ROWS_OPEN}
-
-
-def _change(field: str, change: CellChange) -> Iterator[dict[str, Any]]:
-    last = len(change.edits) - 1
-    for i, edit in enumerate(change.edits):
-        path = "" if edit.path == field else edit.path
-        more = change.more_edits if i == last else 0
-        yield {**_place(change.row), "path": path, "parts": edit.parts, "more": more}
-
-
-def _issue(line: IssueChange) -> dict[str, Any]:
-    found = [_found("+", i) for i in line.gained_examples] + [_found("−", i) for i in line.lost_examples]
+    changes = [(change.row, *edit) for change in field.examples for edit in change.counted_edits()]
     return {
-        "code": line.code,
-        "name": line.name,
-        "severity": str(line.severity),
-        "numbers": f"{line.old:,} → {line.new:,}",
-        "moves": ", ".join(moves(line)),
-        "open": line.severity is Severity.ERROR and line.gained + line.lost <= ROWS_OPEN,
-        "found": found,
+        "name": field.field,
+        "count": field.rows,
+        "changes": changes,
+        "more": field.rows - len(field.examples),
+        "has_paths": any(edit.path not in ("", field.field) for _, edit, _ in changes),
+        "has_ids": any(row.request_id for row, _, _ in changes),
+        "open": field.rows <= ROWS_OPEN,
     }
 
 
-def _found(sign: str, issue: Issue) -> dict[str, Any]:
-    row = f"{issue.row:,}" if issue.row is not None else ""
-    return {"sign": sign, "row": row, "path": issue.path or "", "message": issue.message}
+def _issue(line: IssueChange) -> dict[str, Any]:
+    return {
+        "of": line,
+        "moves": ", ".join(moves(line)),
+        "open": line.severity is Severity.ERROR and line.gained + line.lost <= ROWS_OPEN,
+        "found": [*(("+", i) for i in line.gained_examples), *(("−", i) for i in line.lost_examples)],
+    }
 
 
 def _systems(summary: DiffSummary) -> Iterator[dict[str, Any]]:
     for name in COMMON:
         of_system = [line for line in summary.metrics if line.system == name]
-        lines = [_metric(line) for line in of_system if line.gained or line.lost or line.old != line.new]
+        differing = (line for line in of_system if line.gained or line.lost or line.old != line.new)
+        lines = [(line, metric_reasons(line).plain) for line in differing]
         if lines:
             yield {"name": name, "summary": f"{len(lines)} of {len(of_system)} metrics differ", "lines": lines}
-
-
-def _metric(line: MetricChange) -> dict[str, Any]:
-    return {
-        "metric": line.metric,
-        "old": f"{line.old:,} / {line.old_rows:,}",
-        "new": f"{line.new:,} / {line.new_rows:,}",
-        "mood": "error" if line.lost else "good" if line.gained else "",
-        "why": metric_reasons(line).plain,
-    }

@@ -28,11 +28,9 @@ def row_stories(summary: DiffSummary) -> Iterator[dict[str, Any]]:
     places: dict[tuple[int | None, int | None], DiffPlace] = {}
     for field in summary.fields:
         for change in field.examples:
-            key = (change.row.old_row, change.row.new_row)
+            key = change.row.key
             places[key] = change.row
-            last = len(change.edits) - 1
-            for i, edit in enumerate(change.edits):
-                more = change.more_edits if i == last else 0
+            for edit, more in change.counted_edits():
                 changes.setdefault(key, []).append({"path": edit.path, "parts": edit.parts, "more": more})
     stories = [_story(summary, places[key], changes[key]) for key in changes]
     stories.sort(key=lambda story: (_MOODS.index(story["mood"]), story["number"]))
@@ -46,7 +44,6 @@ def _story(summary: DiffSummary, place: DiffPlace, changes: list[dict[str, Any]]
     gained = [_issue("+", i) for line in summary.issues for i in line.gained_examples if i.row == place.new_row]
     lost = [_issue("−", i) for line in summary.issues for i in line.lost_examples if i.row == place.old_row]
     metrics = list(_metrics(summary, place))
-    rows = [f"{row:,}" for row in dict.fromkeys((place.old_row, place.new_row)) if row is not None]
     moods = {issue["mood"] for issue in gained}
     loses = any(metric["mood"] == "error" for metric in metrics)
     mood = "error" if "error" in moods or loses else "warning" if "warning" in moods else "good" if metrics else ""
@@ -54,7 +51,7 @@ def _story(summary: DiffSummary, place: DiffPlace, changes: list[dict[str, Any]]
     counts = [f"{metric['sign']}{plural(metric['count'], 'metric')}" for metric in metrics]
     return {
         "number": place.new_row or 0,
-        "rows": " → ".join(rows),
+        "rows": place.rows,
         "request_id": place.request_id or "",
         "mood": mood,
         "told": ", ".join([*dict.fromkeys(change["path"] for change in changes), *codes, *counts]),
@@ -77,7 +74,7 @@ def _metrics(summary: DiffSummary, place: DiffPlace) -> Iterator[dict[str, Any]]
         for line in (line for line in summary.metrics if line.system in COMMON):
             rows: tuple[MetricRow, ...] = line.lost_examples if sign == "−" else line.gained_examples
             for found in rows:
-                if (found.row.old_row, found.row.new_row) == (place.old_row, place.new_row):
+                if found.row.key == place.key:
                     by_why.setdefault(found.why, []).append(line.metric)
         for why, names in by_why.items():
             yield {"sign": sign, "mood": mood, "names": _some(names), "why": why, "count": len(names)}

@@ -10,6 +10,8 @@ Renderers draw a DiffSummary and compute nothing. As JSON it is what `Diff.to_js
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
 from agent_eval_schema.issues import Issue, Severity
@@ -62,6 +64,16 @@ class DiffPlace(Struct, frozen=True):
     asks: str
     errors: tuple[str, ...]
 
+    @property
+    def key(self) -> tuple[int | None, int | None]:
+        """Both positions."""
+        return self.old_row, self.new_row
+
+    @property
+    def rows(self) -> str:
+        """The position, or both if they differ: `3`, `3 → 5`."""
+        return " → ".join(f"{row:,}" for row in dict.fromkeys(self.key) if row is not None)
+
 
 class CellChange(Struct, frozen=True):
     """A cell that says something else now: the first edits, and how many there are beyond these."""
@@ -69,6 +81,11 @@ class CellChange(Struct, frozen=True):
     row: DiffPlace
     edits: tuple[Edit, ...]
     more_edits: int
+
+    def counted_edits(self) -> Iterator[tuple[Edit, int]]:
+        """Each edit with the number of those that are not in `edits`, which is told behind the last."""
+        for i, edit in enumerate(self.edits, 1):
+            yield edit, self.more_edits if i == len(self.edits) else 0
 
 
 class FieldChange(Struct, frozen=True):

@@ -255,8 +255,7 @@ def _reason(row: MetricRow) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 # parts
 def _label(place: DiffPlace) -> Text:
-    rows = [f"{row:,}" for row in dict.fromkeys((place.old_row, place.new_row)) if row is not None]
-    text = Text().append(f"row {' → '.join(rows)}", style="bold")
+    text = Text().append(f"row {place.rows}", style="bold")
     return text.append(f" ({visible(place.request_id)})" if place.request_id else "")
 
 
