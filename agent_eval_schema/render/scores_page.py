@@ -11,7 +11,7 @@ from msgspec import Struct
 from agent_eval_schema.metrics.alignment import CallPair
 from agent_eval_schema.render.document import json_text, plain_values, versioned
 from agent_eval_schema.render.numbers import MISSING, number
-from agent_eval_schema.render.page import heat, inline, page, percent
+from agent_eval_schema.render.page import heat, inline, page
 from agent_eval_schema.render.phrases import NextCommand, plural
 from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
 from agent_eval_schema.render.scores import shown_score
@@ -105,13 +105,7 @@ def _drawn(summary: ScoresSummary) -> dict[str, Any]:
         "parts": [("scorers", "Scorers"), ("rows", "Rows")],
         "aggregates": aggregates,
         "scorers": [
-            {
-                "name": name,
-                "scored": count,
-                "rows": rows,
-                "share": percent(count, rows) if rows else 0.0,
-                "numbers": [_number(summary.metrics, f"{name}/{kind}") for kind in aggregates],
-            }
+            (name, count, [_number(summary.metrics, f"{name}/{kind}") for kind in aggregates])
             for name, count in summary.scored.items()
         ],
         "metrics": [(name, number(value)) for name, value in summary.metrics.items() if name not in of_scorers],
@@ -139,7 +133,7 @@ def _row(row: ScoredRow, names: list[str]) -> dict[str, Any]:
         "cells": [_cell(score) for score in row.scores],
         "values": [(name, cut(text)) for name, text in row.cells],
         "scores": [
-            {"name": name, "score": shown_score(score), "reason": reason or ""}
+            (name, shown_score(score), reason or "")
             for name, score, reason in zip(names, row.scores, row.reasons, strict=True)
         ],
         "lines": call_lines(row.lines),
