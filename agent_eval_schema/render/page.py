@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from agent_eval_schema.render.figures import Bar, Distribution
 from agent_eval_schema.render.notebook import styled
-from agent_eval_schema.render.numbers import number
+from agent_eval_schema.render.numbers import number, share
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.runtime.version import __version__
 from agent_eval_schema.text.visible import visible
@@ -58,7 +58,7 @@ def _environment() -> Environment:
     )
     environment.globals["version"] = __version__
     environment.filters |= {"code": _with_code, "number": _count, "breakable": _breakable}
-    environment.filters |= {"percent": percent, "plural": plural}
+    environment.filters |= {"percent": percent, "plural": plural, "share": share}
     return environment
 
 

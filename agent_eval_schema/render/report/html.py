@@ -19,7 +19,7 @@ from agent_eval_schema.render.numbers import share
 from agent_eval_schema.render.occurrences import Kind
 from agent_eval_schema.render.page import csv_link, inline, json_block, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.report.pictures import answers, together
+from agent_eval_schema.render.report.pictures import together
 from agent_eval_schema.render.report.summary import ReportSummary, Shown
 from agent_eval_schema.render.report.text import (
     enabled,
@@ -105,7 +105,7 @@ def _values(report: ReportSummary, shown: Shown, most: int, systems: Iterable[st
         "plots": plots,
         "plots_title": PLOTS,
         "together": pairs,
-        "answers": answers(shown.answers),
+        "answers": shown.answers,
         "rows": [] if inline else shown.rows,
         "data": json_block({"total": report.row_count, "rows": shown.rows}),
         "facts": _facts(report),
@@ -198,14 +198,9 @@ def _where(report: ReportSummary, code: str) -> str:
 
 
 def _example(issue: Issue, shown: Shown, hint: str) -> dict[str, Any]:
-    line = None if issue.row is None else shown.lines.get(issue.row)
     return {
-        "number": "" if issue.row is None else str(issue.row),
-        "row": f"{issue.row:,}" if issue.row is not None else "",
-        "line": f"{line:,}" if line else "",
-        "request_id": issue.request_id or "",
-        "path": issue.path or "",
-        "message": issue.message,
+        "issue": issue,
+        "line": None if issue.row is None else shown.lines.get(issue.row),
         "hint": issue.hint if issue.hint != hint else "",
         "excerpt": None if issue.row is None else shown.excerpts.get((issue.row, issue.column, issue.path)),
     }
@@ -230,11 +225,8 @@ def _system(report: ReportSummary, system: str, inline: bool) -> dict[str, Any]:
 def _metric(report: ReportSummary, line: Support) -> dict[str, Any]:
     shares = report.support_shares.get(line.metric, [])
     return {
-        "metric": line.metric,
+        "of": line,
         "number": _NUMBERS[line.metric],
-        "supported": line.supported,
-        "total": line.total,
-        "share": percent(line.supported, line.total),
         "advice": support_advice(line),
         "width": len(shares),
         "runs": runs(0.0 if not s else round(0.2 + 0.8 * s, 2) for s in shares),

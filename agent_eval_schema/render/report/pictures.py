@@ -1,16 +1,14 @@
-"""The pictures of a validation page: issues that occur together, and the most frequent answers. Computes nothing but
-shares."""
+"""The picture of issues that occur together, on a validation page. Computes nothing but shares."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 from agent_eval_schema.render.numbers import share
-from agent_eval_schema.render.page import heat, percent
+from agent_eval_schema.render.page import heat
 from agent_eval_schema.render.phrases import plural
-from agent_eval_schema.render.report.summary import FrequentAnswer, ReportSummary
+from agent_eval_schema.render.report.summary import ReportSummary
 from agent_eval_schema.rules import RULES
 
 CODES = 12
@@ -43,12 +41,3 @@ def _line(report: ReportSummary, code: str, codes: list[str]) -> dict[str, Any]:
             for other, count in zip(codes, counts, strict=True)
         ],
     }
-
-
-def answers(found: Sequence[FrequentAnswer]) -> list[dict[str, Any]]:
-    """The most frequent answers as bars."""
-    return [
-        {"text": a.text or "(empty)", "rows": a.rows, "share": percent(a.rows, a.total)}
-        | {"told": f"{a.rows:,} of {a.total:,} rows", "percent": share(a.rows, a.total)}
-        for a in found
-    ]
