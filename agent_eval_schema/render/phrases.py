@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent_eval_schema.issues import Severity
@@ -29,6 +30,11 @@ def command_on(name: str | None, verb: str, *options: str, instead: str = "") ->
     if name in (None, STDOUT):
         return instead
     return shlex.join(["agent-eval-schema", verb, STDIN if name == STDIN_NAME else str(name), *options])
+
+
+def counted(counts: Iterable[tuple[int, str]]) -> list[str]:
+    """`["2 added", "1 moved"]`: each number with its words, without those that are 0."""
+    return [f"{count:,} {words}" for count, words in counts if count]
 
 
 def plural(count: int, noun: str) -> str:

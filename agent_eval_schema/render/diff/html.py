@@ -92,7 +92,7 @@ def _field(field: FieldChange) -> dict[str, Any]:
 def _issue(line: IssueChange) -> dict[str, Any]:
     return {
         "of": line,
-        "moves": ", ".join(moves(line)),
+        "moves": moves(line),
         "open": line.severity is Severity.ERROR and line.gained + line.lost <= ROWS_OPEN,
         "found": [*(("+", i) for i in line.gained_examples), *(("−", i) for i in line.lost_examples)],
     }

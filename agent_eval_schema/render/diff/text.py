@@ -7,7 +7,7 @@ Computes nothing: every number is the DiffSummary's. All text from cells goes th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.padding import Padding
@@ -26,7 +26,7 @@ from agent_eval_schema.render.diff.summary import (
     MetricChange,
     MetricRow,
 )
-from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, command_on, plural
+from agent_eval_schema.render.phrases import EXAMPLES_SHOWN, STYLES, NextCommand, command_on, counted, plural
 from agent_eval_schema.text.visible import visible
 
 ROWS_SHOWN = 5
@@ -71,25 +71,11 @@ def headline(summary: DiffSummary) -> str:
     if summary.same:
         moved = f"; {rows.moved:,} of them moved" if rows.moved else ""
         return f"No difference: {'the row is' if rows.new == 1 else f'all {rows.new:,} rows are'} the same{moved}."
-    parts = [
-        f"{count:,} {word}"
-        for count, word in ((rows.added, "added"), (rows.removed, "removed"), (rows.moved, "moved"))
-        if count
-    ]
     head = f"{rows.changed:,} of {plural(rows.matched, 'matched row')} changed" if rows.changed else "No row changed"
-    return ", ".join([head, *parts]) + "".join(f"; {part}" for part in _consequences(summary)) + "."
-
-
-def _consequences(summary: DiffSummary) -> Iterator[str]:
-    rows = summary.rows
-    for count, what in (
-        (rows.became_invalid, "became invalid"),
-        (rows.became_valid, "became valid"),
-        (rows.lost_a_metric, "lost a metric"),
-        (rows.gained_a_metric, "gained a metric"),
-    ):
-        if count:
-            yield f"{count:,} {what}"
+    parts = counted([(rows.added, "added"), (rows.removed, "removed"), (rows.moved, "moved")])
+    metrics = (rows.lost_a_metric, "lost a metric"), (rows.gained_a_metric, "gained a metric")
+    validity = (rows.became_invalid, "became invalid"), (rows.became_valid, "became valid")
+    return "; ".join([", ".join([head, *parts]), *counted([*validity, *metrics])]) + "."
 
 
 def next_commands(summary: DiffSummary) -> list[NextCommand]:
@@ -166,22 +152,16 @@ def _print_issues(console: Console, summary: DiffSummary) -> None:
     for line in summary.issues:
         title = Text(f"{line.code} {line.name}", style=STYLES[line.severity])
         title.append(f"  {line.old:,} → {line.new:,}  ", style="not bold default")
-        title.append(f"({', '.join(moves(line))})", style="not bold default")
+        title.append(f"({moves(line)})", style="not bold default")
         console.print(Padding(title, (0, 0, 0, 2)))
         _print_found(console, line.gained_examples, "+", NEW_STYLE)
         _print_found(console, line.lost_examples, "-", OLD_STYLE)
 
 
-def moves(line: IssueChange) -> Iterator[str]:
+def moves(line: IssueChange) -> str:
     """In words, why a number is another one."""
-    for count, what in (
-        (line.gained, "gained"),
-        (line.lost, "lost"),
-        (line.on_added, "on added rows"),
-        (line.on_removed, "on removed rows"),
-    ):
-        if count:
-            yield f"{count:,} {what}"
+    on_others = (line.on_added, "on added rows"), (line.on_removed, "on removed rows")
+    return ", ".join(counted([(line.gained, "gained"), (line.lost, "lost"), *on_others]))
 
 
 def _print_found(console: Console, issues: Sequence[Issue], sign: str, style: str) -> None:

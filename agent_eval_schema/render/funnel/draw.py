@@ -14,7 +14,7 @@ from agent_eval_schema.render.console import drawn, print_verdict
 from agent_eval_schema.render.document import json_text
 from agent_eval_schema.render.funnel.summary import FunnelStep, FunnelSummary
 from agent_eval_schema.render.page import inline, page
-from agent_eval_schema.render.phrases import NextCommand, command_on, plural
+from agent_eval_schema.render.phrases import NextCommand, command_on, counted, plural
 from agent_eval_schema.rules import RULES
 from agent_eval_schema.rules.exclusions import find_reason
 from agent_eval_schema.text.visible import visible
@@ -52,7 +52,7 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
     said = summary.feedback
     if said.get("given"):
         said = {**said, "replaced": said["given"] - said["latest"]}
-        rest = [f"{said[k]:,} {text}" for k, text in _FEEDBACK if said.get(k)]
+        rest = counted((said.get(k, 0), text) for k, text in _FEEDBACK)
         yield "Feedback", f"{plural(said['given'], 'judgment')}: {', '.join(rest)}"
     labels = summary.labels
     if labels.get("expected_response"):
@@ -65,7 +65,7 @@ def facts(summary: FunnelSummary) -> Iterator[tuple[str, str]]:
         yield "Traces", f"joined to {plural(summary.traces_joined, 'row')}"
     if existing := summary.existing:
         yield "Extends", f"{plural(existing['rows'], 'row')}; {summary.rows + existing['rows']:,} with the new ones"
-        changes = [f"{existing[k]:,} {text}" for k, text in _CHANGES if existing.get(k)]
+        changes = counted((existing.get(k, 0), text) for k, text in _CHANGES)
         if changes:
             yield "Updated", f"labels of {plural(existing['updated'], 'row')}: {', '.join(changes)}"
     if summary.redaction:
