@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
-from agent_eval_schema.render.numbers import MISSING, aligned, number, seconds, signed
+from agent_eval_schema.render.numbers import MISSING, number, signed
 from agent_eval_schema.render.panel import Panel, PanelCell, table
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.result.summary import MetricComparison
+from agent_eval_schema.render.result.text import written_alike
 
 CHANCE = 0.05
 """A p value below it is colored."""
@@ -55,14 +56,11 @@ def _mean(line: MetricComparison) -> list[object]:
     interval = MISSING if line.low != line.low else f"{signed(line.low)} to {signed(line.high)}"
     counts = [f"{count:,}" for count in (line.higher, line.lower, line.rows)]
     cells = (PanelCell(signed(line.difference), mood), interval, *counts, PanelCell(number(line.p_value), mood))
-    return [line.metric, *_pair(line.metric, line.old, line.new), *cells]
+    return [line.metric, *written_alike(line.metric, [line.old, line.new]), *cells]
 
 
 def _score(row: Changed) -> list[object]:
     key, request_id, metric, old, new, difference = row
-    pair = [PanelCell(text, number=value) for text, value in zip(_pair(metric, old, new), (old, new), strict=True)]
+    texts = written_alike(metric, [old, new])
+    pair = [PanelCell(text, number=value) for text, value in zip(texts, (old, new), strict=True)]
     return [key, request_id, metric, *pair, PanelCell(signed(difference), _mood(metric, difference), difference)]
-
-
-def _pair(metric: str, old: float, new: float) -> list[str]:
-    return [seconds(old), seconds(new)] if metric == LATENCY else aligned([old, new])

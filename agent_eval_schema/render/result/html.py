@@ -8,10 +8,7 @@ from typing import Any
 
 from agent_eval_schema.metrics.catalog import FAILURE, LATENCY
 from agent_eval_schema.render.figures import CELLS
-from agent_eval_schema.render.numbers import MISSING as MISSING_SCORE
-from agent_eval_schema.render.numbers import aligned, number
-from agent_eval_schema.render.numbers import seconds as seconds_text
-from agent_eval_schema.render.numbers import share as share_text
+from agent_eval_schema.render.numbers import MISSING, aligned, number, seconds
 from agent_eval_schema.render.page import heat, inline, page, percent, plot, runs
 from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.result.calls import CALL_LEGEND, LONGEST_TITLE, call_lines, cut
@@ -24,7 +21,7 @@ from agent_eval_schema.render.result.summary import (
     ScoreSteps,
     Worst,
 )
-from agent_eval_schema.render.result.text import next_commands, result_verdict, written
+from agent_eval_schema.render.result.text import next_commands, result_verdict, written, written_alike
 from agent_eval_schema.rules import RULES
 
 
@@ -58,7 +55,7 @@ def _drawn(result: ResultSummary) -> dict[str, Any]:
         "verdict": f"{'⚠ ' if result.headline else ''}{result_verdict(result)}",
         "following": next_commands(result),
         "mood": "warning" if result.headline else None,
-        "latency": ", ".join(f"{name} {seconds_text(seconds)}" for name, seconds in result.latency.items()),
+        "latency": ", ".join(f"{name} {seconds(value)}" for name, value in result.latency.items()),
         "parts": parts,
         "lines": [_line(result, *line) for line in zip(result.lines, means, stds, strict=True)],
         "plots": list(map(_plot, result.plots)),
@@ -84,18 +81,14 @@ def _reason(result: ResultSummary, reason: str, rows: int, metrics: list[str]) -
 
 def _line(result: ResultSummary, line: Scored, mean: str, std: str) -> dict[str, Any]:
     low, high = result.intervals.get(line.metric, (math.nan, math.nan))
-    told = seconds_text if line.metric == LATENCY else number
+    told = seconds if line.metric == LATENCY else number
     return {
-        "metric": line.metric,
+        "of": line,
         "mean": mean,
         "std": std,
-        "bounds": MISSING_SCORE if math.isnan(low) else f"{told(low)} to {told(high)}",
+        "bounds": MISSING if math.isnan(low) else f"{told(low)} to {told(high)}",
         **_bar(line.metric, line.mean, low, high),
         "bad": line.metric == FAILURE,
-        "scored": line.scored,
-        "rows": line.rows,
-        "coverage": share_text(line.scored, line.rows),
-        "covered": line.scored == line.rows,
     }
 
 
@@ -144,7 +137,7 @@ def _group_mean(found: GroupMean) -> dict[str, Any]:
 
 
 def _plot(scores: ScorePlot) -> dict[str, Any]:
-    unit, show = ("", seconds_text) if scores.metric == LATENCY else ("score", None)
+    unit, show = ("", seconds) if scores.metric == LATENCY else ("score", None)
     return plot(scores.metric, unit, scores.distribution, scores.bars, show, scores.quantiles.__getitem__)
 
 
@@ -175,6 +168,5 @@ def _scores(*column: tuple[str, float | None]) -> list[dict[str, Any]]:
     scores = [math.nan if score is None else score for _, score in column]
     lost = [1 - score if metric != LATENCY and 0 <= score <= 1 else 0.0 for score in scores]
     moods = ["muted" if math.isnan(score) else heat(share) for score, share in zip(scores, lost, strict=True)]
-    texts = list(map(seconds_text, scores)) if metric == LATENCY else aligned(scores)
-    cells = zip(texts, moods, scores, strict=True)
+    cells = zip(written_alike(metric, scores), moods, scores, strict=True)
     return [{"text": t, "mood": m, **({} if math.isnan(score) else {"number": score})} for t, m, score in cells]

@@ -85,6 +85,11 @@ def written(lines: Iterable[Scored], value: Callable[[Scored], float]) -> list[s
     return [seconds(value(line)) if line.metric == LATENCY else next(scores) for line in lines]
 
 
+def written_alike(metric: str, values: Iterable[float]) -> list[str]:
+    """Numbers of one metric: scores with the same decimals, seconds with their unit."""
+    return list(map(seconds, values)) if metric == LATENCY else aligned(values)
+
+
 def comparison_text(
     lines: Iterable[MetricComparison], only_old: int, only_new: int, width: int | None = None, verdict: str = ""
 ) -> str:
@@ -94,10 +99,9 @@ def comparison_text(
     def draw(console: Console) -> None:
         rows = []
         for line in lines:
-            show = shown_as(line.metric)
-            old, new = (show(line.old), show(line.new)) if line.metric == LATENCY else aligned([line.old, line.new])
+            means = written_alike(line.metric, [line.old, line.new])
             counts = (f"{count:,}" for count in (line.higher, line.lower, line.rows))
-            rows.append((line.metric, old, new, signed(line.difference), *counts, number(line.p_value)))
+            rows.append((line.metric, *means, signed(line.difference), *counts, number(line.p_value)))
         print_columns(console, ("metric", "before", "after", "difference", "higher", "lower", "rows", "p"), rows)
         for count, which in ((only_old, "before"), (only_new, "after")):
             if count:
@@ -107,8 +111,3 @@ def comparison_text(
             print_verdict(console, verdict, "")
 
     return drawn(draw, False, width).lstrip("\n")
-
-
-def shown_as(metric: str) -> Callable[[float], str]:
-    """How the numbers of a metric are written."""
-    return seconds if metric == LATENCY else number
