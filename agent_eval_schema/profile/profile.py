@@ -30,6 +30,7 @@ from agent_eval_schema.profile.options import ANSWER_TOKENS, INSTRUCTION_TOKENS,
 from agent_eval_schema.profile.summarize import Findings, find, summarize
 from agent_eval_schema.profile.tokens import tokenizer_at_hand
 from agent_eval_schema.render.document import summary_json
+from agent_eval_schema.render.phrases import plural
 from agent_eval_schema.render.profile.html import profile_inline, profile_page
 from agent_eval_schema.render.profile.summary import ProfileSummary
 from agent_eval_schema.render.profile.text import profile_text
@@ -455,8 +456,8 @@ class Profile(Saved):  # numpydoc ignore=PR01
 
     def __repr__(self) -> str:
         summary = self.summary
-        steps = len(summary.next_steps)
+        steps = plural(len(summary.next_steps), "next step")
         return (
             f"<Profile: {summary.valid:,} of {summary.rows:,} rows valid, "
-            f"{summary.duplicates.distinct:,} distinct questions, {steps} next step{'' if steps == 1 else 's'}>"
+            f"{summary.duplicates.distinct:,} distinct questions, {steps}>"
         )

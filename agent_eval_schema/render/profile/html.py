@@ -23,8 +23,7 @@ from agent_eval_schema.render.profile.words import (
     assumptions,
     described,
     headline,
-    needed,
-    worth,
+    power_numbers,
 )
 
 WIDTH, HEIGHT = 300, 90
@@ -50,7 +49,7 @@ def _drawn(summary: ProfileSummary) -> dict[str, Any]:
         "mood": "" if summary.valid else "error",
         "notes": summary.notes if summary.valid else summary.notes[1:],
         "steps": summary.next_steps,
-        "power": [_power(p) for p in summary.power if p.rows],
+        "power": [(p, power_numbers(p)) for p in summary.power if p.rows],
         "assumptions": f"{POWER_COLUMNS} {assumptions(summary)}",
         "curve": _curve(summary.power),
         "duplicates": about_duplicates(found) if found.exact or found.near else "",
@@ -97,16 +96,6 @@ def _key_numbers(summary: ProfileSummary, curve: dict[str, Any] | None) -> Itera
         yield "Tools exercised", f"{used:,} of {len(tools):,}"
     for line in islice(about_cost(summary), 1):
         yield "Cost of one evaluation", line
-
-
-def _power(power: MetricPower) -> dict[str, Any]:
-    numbers = [amount(power, n) for n in (power.half_width, power.paired, power.unpaired)]
-    return {
-        "metric": power.metric,
-        "rows": f"{power.rows:,}",
-        "numbers": [worth(power), *numbers, *needed(power)] if not power.note else [],
-        "note": power.note,
-    }
 
 
 def _curve(powers: tuple[MetricPower, ...]) -> dict[str, Any] | None:

@@ -24,13 +24,11 @@ from agent_eval_schema.render.profile.words import (
     about_duplicates,
     about_rows,
     about_thin,
-    amount,
     assumptions,
     described,
     headline,
-    needed,
+    power_numbers,
     short,
-    worth,
 )
 from agent_eval_schema.text.visible import visible
 
@@ -80,8 +78,7 @@ def _print_power(console: Console, summary: ProfileSummary) -> None:
         if power.note:
             notes.setdefault(power.note, []).append(short(power.metric))
             continue
-        numbers = (amount(power, power.half_width), amount(power, power.paired), amount(power, power.unpaired))
-        lines.append((short(power.metric), f"{power.rows:,}", worth(power), *numbers, *needed(power)))
+        lines.append((short(power.metric), f"{power.rows:,}", *power_numbers(power)))
     if lines:
         print_columns(console, HEADINGS, lines, indent=2)
         console.print(Padding(Text(f"{POWER_COLUMNS} {assumptions(summary)}", style="dim"), (0, 0, 0, 2)))
@@ -122,12 +119,13 @@ def _print_coverage(console: Console, summary: ProfileSummary) -> None:
     for line in (*about_rows(found), *about_documents(found.documents)):
         _print_line(console, line)
     if found.tools:
-        table = _table(["Tool"], ["Offered", "Expected", "Called"])
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+        table.add_column("Tool", overflow="fold")
+        for name in ("Offered", "Expected", "Called"):
+            table.add_column(name, justify="right", no_wrap=True)
         for tool in found.tools[:LISTED]:
-            style = "yellow" if not tool.expected and not tool.called else ""
-            table.add_row(
-                visible(tool.tool), f"{tool.offered:,}", f"{tool.expected:,}", f"{tool.called:,}", style=style
-            )
+            numbers = (f"{rows:,}" for rows in (tool.offered, tool.expected, tool.called))
+            table.add_row(visible(tool.tool), *numbers, style="" if tool.expected or tool.called else "yellow")
         console.print(Padding(table, (0, 0, 0, 2)))
         print_more(console, len(found.tools) - LISTED, 2)
     for breakdown in found.breakdowns:
@@ -172,12 +170,3 @@ def _print_line(console: Console, line: str, indent: int = 2) -> None:
 def _print_title(console: Console, title: str) -> None:
     console.print()
     console.print(Text(title, style="bold"))
-
-
-def _table(names: Sequence[str], numbers: Sequence[str]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table

@@ -26,8 +26,7 @@ def headline(summary: ProfileSummary) -> str:
     found = summary.duplicates
     if not summary.valid:
         return summary.notes[0] if summary.notes else "There is nothing to profile."
-    distinct = f"{found.distinct:,} distinct question{'' if found.distinct == 1 else 's'}"
-    return f"{distinct} in {plural(summary.valid, 'valid row')}"
+    return f"{plural(found.distinct, 'distinct question')} in {plural(summary.valid, 'valid row')}"
 
 
 def described(summary: ProfileSummary) -> str:
@@ -52,19 +51,11 @@ def amount(power: MetricPower, value: float | None) -> str:
     return f"{points:.1f}" if points < 10 else f"{points:,.0f}"
 
 
-def worth(power: MetricPower) -> str:
-    """The effective rows."""
-    return f"{power.effective_rows:,.0f}" if power.rows else ""
-
-
-def needed(power: MetricPower) -> tuple[str, str, str]:
-    """The rows for 5, 3 and 1 points."""
-    five, three, one = power.rows_needed or (None, None, None)
-    return _count(five), _count(three), _count(one)
-
-
-def _count(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
+def power_numbers(power: MetricPower) -> list[str]:
+    """The effective rows, the width and the differences, and the rows for 5, 3 and 1 points, as in a table."""
+    amounts = [amount(power, value) for value in (power.half_width, power.paired, power.unpaired)]
+    needed = [f"{rows:,}" for rows in power.rows_needed] if power.rows_needed else [""] * 3
+    return [f"{power.effective_rows:,.0f}", *amounts, *needed]
 
 
 def assumptions(summary: ProfileSummary) -> str:
