@@ -71,9 +71,5 @@ def _drawn(panel: Panel, shown: int, most: int) -> dict[str, Any]:
         "mood": panel.mood or None,
         "facts": panel.facts,
         "parts": [(t.id, t.title) for t in tables],
-        "tables": [
-            {"id": t.id, "title": t.title, "columns": t.columns, "sortable": t.sortable}
-            | {"rows": t.rows[:shown], "folded": t.rows[shown:most], "more": t.row_count - len(t.rows[:most])}
-            for t in tables
-        ],
+        "tables": [(t, t.rows[:shown], t.rows[shown:most], t.row_count - len(t.rows[:most])) for t in tables],
     }

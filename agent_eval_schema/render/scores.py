@@ -46,7 +46,7 @@ def scores_text(
     drawn_columns = []
     for name, heading in zip(scores.columns, _headings([visible(n) for n in scores.columns], columns), strict=True):
         pairs = zip(scores[name].tolist()[:SHOWN], reasons[name].tolist()[:SHOWN], strict=True)
-        cells = [_id(score) if name == "request_id" else _cell(score, why, letters) for score, why in pairs]
+        cells = [visible(score or "") if name == "request_id" else _cell(score, why, letters) for score, why in pairs]
         drawn_columns.append((heading, cells))
     tables = [_table(rows, part) for part in _parts(rows, drawn_columns, columns)]
 
@@ -113,10 +113,6 @@ def _heading(name: str, most: int) -> str:
             lines.append("")
         lines[-1] += part
     return "\n".join(lines)
-
-
-def _id(id: str | None) -> str:
-    return "" if id is None else visible(id)
 
 
 def _cell(score: Any, reason: Any, letters: dict[str, str]) -> str:
