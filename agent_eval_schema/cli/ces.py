@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import argparse
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agent_eval_schema.cli.options import Commands, add_command, add_output, add_quiet, reads_and_writes
 from agent_eval_schema.cli.output import ExitCode, in_color, print_note, print_text
-
-if TYPE_CHECKING:
-    from agent_eval_schema.formats.ces.evaluation import Evaluation
-    from agent_eval_schema.formats.ces.update import Update
 
 
 def add(commands: Commands) -> None:
@@ -73,11 +69,13 @@ def _template(arguments: argparse.Namespace) -> int:
 
 
 def _update(arguments: argparse.Namespace) -> int:
+    from agent_eval_schema.formats.ces.review import review_update
     from agent_eval_schema.formats.ces.update import faults_of, plan_updates, request_of
     from agent_eval_schema.io.stdin import stdin_as_file
     from agent_eval_schema.io.streams import STDIN
     from agent_eval_schema.render.console import finding
     from agent_eval_schema.render.document import json_text
+    from agent_eval_schema.render.update import update_text
 
     with ExitStack() as copies:
         files = (arguments.file, arguments.against)
@@ -95,18 +93,11 @@ def _update(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         print_text(json_text(requests if len(requests) > 1 else requests[0]), "json")
     else:
-        print_text("\n".join(_update_text(update, old) for update, old in planned))
+        print_text("\n".join(update_text(review_update(update, old), color=in_color()) for update, old in planned))
     if arguments.dry_run:
         print_note("request not sent (--dry-run)", arguments)
         return ExitCode.CLEAN
     return _send(requests, arguments)
-
-
-def _update_text(update: Update, old: Evaluation | None) -> str:
-    from agent_eval_schema.formats.ces.review import review_update
-    from agent_eval_schema.render.update import update_text
-
-    return update_text(review_update(update, old), color=in_color())
 
 
 def _send(requests: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
