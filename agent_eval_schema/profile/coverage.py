@@ -31,15 +31,13 @@ MOST_VALUES = 200
 """A tag with more values is a name or a time, not a kind of question."""
 
 
-def cover(
-    facts: Facts, min_rows: int, has_documents: bool, clusters: tuple[Cluster, ...], cluster_note: str
-) -> Coverage:
+def cover(facts: Facts, min_rows: int, clusters: tuple[Cluster, ...], cluster_note: str) -> Coverage:
     """What the valid rows cover; values with fewer than `min_rows` rows are thin."""
     words = facts.array("words")[facts.valid & (facts.array("exact") != 0)]
     sessions = facts.array("session")[facts.valid]
     return Coverage(
         tuple(_tools(facts)),
-        _documents(facts, has_documents),
+        _documents(facts),
         tuple(_breakdowns(facts, min_rows)),
         len(np.unique(sessions[sessions != 0])),
         len(facts.days),
@@ -60,7 +58,7 @@ def _tools(facts: Facts) -> Iterator[ToolCoverage]:
         yield ToolCoverage(known, offered[name], expected[name], called[name])
 
 
-def _documents(facts: Facts, has_list: bool) -> Documents:
+def _documents(facts: Facts) -> Documents:
     expected, retrieved = facts.names["uris_expected"], facts.names["uris_retrieved"]
     both = Counter({uri: max(expected[uri], retrieved[uri]) for uri in {*expected, *retrieved}})
     top = sorted(both, key=lambda uri: (-both[uri], uri))[: LISTED if facts.plan.values else 0]
@@ -70,7 +68,7 @@ def _documents(facts: Facts, has_list: bool) -> Documents:
         sum(uri not in retrieved for uri in expected),
         int(np.count_nonzero(facts.valid & (facts.array("document") != 0))),
         tuple(DocumentCoverage(uri, expected[uri], retrieved[uri]) for uri in top),
-        facts.unknown_documents if has_list else None,
+        facts.unknown_documents if facts.has_documents else None,
     )
 
 

@@ -30,10 +30,8 @@ class Facts:
     """What is known of the rows of a source. Arrays have one entry per row; counts are of valid rows. `format` is that
     of the data, of which the plan reads the rows."""
 
-    def __init__(
-        self, source: Source, plan: Plan, texts: tuple[str, ...] = (), documents: frozenset[str] | None = None
-    ) -> None:
-        self.source, self.plan, self.texts = source, plan, texts
+    def __init__(self, source: Source, plan: Plan, documents: frozenset[str] | None) -> None:
+        self.source, self.plan = source, plan
         self.format = plan.format
         self.builder = ReportBuilder(plan.codes, plan.outputs, source, values=plan.values, origins=plan.origins)
         self._columns: dict[str, list[Array]] = {name: [] for name in (*PER_ROW, "truth", "id")}
@@ -141,7 +139,7 @@ def gather(
 ) -> Facts:
     """The facts of all rows of a source, made where the rows are. With a list of documents, rows that expect another
     one are counted; with a tokenizer the tokens of the texts are, else their bytes."""
-    facts = Facts(source, plan, texts, documents)
+    facts = Facts(source, plan, documents)
     work = partial(fact_batch, plan=plan, texts=texts, tokenizer=tokenizer)
     with progress(source.read_share, screen) as so_far:
         for batch in source.remote.map(work) if source.remote is not None else map(work, source.batches()):

@@ -79,7 +79,7 @@ def summarize(facts: Facts, findings: Findings, options: Options) -> ProfileSumm
         _duplicates(findings, groups, examples, options.near),
         tuple(_leak(leak, examples) for leak in findings.leaks),
         findings.compared,
-        cover(facts, options.min_rows, facts.has_documents, clusters, note if facts.plan.values else ""),
+        cover(facts, options.min_rows, clusters, note if facts.plan.values else ""),
         balance(facts, None if truth is None else examples[truth]),
         estimate(facts, metrics, options),
         PAYLOAD_TABLE.code in facts.builder.counts,
