@@ -37,24 +37,19 @@ def summary_json(summary: Struct) -> str:
     return json_text(versioned(msgspec.structs.asdict(summary)))
 
 
-def plain_values(value: Any) -> Any:
+def plain_values(value: Any, depth: int = 100) -> Any:
     """What JSON can hold: absent cells are null, what is no data is its text, what is nested too deep its kind."""
-    try:
-        return _plain(value)
-    except RecursionError:
-        return describe(value)
-
-
-def _plain(value: Any) -> Any:
     from agent_eval_schema.io.records import is_absent  # which needs numpy, and `rules` does not
 
     if is_absent(value):
         return None
+    if isinstance(value, dict | list | tuple) and not depth:
+        return describe(value)
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain_values(v, depth - 1) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain_values(v, depth - 1) for v in value]
     try:
         return msgspec.to_builtins(value)
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        return _plain(value.tolist()) if hasattr(value, "tolist") else str(value)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return plain_values(value.tolist(), depth) if hasattr(value, "tolist") else str(value)
