@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import row_texts
-from agent_eval_schema.cells.notes import is_hidden
+from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.mlflow import MLFLOW_COLUMNS, ORIGINS, read_mlflow
@@ -25,11 +24,7 @@ TRACES_SIGNS = Signs(catalog.TRACES.sure, columns=_ARTIFACT, test=_are_traces)
 
 def read_trace_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: put its columns back together into one JSON text."""
-    texts = row_texts(batch, ("info", "data", "spans"))
-    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
-    arrays = [pa.array(texts, pa.string()), *(batch.column(i) for i in hidden)]
-    fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return with_columns(batch, {"trace": row_texts(batch, ("info", "data", "spans"))}, batch.schema.names)
 
 
 # search_traces of MLflow 3, then what MLflow 2 called otherwise

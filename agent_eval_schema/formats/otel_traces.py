@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.cells.arrow import simplified
-from agent_eval_schema.cells.batch import JSON_CELLS, is_json_column, make_batch
+from agent_eval_schema.cells.batch import is_json_column, make_batch
 from agent_eval_schema.cells.cells import json_cell, native_rows, read_cells
-from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.cells.notes import notes_on, reading_problems, with_notes
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.io.pandas import with_rows_made
@@ -230,8 +231,5 @@ def remarks_on_content(first: Sequence[pa.RecordBatch]) -> list[Finding]:
 
 def read_otel_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Each row is a trace: its list of spans as a document of OTLP."""
-    joined_texts = pc.binary_join_element_wise('{"resourceSpans":', _lists(batch).cast(pa.string()), "}", "")
-    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
-    arrays = [joined_texts, *(batch.column(i) for i in hidden)]
-    fields = [pa.field("trace", pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    texts = pc.binary_join_element_wise('{"resourceSpans":', _lists(batch).cast(pa.string()), "}", "")
+    return with_columns(batch, {"trace": texts}, batch.schema.names)

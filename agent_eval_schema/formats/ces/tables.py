@@ -13,9 +13,9 @@ from itertools import count
 import pyarrow as pa
 from msgspec.structs import replace
 
-from agent_eval_schema.cells.batch import JSON_CELLS
 from agent_eval_schema.cells.cells import Cells, read_cells, row_texts
-from agent_eval_schema.cells.notes import Notes, is_hidden, reading_problems, with_notes, with_rules_of_notes
+from agent_eval_schema.cells.edit import with_columns
+from agent_eval_schema.cells.notes import Notes, reading_problems, with_notes, with_rules_of_notes
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.ces import golden, schema
 from agent_eval_schema.formats.ces.evaluation import findings_of, name_of
@@ -66,10 +66,7 @@ EVALUATION_SIGNS = Signs(
 def read_evaluation_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The texts of the evaluations in one column."""
     batch = with_rules_of_notes(batch, {columns.REPEATED_KEY.code: ces.REPEATED_KEY})
-    hidden = [i for i, f in enumerate(batch.schema) if is_hidden(f)]
-    arrays = [pa.array(evaluation_texts(batch), pa.string()), *(batch.column(i) for i in hidden)]
-    fields = [pa.field(EVALUATION_COLUMN, pa.string(), metadata=JSON_CELLS), *(batch.schema.field(i) for i in hidden)]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return with_columns(batch, {EVALUATION_COLUMN: evaluation_texts(batch)}, batch.schema.names)
 
 
 def inspect_evaluations(
