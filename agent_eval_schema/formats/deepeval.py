@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_from, calls_to, python_lists, question
-from agent_eval_schema.formats.text_documents import read_texts, uri_of
+from agent_eval_schema.formats.text_documents import read_texts, uri_of, write_texts
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured
 
@@ -49,12 +49,8 @@ def _document(text: Any) -> Any:
     return read_texts([text])[0]
 
 
-def _write_context(documents: list[dict[str, Any]]) -> list[str]:
-    return [d["doc_uri"] or "" if d["content"] is None else d["content"] for d in documents]
-
-
 def _write_retrieved(documents: list[dict[str, Any]]) -> list[str]:
-    return [_sourced(d) or text for d, text in zip(documents, _write_context(documents), strict=True)]
+    return [_sourced(d) or text for d, text in zip(documents, write_texts(documents), strict=True)]
 
 
 def _sourced(document: dict[str, Any]) -> str | None:
@@ -190,7 +186,7 @@ DEEPEVAL = Layout(
         Field(("input",), "request", write=question),
         Field(("actual_output",), "response"),
         Field(("expected_output",), "expected_response"),
-        Field(("context",), "expected_retrieved_context", _read_documents, _write_context),
+        Field(("context",), "expected_retrieved_context", _read_documents, write_texts),
         Field(("retrieval_context",), "retrieved_context", _read_documents, _write_retrieved),
         Field(("tools_called",), "predicted_trajectory", *_CALLS),
         Field(("expected_tools",), "reference_trajectory", *_CALLS),
