@@ -21,7 +21,7 @@ from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk_documents import OF_CASE, OF_SET, snake_keys
 from agent_eval_schema.formats.adk_schema import inspect_part
 from agent_eval_schema.formats.detection import Signs
-from agent_eval_schema.formats.layout import Layout, Row, calls_from
+from agent_eval_schema.formats.layout import Layout, Row, as_tags, as_text, calls_from
 from agent_eval_schema.formats.writer import Writer, Written, named, save_json
 from agent_eval_schema.text import jsontext
 
@@ -68,8 +68,7 @@ def _read_turn(theirs: Row, made: dict[str, Any]) -> None:
     if isinstance(session, dict):
         session = snake_keys(session)
         made["session_id"] = session.get("session_id")
-        facts = {k: session.get(k) for k in ("app_name", "user_id", "state") if session.get(k)}
-        made["tags"] = {k: v if isinstance(v, str) else jsontext.encode(v).decode() for k, v in facts.items()} or None
+        made["tags"] = as_tags({k: session[k] for k in ("app_name", "user_id", "state") if session.get(k)}) or None
 
 
 class _Turn:
@@ -297,7 +296,7 @@ def _to_part(part: Any) -> dict[str, Any]:
     own = {k: v for k, v in part.items() if k != "type"} if isinstance(part, dict) else {}
     if own and not inspect_part(own):
         return own
-    return _to_media(own.get("image_url")) or {"text": jsontext.encode(part).decode()}
+    return _to_media(own.get("image_url")) or {"text": jsontext.encode_text(part)}
 
 
 def _to_media(image: Any) -> dict[str, Any] | None:
@@ -316,11 +315,8 @@ def _one_session(rows: Sequence[Row]) -> Written:
     """The older test list, which is one session with a turn a row; and the numbers of the rows' turns."""
     made = []
     for row in rows:
-        content = chat.join_text(_asked(row).get("content")) or ""
-        turn = {
-            "query": content if isinstance(content, str) else jsontext.encode(content).decode(),
-            "expected_tool_use": row["reference_trajectory"] or [],
-        }
+        asked = as_text(chat.join_text(_asked(row).get("content")) or "")
+        turn = {"query": asked, "expected_tool_use": row["reference_trajectory"] or []}
         made.append(turn if row["expected_response"] is None else {**turn, "reference": row["expected_response"]})
     return Written(made, made, "adk-legacy", range(len(made)))
 

@@ -22,8 +22,7 @@ from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.layout import Row, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
-from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import encode_text, structured
 
 Calls = list[dict[str, Any]]
 
@@ -43,7 +42,7 @@ def _message(message: Any) -> Any:
     parts = [p for p in all_of(message.get("content")) if isinstance(p, dict)]
     results = [p["tool_result"] for p in parts if "tool_result" in p]
     if results:
-        return {**made, "content": _text_of_result(results[0])}
+        return {**made, "content": results[0] if isinstance(results[0], str) else encode_text(results[0])}
     calls = [c for p in parts if (c := _call(p)) is not None]
     content = chat.join_text(message.get("content"))
     if calls:
@@ -56,13 +55,9 @@ _OF_A_RUN = ("createdAt", "run_id", "context")
 """Keys of a message that are not part of a chat."""
 
 
-def _text_of_result(result: Any) -> str:
-    return result if isinstance(result, str) else jsontext.encode(result).decode()
-
-
 def _openai_call(part: dict[str, Any]) -> dict[str, Any]:
     call = _call(part) or {}
-    function = {"name": call.get("tool_name"), "arguments": jsontext.encode(call.get("tool_input") or {}).decode()}
+    function = {"name": call.get("tool_name"), "arguments": encode_text(call.get("tool_input") or {})}
     identity = part.get("tool_call_id") or part.get("call_id")
     return {**({"id": identity} if isinstance(identity, str) else {}), "type": "function", "function": function}
 

@@ -23,8 +23,7 @@ from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_from, calls_to, python_lists, question
 from agent_eval_schema.formats.text_documents import read_texts, uri_of, write_texts
-from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import encode_text, structured
 
 # ---------------------------------------------------------------------------------------------------------------------
 # documents
@@ -89,7 +88,7 @@ def _read_tags(metadata: Any, labels: Any) -> Any:
     tags, labels = as_tags(metadata), structured(labels)
     if not isinstance(labels, list):
         return tags if labels is None else labels
-    return {**(tags if isinstance(tags, dict) else {}), _LABELS: jsontext.encode(labels).decode()}
+    return {**(tags if isinstance(tags, dict) else {}), _LABELS: encode_text(labels)}
 
 
 def _write_tags(tags: Any) -> tuple[Any, list[str] | None]:

@@ -34,6 +34,7 @@ from agent_eval_schema.rules import columns, expectations, mlflow_inputs, tools
 from agent_eval_schema.schema import COLUMNS, NonBlank
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
+from agent_eval_schema.text.jsontext import encode_text
 from agent_eval_schema.text.spelling import match_names
 from agent_eval_schema.traces.encode import made_of
 
@@ -101,7 +102,7 @@ def _with_others(made: Sequence[str | None], batch: pa.RecordBatch, name: str) -
     cells = read_cells(batch, name)
     if cells is None:
         return made
-    beside = [t if t is None or cells.json else _encoded(t) for t in cells.texts]
+    beside = [t if t is None or cells.json else encode_text(t) for t in cells.texts]
     return [theirs if theirs is not None else ours for theirs, ours in zip(made, beside, strict=True)]
 
 
@@ -109,32 +110,32 @@ def _request(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     """A request cell: an object with messages or query for its reader to judge; other shapes are translated."""
     value = _parsed(text, is_json)
     if isinstance(value, jsontext.Malformed):
-        return text if is_json else _encoded(text)
+        return text if is_json else encode_text(text)
     if not isinstance(value, dict):
         _note(notes, row, "inputs", mlflow_inputs.INPUTS_NOT_OBJECT, f"expected an object, got {describe(value)}")
         found = chat.read_messages(value) if isinstance(value, list) else None
-        return _encoded({"messages": found} if found else value)
+        return encode_text({"messages": found} if found else value)
     found = chat.read_inputs(value)
     if found is not None:
-        return _encoded(found)
+        return encode_text(found)
     meant = "".join(f"; did you mean `{right}`?" for right in match_request_keys(value, 0.85).values())
     message = f"got {describe(value)}; its JSON text is taken{meant}"
     _note(notes, row, "inputs", mlflow_inputs.INPUTS_AS_JSON, message)
-    return _encoded({"messages": chat.user_message(_encoded(value))})
+    return encode_text({"messages": chat.user_message(encode_text(value))})
 
 
 def _response(text: str, is_json: bool, row: int, notes: Notes) -> str | None:
     """A response cell: the text of the answer; of an object of no known API, its JSON text."""
     if not is_json:
-        return _encoded(text)
+        return encode_text(text)
     value = jsontext.parse(text)
     if isinstance(value, jsontext.Malformed | str):  # a text is judged as one that is not JSON
         return text
     answer, _ = chat.read_answer(value)
     if answer is None and value is not None:
         _note(notes, row, "outputs", mlflow_inputs.OUTPUTS_AS_JSON, f"got {describe(value)}; its JSON text is taken")
-        return _encoded(_encoded(value))
-    return None if answer is None else _encoded(answer)
+        return encode_text(encode_text(value))
+    return None if answer is None else encode_text(answer)
 
 
 _objects = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -156,7 +157,7 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
             message = f"`{wrong}` is read by no metric: did you mean `{right}`?"
             _note(notes, row, "expectations", expectations.MISSPELT_EXPECTATION, message)
         if custom:
-            made.setdefault("custom_expected", [None] * size)[row] = _encoded(custom)
+            made.setdefault("custom_expected", [None] * size)[row] = encode_text(custom)
         for name in [n for n in EXPECTATIONS if n in parts]:
             value = bytes(parts[name]).decode()
             if value == "null":
@@ -166,10 +167,10 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
                 message = f"got {describe(given)}; its JSON text is taken"
                 found = Finding(expectations.EXPECTED_AS_JSON, message, "expectations", f"expectations.{name}")
                 notes.setdefault(row, []).append(found)
-                value = _encoded(value if isinstance(given, jsontext.Malformed) else _encoded(given))
+                value = encode_text(value if isinstance(given, jsontext.Malformed) else encode_text(given))
             if name == "guidelines" and value.startswith('"'):
                 value = f"[{value}]"  # mlflow takes a single one as text
-            value = _encoded(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value
+            value = encode_text(calls_as_ours(jsontext.decode(value))) if name == TOOL_CALLS else value
             made.setdefault(EXPECTATIONS[name], [None] * size)[row] = value
     return made
 
@@ -290,10 +291,6 @@ def _parsed(text: str, is_json: bool) -> Any:
     return jsontext.parse(text) if jsontext.is_structured(text) else text
 
 
-def _encoded(value: Any) -> str:
-    return jsontext.encode(value).decode()
-
-
 def _note(notes: Notes, row: int, column: str, rule: Rule, message: str) -> None:
     notes.setdefault(row, []).append(Finding(rule, message, column))
 
@@ -337,7 +334,7 @@ def write_mlflow(row: Row) -> dict[str, Any]:
 
 def _identity(row: Row) -> str:
     """What identifies a row: all of its values and, for equal rows, its place."""
-    return jsontext.encode([row.get(POSITION), {name: row.get(name) for name in COLUMNS}]).decode()
+    return encode_text([row.get(POSITION), {name: row.get(name) for name in COLUMNS}])
 
 
 def expectations_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,8 +24,7 @@ from agent_eval_schema.formats.layout import (
     question_or_messages,
 )
 from agent_eval_schema.formats.text_documents import read_texts, write_texts_and_ids
-from agent_eval_schema.text import jsontext
-from agent_eval_schema.text.jsontext import structured
+from agent_eval_schema.text.jsontext import encode_text, structured
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Ragas
@@ -61,8 +60,8 @@ def _from_ragas(message: Any) -> Any:
 def _openai_call(call: Any, place: int) -> Any:
     if not isinstance(call, dict):
         return call
-    arguments = jsontext.encode(call.get("args") or {}).decode()
-    return {"id": f"call_{place}", "type": "function", "function": {"name": call.get("name"), "arguments": arguments}}
+    function = {"name": call.get("name"), "arguments": encode_text(call.get("args") or {})}
+    return {"id": f"call_{place}", "type": "function", "function": function}
 
 
 _ROLES = ("user", "assistant", "tool")

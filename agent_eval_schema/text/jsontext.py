@@ -21,6 +21,12 @@ from agent_eval_schema.text.privacy import error_text
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
 
+
+def encode_text(value: Any) -> str:
+    """The JSON text of a value."""
+    return encode(value).decode()
+
+
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 

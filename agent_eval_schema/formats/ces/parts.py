@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_eval_schema.text import jsontext
-
 Object = Mapping[str, Any]
 Row = dict[str, Any]
 
@@ -26,10 +24,6 @@ def objects(value: Any) -> list[dict[str, Any]]:
 def without_none(value: dict[str, Any]) -> dict[str, Any]:
     """The dict without the keys whose value is None."""
     return {k: v for k, v in value.items() if v is not None}
-
-
-def as_json_text(value: Any) -> str:
-    return jsontext.encode(value).decode()
 
 
 def tool_name(given: Object) -> str:

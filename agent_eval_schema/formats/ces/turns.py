@@ -22,7 +22,6 @@ from agent_eval_schema.formats.ces.parts import (
     EXPECTATIONS_KEY,
     Object,
     Row,
-    as_json_text,
     expected_calls,
     expected_texts,
     has_column,
@@ -33,6 +32,7 @@ from agent_eval_schema.formats.ces.parts import (
     without_none,
 )
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.jsontext import encode_text
 
 Turn = dict[str, Any]
 
@@ -86,7 +86,7 @@ def _asked(given: Any) -> Iterator[dict[str, Any]]:
             yield {"role": "user", "content": value}
         elif kind == "toolResponses" and isinstance(value, dict):
             for response in objects(value.get("toolResponses")):
-                content = as_json_text(response.get("response") or {})
+                content = encode_text(response.get("response") or {})
                 yield {"role": "tool", "name": tool_name(response), "content": content}
         elif kind == "image" and isinstance(value, dict):  # as in the OpenAI schema
             url = f"data:{value.get('mimeType')};base64,{value.get('data')}"
@@ -104,12 +104,12 @@ def told(expected: Iterable[Object]) -> Iterator[dict[str, Any]]:
         if isinstance(call, dict):
             made = tool_call(call)
             called[made["tool_name"]] = identity_ = str(call.get("id") or f"call_{i}")
-            function = {"name": made["tool_name"], "arguments": as_json_text(made.get("tool_input") or {})}
+            function = {"name": made["tool_name"], "arguments": encode_text(made.get("tool_input") or {})}
             entry = {"id": identity_, "type": "function", "function": function}
             yield {"role": "assistant", "content": None, "tool_calls": [entry]}
         elif isinstance(response, dict):
             name = tool_name(response)
-            answer = {"role": "tool", "name": name, "content": as_json_text(response.get("response") or {})}
+            answer = {"role": "tool", "name": name, "content": encode_text(response.get("response") or {})}
             yield {**answer, "tool_call_id": called.get(name, f"call_{i}")}
         elif isinstance(said, dict) and (text := message_text(said)) is not None:
             yield without_none({"role": "assistant", "content": text, "name": said.get("role")})
@@ -138,11 +138,11 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
     text, as long as the row's own columns agree with it."""
     custom = row.get("custom_expected")
     others = objects(custom.get(EXPECTATIONS_KEY)) if isinstance(custom, Mapping) else []
-    calls = [(as_json_text(dict(call)), call) for call in row.get("reference_trajectory") or ()]
+    calls = [(encode_text(dict(call)), call) for call in row.get("reference_trajectory") or ()]
     kept = []
     for other in others:
         if isinstance(other.get("toolCall"), dict):
-            said = as_json_text(tool_call(other["toolCall"]))
+            said = encode_text(tool_call(other["toolCall"]))
             of_row = next((call for call in calls if call[0] == said), None)
             if of_row is None:
                 continue
@@ -178,7 +178,7 @@ def _input(part: Object) -> dict[str, Any]:
         return {"image": {"mimeType": image[1], "data": image[2]}}
     if kind in schema.message("SessionInput").fields and kind in part:
         return {str(kind): part[kind]}
-    return {"text": part["text"] if isinstance(part.get("text"), str) else as_json_text(part)}
+    return {"text": part["text"] if isinstance(part.get("text"), str) else encode_text(part)}
 
 
 _INLINE_IMAGE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
