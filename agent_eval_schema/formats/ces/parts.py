@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 Object = Mapping[str, Any]
@@ -19,6 +19,11 @@ original turns of a row if its columns would give others."""
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none if the value is not a list."""
     return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
+
+
+def each(items: Iterable[Object], key: str) -> list[dict[str, Any]]:
+    """The objects that the items have under a key."""
+    return [item[key] for item in items if isinstance(item.get(key), dict)]
 
 
 def without_none(value: dict[str, Any]) -> dict[str, Any]:
@@ -45,16 +50,21 @@ def message_text(message: Object) -> str | None:
     return "".join(texts) if texts else None
 
 
-def expected_texts(expected: Sequence[Object]) -> tuple[list[str], list[str]]:
-    """The expected texts, and the agents that say them."""
-    responses = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
-    texts = [text for r in responses if (text := message_text(r)) is not None]
-    return texts, [r["role"] for r in responses if isinstance(r.get("role"), str)]
+def joined_text(messages: Iterable[Object]) -> str | None:
+    """The texts of messages as one; None if there is none."""
+    texts = [text for message in messages if (text := message_text(message)) is not None]
+    return "\n".join(texts) if texts else None
+
+
+def expected_text(expected: Sequence[Object]) -> tuple[str | None, list[str]]:
+    """The expected text, and the agents that say it."""
+    responses = each(expected, "agentResponse")
+    return joined_text(responses), [r["role"] for r in responses if isinstance(r.get("role"), str)]
 
 
 def expected_calls(expected: Sequence[Object]) -> list[Row] | None:
     """The expected calls; an empty list is an expectation only where it is explicit."""
-    calls = [tool_call(e["toolCall"]) for e in expected if isinstance(e.get("toolCall"), dict)]
+    calls = list(map(tool_call, each(expected, "toolCall")))
     return calls or ([] if any(e.get("noToolCalls") is True for e in expected) else None)
 
 

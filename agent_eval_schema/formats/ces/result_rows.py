@@ -11,10 +11,11 @@ from agent_eval_schema.formats.ces.parts import (
     EXPECTATIONS_KEY,
     Object,
     Row,
+    each,
     expected_calls,
-    expected_texts,
+    expected_text,
     has_column,
-    message_text,
+    joined_text,
     objects,
     tool_call,
     without_none,
@@ -28,11 +29,8 @@ def replayed_rows(result: Object) -> Iterator[Row]:
     turns = objects(result["goldenResult"].get("turnReplayResults"))
     for number, turn in enumerate(turns, start=1):
         outcomes = objects(turn.get("expectationOutcome"))
-        expected = [o["expectation"] for o in outcomes if isinstance(o.get("expectation"), dict)]
-        texts, _ = expected_texts(expected)
-        made = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
-        said = [o["observedAgentResponse"] for o in outcomes if isinstance(o.get("observedAgentResponse"), dict)]
-        answers = [text for s in said if (text := message_text(s)) is not None]
+        expected = each(outcomes, "expectation")
+        made = list(map(tool_call, each(outcomes, "observedToolCall")))
         wanted = expected_calls(expected)
         others = [e for e in expected if not has_column(e)]
         custom = {"scores": _scores(turn, outcomes), EXPECTATIONS_KEY: others}
@@ -40,9 +38,9 @@ def replayed_rows(result: Object) -> Iterator[Row]:
             {
                 "request_id": f"{_tested(result)}#{number}",
                 "request": {"messages": chat.user_message(_asked_in(result, number))},
-                "response": "\n".join(answers) if answers else None,
-                "expected_response": "\n".join(texts) if texts else None,
-                "predicted_trajectory": [tool_call(c) for c in made] if made or wanted else None,
+                "response": joined_text(each(outcomes, "observedAgentResponse")),
+                "expected_response": expected_text(expected)[0],
+                "predicted_trajectory": made if made or wanted else None,
                 "reference_trajectory": wanted,
                 "latency_seconds": seconds(turn.get("turnLatency")),
                 **_failure(turn.get("errorInfo") or result.get("errorInfo")),
@@ -71,11 +69,8 @@ def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
     scores = {name: turn[name] for name in SCORES if name in turn}
     if isinstance(overall, dict) and "toolInvocationScore" in overall:
         scores.setdefault("toolInvocationScore", overall["toolInvocationScore"])
-    for name in ("semanticSimilarityResult", "hallucinationResult"):
-        found = turn.get(name)
-        if isinstance(found, dict) and "score" in found:
-            scores[name.removesuffix("Result")] = found["score"]
-    parts = [o["toolInvocationResult"] for o in outcomes if isinstance(o.get("toolInvocationResult"), dict)]
+    scores |= _scores_in(turn, "semanticSimilarity", "hallucination")
+    parts = each(outcomes, "toolInvocationResult")
     right = [p["parameterCorrectnessScore"] for p in parts if "parameterCorrectnessScore" in p]
     if right:
         scores["parameterCorrectnessScore"] = right
@@ -83,27 +78,27 @@ def _scores(turn: Object, outcomes: Sequence[Object]) -> dict[str, Any]:
     return {**scores, "outcomes": told} if told else scores
 
 
+def _scores_in(part: Object, *names: str) -> dict[str, Any]:
+    """The scores of those results that have one."""
+    results = {name: part.get(f"{name}Result") for name in names}
+    return {name: r["score"] for name, r in results.items() if isinstance(r, dict) and "score" in r}
+
+
 def scenario_result_row(result: Object) -> Row:
     """A scenario that was played: the expected and the observed behavior of the agent."""
     found = result["scenarioResult"]
     outcomes = objects(found.get("expectationOutcomes"))
-    expected = [o["expectation"] for o in outcomes if isinstance(o.get("expectation"), dict)]
-    tools = [e["toolExpectation"] for e in expected if isinstance(e.get("toolExpectation"), dict)]
-    wanted = [tool_call(t["expectedToolCall"]) for t in tools if isinstance(t.get("expectedToolCall"), dict)]
-    observed = [o["observedToolCall"] for o in outcomes if isinstance(o.get("observedToolCall"), dict)]
-    said = [o["observedAgentResponse"] for o in outcomes if isinstance(o.get("observedAgentResponse"), dict)]
-    made = [tool_call(o["toolCall"]) for o in observed if isinstance(o.get("toolCall"), dict)]
-    answers = [text for s in said if (text := message_text(s)) is not None]
+    tools = each(each(outcomes, "expectation"), "toolExpectation")
+    wanted = list(map(tool_call, each(tools, "expectedToolCall")))
+    made = list(map(tool_call, each(each(outcomes, "observedToolCall"), "toolCall")))
     named = ("allExpectationsSatisfied", "taskCompleted", "rubricOutcomes")
     scores = {name: found[name] for name in named if name in found}
-    for name in ("taskCompletionResult", "userGoalSatisfactionResult"):
-        if isinstance(found.get(name), dict) and "score" in found[name]:
-            scores[name.removesuffix("Result")] = found[name]["score"]
+    scores |= _scores_in(found, "taskCompletion", "userGoalSatisfaction")
     return without_none(
         {
             "request_id": _tested(result),
             "request": {"messages": chat.user_message(str(found.get("task") or _tested(result)))},
-            "response": "\n".join(answers) if answers else None,
+            "response": joined_text(each(outcomes, "observedAgentResponse")),
             "predicted_trajectory": made if made or wanted else None,
             "reference_trajectory": wanted or None,
             **_failure(result.get("errorInfo")),

@@ -6,16 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.ces.parts import Object, Row, message_text, objects, tool_call, without_none
+from agent_eval_schema.formats.ces.parts import Object, Row, each, message_text, objects, tool_call, without_none
 
 
 def scenario_columns(scenario: Object) -> Row:
     """The columns of the row that a scenario makes."""
     expected = objects(scenario.get("scenarioExpectations"))
-    tools = [e["toolExpectation"] for e in expected if isinstance(e.get("toolExpectation"), dict)]
-    calls = [tool_call(t["expectedToolCall"]) for t in tools if isinstance(t.get("expectedToolCall"), dict)]
-    said = [e["agentResponse"] for e in expected if isinstance(e.get("agentResponse"), dict)]
-    facts = [text for s in said if (text := message_text(s) or "").strip()]
+    calls = list(map(tool_call, each(each(expected, "toolExpectation"), "expectedToolCall")))
+    facts = [text for said in each(expected, "agentResponse") if (text := message_text(said) or "").strip()]
     rubrics = [r for r in scenario.get("rubrics") or () if isinstance(r, str) and r.strip()]
     return without_none(
         {

@@ -22,8 +22,9 @@ from agent_eval_schema.formats.ces.parts import (
     EXPECTATIONS_KEY,
     Object,
     Row,
+    each,
     expected_calls,
-    expected_texts,
+    expected_text,
     has_column,
     message_text,
     objects,
@@ -41,8 +42,7 @@ Turn = dict[str, Any]
 # turns → columns
 def expectations_of(turn: Object) -> list[dict[str, Any]]:
     """The expectations of a turn."""
-    steps = objects(turn.get("steps"))
-    return [step["expectation"] for step in steps if isinstance(step.get("expectation"), dict)]
+    return each(objects(turn.get("steps")), "expectation")
 
 
 def asked_in(turn: Object) -> chat.Messages:
@@ -64,12 +64,12 @@ def span_columns(before: chat.Messages, span: Sequence[Object]) -> Row:
     """The columns of the row that a span of turns makes, after the messages before it."""
     at = row_turn(span)
     expected = expectations_of(span[at])
-    texts, agents = expected_texts(expected)
+    text, agents = expected_text(expected)
     others = [e for e in expected if not has_column(e)]
     return without_none(
         {
             "request": {"messages": [*before, *history_of(span[:at]), *asked_in(span[at])]},
-            "expected_response": "\n".join(texts) if texts else None,
+            "expected_response": text,
             "reference_trajectory": expected_calls(expected),
             "custom_expected": {EXPECTATIONS_KEY: others} if others else None,
             "tags": {"response_agent": agents[-1]} if agents else None,
@@ -148,9 +148,8 @@ def expected_by(row: Object) -> Iterator[dict[str, Any]]:
                 continue
             calls.remove(of_row)
         kept.append(other)
-    texts, _ = expected_texts(kept)
     text = row.get("expected_response")
-    if text != ("\n".join(texts) if texts else None):
+    if text != expected_text(kept)[0]:
         kept = [e for e in kept if "agentResponse" not in e]
     for _, call in calls:
         yield {"toolCall": {"tool": call["tool_name"], "args": call["tool_input"]}}
