@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.app import evaluation_texts
-from agent_eval_schema.formats.ces.names import Names, in_full, with_names
+from agent_eval_schema.formats.ces.names import Names, with_names
 from agent_eval_schema.formats.ces.texts import EvaluationText, split_text
 from agent_eval_schema.issues import EvalSetError, Finding, Issue, cannot_read
 from agent_eval_schema.rules import ces
@@ -159,7 +159,7 @@ def read_evaluations(source: Input | Iterable[Mapping[str, Any]], *, names: Name
     ['Leave balance', 'Confused new joiner']
     """
     found = list(_evaluations(source))
-    return found if names is None else [_in_full(evaluation, names) for evaluation in found]
+    return found if names is None else [Evaluation(with_names(evaluation, names)) for evaluation in found]
 
 
 def write_evaluation(evaluation: Mapping[str, Any], path: str | os.PathLike[str] | None = None) -> str:
@@ -442,7 +442,3 @@ def _read(path: Path) -> str:
 def _named(source: Any) -> str:
     is_path = isinstance(source, os.PathLike) or (isinstance(source, str) and source.lstrip()[:1] not in ("", "{", "["))
     return visible(os.fspath(source)) if is_path else "the text"
-
-
-def _in_full(evaluation: Evaluation, names: Names) -> Evaluation:
-    return Evaluation(with_names(evaluation, lambda name, kind: in_full(name, kind, names) or name))

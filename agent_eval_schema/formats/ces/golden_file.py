@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces.evaluation import Evaluation
 from agent_eval_schema.formats.ces.golden_reader import GoldenReader
-from agent_eval_schema.formats.ces.names import Names, in_full, with_names
+from agent_eval_schema.formats.ces.names import Names, with_names
 from agent_eval_schema.io.csv import Record, csv_records, record_problem, text_records, wrong_byte, wrong_separator
 from agent_eval_schema.issues import EvalSetError, EvalSetNotFoundError, Finding, Issue, Severity
 from agent_eval_schema.rules import columns
@@ -135,7 +135,8 @@ def _read(records: Iterator[Record], parent: str, names: Names | None) -> Golden
         elif reader.is_readable:
             reader.read(row, record.fields)
     reader.finish()
-    return GoldenFile(_made(reader, names), reader.groups, _issues(reader, header, lines), reader.starts)
+    evaluations = [Evaluation(made if names is None else with_names(made, names)) for made in reader.evaluations]
+    return GoldenFile(evaluations, reader.groups, _issues(reader, header, lines), reader.starts)
 
 
 def _records_of(source: str | bytes | os.PathLike[str]) -> Iterator[Record]:
@@ -162,16 +163,6 @@ def _with_header(records: Iterator[Record], where: str, path: str = "") -> Itera
     if wrong:
         raise EvalSetError(f"{where}: line 1: {wrong}")
     return chain([head], records)
-
-
-def _made(reader: GoldenReader, names: Names | None) -> list[Evaluation]:
-    if names is None:
-        return [Evaluation(made) for made in reader.evaluations]
-    given = names
-    return [
-        Evaluation(with_names(made, lambda name, kind: in_full(name, kind, given) or name))
-        for made in reader.evaluations
-    ]
 
 
 def _issues(reader: GoldenReader, header: list[str], lines: list[int]) -> list[Issue]:

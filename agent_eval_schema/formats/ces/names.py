@@ -6,7 +6,7 @@ an agent have the same display name, the kind distinguishes them: `{"tools/refun
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agent_eval_schema.formats.ces import schema
@@ -39,22 +39,22 @@ def display(name: str, kind: str, names: Names) -> str | None:
     return found[0] if found and kind_of(name) in ("", kind) else None
 
 
-def with_names(value: Any, change: Callable[[str, str], str], root: str = schema.EVALUATION) -> Any:
-    """A copy of an evaluation in which each name that refers to a resource is `change(name, kind)`; its own `name` and
-    unknown fields are not changed."""
+def with_names(value: Any, names: Names, root: str = schema.EVALUATION) -> Any:
+    """A copy of an evaluation that refers to resources by their resource names; its own `name` and unknown fields stay
+    as they are."""
     if not isinstance(value, dict):
         return value
     message = schema.message(root)
-    return {key: _renamed(message, key, item, change) for key, item in value.items()}
+    return {key: _renamed(message, key, item, names) for key, item in value.items()}
 
 
-def _renamed(message: schema.MessageType, key: str, value: Any, change: Callable[[str, str], str]) -> Any:
+def _renamed(message: schema.MessageType, key: str, value: Any, names: Names) -> Any:
     json_name = message.json_name(key)
     field = message.fields[json_name] if json_name else None
     if field is None or field.behavior == "IDENTIFIER":
         return value
     if isinstance(value, list):
-        return [_renamed(message, key, item, change) for item in value]
+        return [_renamed(message, key, item, names) for item in value]
     if field.resource_format and isinstance(value, str):
-        return change(value, kind_of(field.resource_format[0]))
-    return with_names(value, change, field.message) if field.message else value
+        return in_full(value, kind_of(field.resource_format[0]), names) or value
+    return with_names(value, names, field.message) if field.message else value
