@@ -19,6 +19,7 @@ from agent_eval_schema.formats.ces import inspection, schema, shapes
 from agent_eval_schema.formats.ces.app import evaluation_texts
 from agent_eval_schema.formats.ces.names import Names, with_names
 from agent_eval_schema.formats.ces.texts import EvaluationText, split_text
+from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import EvalSetError, Finding, Issue, cannot_read
 from agent_eval_schema.rules import ces
 from agent_eval_schema.rules.reading import MALFORMED_ROW
@@ -196,12 +197,7 @@ def write_evaluation(evaluation: Mapping[str, Any], path: str | os.PathLike[str]
       "displayName": "Refund"
     }
     """
-    text = _text_of(evaluation)
-    if path is not None:
-        from agent_eval_schema.io.atomic import write_text
-
-        write_text(path_of(path), text)
-    return text
+    return _saved(_text_of(evaluation), path)
 
 
 def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.PathLike[str] | None = None) -> str:
@@ -242,9 +238,12 @@ def write_evaluations(evaluations: Iterable[Mapping[str, Any]], path: str | os.P
         text = "".join(msgspec.json.format(t, indent=-1) + "\n" for t in texts)
     else:
         text = "[\n" + ",\n".join(t.strip() for t in texts) + "\n]\n" if texts else "[]\n"
-    if path is not None:
-        from agent_eval_schema.io.atomic import write_text
+    return _saved(text, path)
 
+
+def _saved(text: str, path: str | os.PathLike[str] | None) -> str:
+    """The text, which is written to a file if there is a path."""
+    if path is not None:
         write_text(path_of(path), text)
     return text
 

@@ -17,6 +17,7 @@ from agent_eval_schema.formats.ces import inspection, schema
 from agent_eval_schema.formats.ces.evaluation import is_result
 from agent_eval_schema.formats.ces.golden import GOLDEN_COLUMNS, IMAGE_TYPES, SEPARATOR, GoldenCells
 from agent_eval_schema.formats.ces.names import Names, display
+from agent_eval_schema.io.atomic import write_text
 from agent_eval_schema.issues import Issue, Rule, Severity
 from agent_eval_schema.rules import conversion
 from agent_eval_schema.text import jsontext
@@ -69,8 +70,6 @@ def write_golden_csv(
     >>> ces.write_golden_csv(file.evaluations, "copy.csv", groups=file.groups)
     []
     """
-    from agent_eval_schema.io.atomic import write_text
-
     text, losses = golden_csv_text(evaluations, groups=groups, names=names)
     write_text(path_of(path), text)
     return losses

@@ -45,9 +45,5 @@ def _turn(row: CanonicalRow) -> int:
     return int(number) if number.isdecimal() else 0
 
 
-def _save_text(text: str, path: str) -> None:
-    write_text(path, text)
-
-
 EVALUATION_WRITER = Writer(document=_evaluations, save=write_evaluations)
-GOLDEN_WRITER = Writer(document=_golden_csv, save=_save_text)
+GOLDEN_WRITER = Writer(document=_golden_csv, save=lambda text, path: write_text(path, text))
