@@ -11,7 +11,7 @@ a mask is never empty. Source: seed 001 (`updateMask`), AIP-134, and the wire ta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from agent_eval_schema.formats.ces.schema import (
@@ -47,15 +47,15 @@ def with_json_names(value: Any, kind: str = EVALUATION) -> Any:
         if name in found:
             raise EvalSetError(f"the field {visible(name)} is given twice, as {visible(name)} and as {visible(key)}")
         field = table.fields.get(name)
-        found[name] = _each(part, field, with_json_names) if field else part
+        found[name] = _each(part, field, lambda v, f: with_json_names(v, f.message)) if field else part
     return found
 
 
-def _each(value: Any, field: FieldType, rewrite: Any) -> Any:
-    """The value of a field with `rewrite` applied to its messages."""
+def _each(value: Any, field: FieldType, rewrite: Callable[[Any, FieldType], Any]) -> Any:
+    """The value of a field, or the values in its list, rewritten."""
     if field.repeated and isinstance(value, list):
-        return [rewrite(v, field.message) for v in value]
-    return rewrite(value, field.message)
+        return [rewrite(v, field) for v in value]
+    return rewrite(value, field)
 
 
 def stated(value: Any, kind: str = EVALUATION) -> Any:
@@ -64,14 +64,8 @@ def stated(value: Any, kind: str = EVALUATION) -> Any:
     if not isinstance(value, Mapping) or kind not in messages():
         return value
     fields = message(kind).fields
-    told = {k: _stated_field(v, fields[k]) if k in fields else v for k, v in value.items() if v is not None}
+    told = {k: _each(v, fields[k], _stated_one) if k in fields else v for k, v in value.items() if v is not None}
     return {k: v for k, v in told.items() if k not in fields or _is_told(v, fields[k])}
-
-
-def _stated_field(value: Any, field: FieldType) -> Any:
-    if field.repeated and isinstance(value, list):
-        return [_stated_one(v, field) for v in value]
-    return _stated_one(value, field)
 
 
 def _stated_one(value: Any, field: FieldType) -> Any:
@@ -164,7 +158,9 @@ def _check_path(path: str) -> None:
             raise EvalSetError(f"{_quoted(path)} in a mask: a mask ends at {'.'.join(walked)}, {_why_it_ends(walked)}")
         field = message(at).fields.get(name) or _refuse_name(path, name, message(at))
         walked.append(name)
-        _check_field(field, path, ".".join(walked))
+        if not _is_written(field):
+            why = _ELSEWHERE.get(".".join(walked), "only the server sets it")
+            raise EvalSetError(f"{_quoted(path)} in a mask: {why}")
         at = field.message if _is_open(field) else ""
 
 
@@ -194,12 +190,6 @@ _ELSEWHERE = {
     "evaluationDatasets": "an update cannot move an evaluation into a group: import a CSV with evaluation_groups",
 }
 """Why a mask may not name a field, for reasons other than that the server sets it."""
-
-
-def _check_field(field: FieldType, path: str, walked: str) -> None:
-    if not _is_written(field):
-        why = _ELSEWHERE.get(walked, "only the server sets it")
-        raise EvalSetError(f"{_quoted(path)} in a mask: {why}")
 
 
 def _quoted(path: str) -> str:
