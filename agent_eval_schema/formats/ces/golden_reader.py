@@ -220,7 +220,8 @@ class GoldenReader:
         action = ACTIONS.get(name)
         if action is None:
             conversation.turn_has_input = True  # it may well have been one
-            self._unknown_action(row, name)
+            hint = inspection.hint_for_name(name, ACTIONS)
+            self._say(row, "action_type", golden.ACTION, f"expected an action, got {_got(name)}", hint)
             return None
         if name.startswith("INPUT"):
             conversation.turn_has_input = True
@@ -237,12 +238,6 @@ class GoldenReader:
         if not values or (values is not cells and any(v is _UNREADABLE for v in values.values())):
             return None
         return action.step(values)
-
-    def _unknown_action(self, row: int, name: str) -> None:
-        is_guessed = bool(name) and may_quote()  # a guess would quote the cell
-        close = match_names([name], [action.lower() for action in ACTIONS], cutoff=0.8) if is_guessed else {}
-        hint = f"did you mean {close[name].upper()}?" if close else f"use one of {names(ACTIONS)}"
-        self._say(row, "action_type", golden.ACTION, f"expected an action, got {_got(name)}", hint)
 
     def _look_at_unused(self, row: int, cells: GoldenCells, action: Action, name: str) -> None:
         for column in cells:

@@ -13,14 +13,14 @@ import binascii
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from agent_eval_schema.formats.ces import schema
-from agent_eval_schema.formats.ces.shapes import MAX_TURNS, PRECISE, REFUSED, resource_pattern
+from agent_eval_schema.formats.ces.shapes import FLOAT_MAX, MAX_TURNS, PRECISE, REFUSED, resource_pattern
 from agent_eval_schema.issues import Finding, Rule
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text import jsontext
@@ -30,8 +30,6 @@ from agent_eval_schema.text.spelling import ALIASES, match_names
 
 DEEPEST = 40
 """Levels of an object of free content; the API's parsers follow about 46 at the usual place, fewer further down."""
-
-_FLOAT_MAX = 3.4028234663852886e38
 
 
 def finding_at(rule: Rule, path: str, message: str, hint: str = "") -> Finding:
@@ -244,10 +242,15 @@ def _enum(name: str, value: Any, path: str) -> Iterator[Finding]:
     number = _as_int(value)
     if number in values.values() or (isinstance(value, str) and value in values):
         return
-    is_guessed = isinstance(value, str) and may_quote()  # a guess would quote the value
-    close = match_names([value], [known.lower() for known in values], cutoff=0.8) if is_guessed else {}
-    hint = f"did you mean {close[value].upper()}?" if close else f"use one of {names(values)}"
-    yield finding_at(ces.ENUM, path, f"expected one of {names(values)}, got {describe(value)}", hint)
+    message = f"expected one of {names(values)}, got {describe(value)}"
+    yield finding_at(ces.ENUM, path, message, hint_for_name(value, values))
+
+
+def hint_for_name(value: Any, known: Collection[str]) -> str:
+    """The hint for a value that is none of the known names, which are in capitals. A guess would quote the value."""
+    is_guessed = isinstance(value, str) and may_quote()
+    close = match_names([value], [name.lower() for name in known], cutoff=0.8) if is_guessed else {}
+    return f"did you mean {close[value].upper()}?" if close else f"use one of {names(known)}"
 
 
 def _free_object(value: Any, path: str, depth: int) -> Iterator[Finding]:
@@ -369,7 +372,7 @@ _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bool": ("true or false", lambda v: isinstance(v, bool)),
     "bytes": ("base64 text", lambda v: isinstance(v, str) and decode_base64(v) is not None),
     "int32": ("a whole number of 32 bits", _is_int32),
-    "float": ("a number", lambda v: _is_double(v, _FLOAT_MAX)),
+    "float": ("a number", lambda v: _is_double(v, FLOAT_MAX)),
     "double": ("a number", _is_double),
     schema.TIMESTAMP: ('a time with an offset ("2025-01-31T12:00:00Z")', _is_timestamp),
     schema.DURATION: ('a duration in seconds ("1.5s")', _is_duration),

@@ -36,7 +36,7 @@ REFUSED: dict[str, frozenset[str]] = {
 """The required fields without which the server rejects an evaluation; it has accepted some without others."""
 
 _FAST_DEPTH = 5
-_FLOAT_MAX = 3.4028234663852886e38
+FLOAT_MAX = 3.4028234663852886e38
 _TEXT = Annotated[str, Meta(min_length=1)]
 _TIMESTAMP = Annotated[str, Meta(pattern=r"^\d{4}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ$")]
 _SCALARS: dict[str, Any] = {
@@ -44,7 +44,7 @@ _SCALARS: dict[str, Any] = {
     "bytes": bytes,
     "bool": bool,
     "int32": Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)],
-    "float": Annotated[float, Meta(ge=-_FLOAT_MAX, le=_FLOAT_MAX)],
+    "float": Annotated[float, Meta(ge=-FLOAT_MAX, le=FLOAT_MAX)],
     "double": float,
     schema.TIMESTAMP: _TIMESTAMP,
     schema.DURATION: Annotated[str, Meta(pattern=r"^\d{1,9}(\.\d{1,9})?s$")],
