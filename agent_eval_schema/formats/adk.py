@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk_documents import OF_CASE, OF_SET, snake_keys
 from agent_eval_schema.formats.adk_schema import inspect_part
-from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Layout, Row, as_tags, as_text, calls_from
 from agent_eval_schema.formats.writer import Writer, Written, named, save_json
 from agent_eval_schema.text import jsontext
@@ -33,22 +34,8 @@ COLUMNS_OF_A_TURN = (
 OF_A_SET = ("name", "description", "eval_set_creation_timestamp")
 OF_A_CASE = ("final_session_state", "eval_case_creation_timestamp")
 OF_A_TURN = ("invocation_id", "creation_timestamp", "duration", "model_duration", "tool_duration", "app_details")
-ADK_OWN = frozenset(("eval_set_id", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
+_OWN = frozenset(("eval_set_id", *OF_A_SET, *OF_A_CASE, "conversation_scenario", *OF_A_TURN))
 """Other parts of an evalset: they are passed through, and written back into an evalset."""
-
-ADK_LEGACY_OWN = frozenset({"expected_intermediate_agent_responses"})
-
-
-ADK_SIGNS = Signs(
-    catalog.ADK.sure,
-    columns=ADK_OWN.union(COLUMNS_OF_A_TURN),
-    needs=catalog.ADK.needs,
-)
-ADK_LEGACY_SIGNS = Signs(
-    catalog.ADK_LEGACY.sure,
-    columns=ADK_LEGACY_OWN.union(COLUMNS_OF_A_TURN),
-    needs=catalog.ADK_LEGACY.needs,
-)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -168,7 +155,8 @@ def _guidelines(rubrics: Sequence[Any]) -> Any:
     return named or None
 
 
-ADK = Layout(read_rest=_read_turn, more=COLUMNS_OF_A_TURN)
+ADK = Layout(catalog.ADK, read_rest=_read_turn, more=COLUMNS_OF_A_TURN, own=_OWN)
+ADK_LEGACY = replace(ADK, about=catalog.ADK_LEGACY, own=frozenset({"expected_intermediate_agent_responses"}))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, calls_from, calls_to, python_lists, question
 from agent_eval_schema.formats.text_documents import read_texts, uri_of, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
@@ -179,7 +178,16 @@ def _write_rest(row: Row, written: dict[str, Any]) -> None:
     _write_conversation(row, written)
 
 
+_OWN = (
+    *("token_cost", "comments", "source_file", "custom_column_key_values", "expected_labels", "images_mapping"),
+    *("multimodal", "flaky", "persona", "user_description", "chatbot_role", "mcp_servers"),
+    *("mcp_tools_called", "mcp_resources_called", "mcp_prompts_called", "id"),
+    *("success", "metrics_data", "run_duration", "evaluation_cost", "order"),
+)
+"""Columns of a golden or a test case that are not reported."""
+
 DEEPEVAL = Layout(
+    catalog.DEEPEVAL,
     _with_camel(
         Field(("name",), "request_id"),
         Field(("input",), "request", write=question),
@@ -200,25 +208,12 @@ DEEPEVAL = Layout(
     places={"custom_expected": "expectations"},
     inspect=python_lists("context", "retrieval_context", "retrievalContext", "turns"),
     beside=CONVERSATION,
-)
-
-_OWN = (
-    *("token_cost", "comments", "source_file", "custom_column_key_values", "expected_labels", "images_mapping"),
-    *("multimodal", "flaky", "persona", "user_description", "chatbot_role", "mcp_servers"),
-    *("mcp_tools_called", "mcp_resources_called", "mcp_prompts_called", "id"),
-    *("success", "metrics_data", "run_duration", "evaluation_cost", "order"),
-)
-DEEPEVAL_OWN = frozenset((*_OWN, *_camel(_OWN), *CONVERSATION))
-"""Columns of a golden or a test case that are not reported."""
-
-DEEPEVAL_SIGNS = Signs(
-    catalog.DEEPEVAL.sure,
     likely=(("input", "context"),),
-    columns=DEEPEVAL.columns | DEEPEVAL_OWN,
     never=frozenset({"request"}),
+    # the columns of a conversation are passed through into other formats, which have their own column for the question
     test=lambda names: "input" in names or not {"inputs", "prompt", "user_input", "item"}.intersection(names),
+    own=frozenset((*_OWN, *_camel(_OWN), *CONVERSATION)),
 )
-"""The columns of a conversation are passed through into other formats, which have their own column for the question."""
 
 
 def is_run(names: Sequence[str], _: Callable[[], Any]) -> bool:

@@ -17,12 +17,11 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_eval_schema.formats.catalog import Columns
 from agent_eval_schema.text.describe import names as listed
 
-Columns = tuple[str, ...]
 
-
-def _always(_: Sequence[str]) -> bool:
+def always(_: Sequence[str]) -> bool:
     return True
 
 
@@ -40,7 +39,7 @@ class Signs(Struct, frozen=True):
     columns: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
     complete: bool = False
-    test: Callable[[Sequence[str]], bool] = _always
+    test: Callable[[Sequence[str]], bool] = always
     needs: Columns = ()
     spelt: bool = False
 

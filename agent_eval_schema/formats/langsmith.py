@@ -17,7 +17,6 @@ from uuid import UUID
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, as_text, calls_to
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours, whole
 from agent_eval_schema.text.jsontext import structured
@@ -118,7 +117,16 @@ def outputs_of(row: Row) -> dict[str, Any]:
     return outputs | {k: v for k, v in (custom if isinstance(custom, dict) else {}).items() if k not in outputs}
 
 
+_OWN = frozenset(
+    (
+        *(name for _, name in catalog.LANGSMITH.sure),
+        *("created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments"),
+    )
+)
+"""Columns of an example that are not reported."""
+
 LANGSMITH = Layout(
+    catalog.LANGSMITH,
     (
         Field(("id",), "request_id"),
         Field(("inputs",), "request", asked_of),
@@ -133,18 +141,6 @@ LANGSMITH = Layout(
         **{column: f"outputs.{name}" for name, column in reversed(EXPECTATIONS.items())},
         "expected_response": "outputs",  # whatever its key is
     },
-)
-
-LANGSMITH_OWN = frozenset(
-    (
-        *(name for _, name in catalog.LANGSMITH.sure),
-        *("created_at", "split", "runs", "use_source_run_io", "use_source_run_attachments"),
-    )
-)
-"""Columns of an example that are not reported."""
-
-LANGSMITH_SIGNS = Signs(
-    catalog.LANGSMITH.sure,
-    columns=LANGSMITH.columns | LANGSMITH_OWN,
     never=frozenset({"expectations", "trace", "request", "tags", "session"}),
+    own=_OWN,
 )

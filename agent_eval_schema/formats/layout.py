@@ -23,6 +23,8 @@ from agent_eval_schema.cells.edit import with_columns
 from agent_eval_schema.cells.notes import Notes, reading_problems, rename_notes, with_notes
 from agent_eval_schema.decoding.chat import lone_question
 from agent_eval_schema.decoding.malformed import written_by_python
+from agent_eval_schema.formats.catalog import About, Columns
+from agent_eval_schema.formats.detection import Signs, always
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.jsontext import structured
@@ -94,12 +96,15 @@ def nothing_to_say(_: Row) -> Iterable[Finding]:
 class Layout(Struct, frozen=True):
     """How a neighbor's row is read and written: field by field, then the parts that need the whole row.
 
+    `likely`, `never` and `test` are signs of the format (`Signs`), besides the sure ones of `about`; `own` are further
+    columns, which are passed through.
     `read_rest(theirs, ours)` and `write_rest(ours, theirs)` complete the result of the fields; `more` names further
     columns of theirs that `read_rest` reads, and `places` where in them our columns are. `inspect(theirs)` finds what
     only their own shape shows, by the names of their columns. `older` are columns of theirs that are read and not
     written, those `beside` ours are read and passed through as well.
     """
 
+    about: About
     fields: tuple[Field, ...] = ()
     read_rest: Callable[[Row, dict[str, Any]], None] = nothing_more
     write_rest: Callable[[Row, dict[str, Any]], None] = nothing_more
@@ -108,6 +113,16 @@ class Layout(Struct, frozen=True):
     inspect: Callable[[Row], Iterable[Finding]] = nothing_to_say
     older: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    likely: tuple[Columns, ...] = ()
+    never: frozenset[str] = frozenset()
+    test: Callable[[Sequence[str]], bool] = always
+    own: frozenset[str] = frozenset()
+
+    @property
+    def signs(self) -> Signs:
+        """The columns by which the format is known."""
+        about, known = self.about, self.columns | self.own
+        return Signs(about.sure, self.likely, known, self.never, test=self.test, needs=about.needs)
 
     @property
     def written(self) -> tuple[str, ...]:

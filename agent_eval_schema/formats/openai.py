@@ -17,7 +17,6 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES, typed_value
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Layout, Row, as_text, question_or_messages
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.requests import GUESSED_KEY
@@ -168,6 +167,7 @@ def row_of_chat(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
 
 
 OPENAI = Layout(
+    catalog.OPENAI,
     read_rest=_read_item,
     write_rest=_write_item,
     more=("item", "input", "ideal", "sample"),
@@ -178,9 +178,5 @@ OPENAI = Layout(
         "response": "sample.output_text",
     },
     inspect=_say_guesses,
-)
-OPENAI_SIGNS = Signs(
-    catalog.OPENAI.sure,
-    columns=OPENAI.columns,
     never=frozenset({"request", "inputs", "prompt", "user_input"}),
 )

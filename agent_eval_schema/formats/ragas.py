@@ -13,7 +13,6 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import (
     Field,
     Layout,
@@ -148,7 +147,16 @@ def kind_of_sample(sample: Row) -> str:
     return "conversation" if isinstance(sample.get("user_input"), list) else "single question"
 
 
+_OWN = frozenset(
+    [
+        *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
+        *("synthesizer_name", "evolution_type", "episode_done"),
+    ]
+)
+"""Columns of a sample or of a generated test set that are not reported."""
+
 RAGAS = Layout(
+    catalog.RAGAS,
     (
         Field(("user_input",), "request", _asked, question_or_messages, ("question",)),
         Field(("response",), "response", other_names=("answer",)),
@@ -172,23 +180,10 @@ RAGAS = Layout(
     _write_rest,
     inspect=python_lists(*LISTS),
     older=("ground_truths",),
-)
-
-RAGAS_OWN = frozenset(
-    [
-        *("multi_responses", "rubrics", "reference_topics", "persona_name", "query_style", "query_length"),
-        *("synthesizer_name", "evolution_type", "episode_done"),
-    ]
-)
-"""Columns of a sample or of a generated test set that are not reported."""
-
-
-RAGAS_SIGNS = Signs(
-    catalog.RAGAS.sure,
     likely=(
         *(("response", "retrieved_contexts"), ("answer", "contexts")),
         *(("retrieved_contexts", "reference_contexts"), ("retrieved_context_ids", "reference_context_ids")),
     ),
-    columns=RAGAS.columns | RAGAS_OWN,
     never=frozenset({"request", "inputs", "item"}),
+    own=_OWN,
 )

@@ -13,15 +13,7 @@ from msgspec import Struct, structs
 from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.decoding.columns import Typed
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.adk import (
-    ADK,
-    ADK_LEGACY_OWN,
-    ADK_LEGACY_SIGNS,
-    ADK_LEGACY_WRITER,
-    ADK_OWN,
-    ADK_SIGNS,
-    ADK_WRITER,
-)
+from agent_eval_schema.formats.adk import ADK, ADK_LEGACY, ADK_LEGACY_WRITER, ADK_WRITER
 from agent_eval_schema.formats.agentcore import AGENTCORE, AGENTCORE_TURNS, STRANDS, STRANDS_WRITER
 from agent_eval_schema.formats.azure import AZURE
 from agent_eval_schema.formats.bedrock import BEDROCK
@@ -36,12 +28,12 @@ from agent_eval_schema.formats.ces.tables import (
 )
 from agent_eval_schema.formats.ces.writer import EVALUATION_WRITER, GOLDEN_WRITER
 from agent_eval_schema.formats.databricks import write_databricks
-from agent_eval_schema.formats.deepeval import DEEPEVAL, DEEPEVAL_OWN, DEEPEVAL_SIGNS, as_csv_cells, kind_of_golden
+from agent_eval_schema.formats.deepeval import DEEPEVAL, as_csv_cells, kind_of_golden
 from agent_eval_schema.formats.detection import SHOWN, Detection, Signs, detect_among, naming, nearest_formats
 from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PHOENIX
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
-from agent_eval_schema.formats.langsmith import LANGSMITH, LANGSMITH_OWN, LANGSMITH_SIGNS
+from agent_eval_schema.formats.langsmith import LANGSMITH
 from agent_eval_schema.formats.layout import Layout
 from agent_eval_schema.formats.mlflow import MLFLOW_OWN, MLFLOW_ROW, ORIGINS, WORDS, write_mlflow
 from agent_eval_schema.formats.mlflow_form import remarks
@@ -54,13 +46,13 @@ from agent_eval_schema.formats.mlflow_traces import (
     read_search_traces,
     read_trace_rows,
 )
-from agent_eval_schema.formats.openai import OPENAI, OPENAI_SIGNS
+from agent_eval_schema.formats.openai import OPENAI
 from agent_eval_schema.formats.otel_traces import OTEL_SIGNS, read_otel_rows, remarks_on_content
 from agent_eval_schema.formats.promptfoo import PROMPTFOO
-from agent_eval_schema.formats.ragas import RAGAS, RAGAS_OWN, RAGAS_SIGNS, kind_of_sample
+from agent_eval_schema.formats.ragas import RAGAS, kind_of_sample
 from agent_eval_schema.formats.suggestions import naming_columns
 from agent_eval_schema.formats.table import Table
-from agent_eval_schema.formats.vertex import VERTEX, VERTEX_SIGNS
+from agent_eval_schema.formats.vertex import VERTEX
 from agent_eval_schema.formats.writer import Writer
 from agent_eval_schema.io.source import Source
 from agent_eval_schema.issues import EvalSetError, Finding
@@ -154,11 +146,11 @@ _DATABRICKS_SIGNS = Signs(
 )
 
 
-def _of(layout: Layout, about: About, signs: Signs, own: frozenset[str] = frozenset(), **more: Any) -> Format:
-    """The format of a layout, with its `own` columns in addition to those that are read."""
-    writer = more.pop("writer", Writer(layout.write, layout.written))
-    read, known = layout.read, layout.columns | own
-    return Format(about, signs, read, known, layout.columns, layout.origins, writer=writer, **more)
+def _of(layout: Layout, **more: Any) -> Format:
+    """The format of a layout, with its own columns in addition to those that are read."""
+    read = layout.columns
+    given = {"own_columns": read | layout.own, "writer": Writer(layout.write, layout.written), **more}
+    return Format(layout.about, layout.signs, layout.read, reads=read, origins=layout.origins, **given)
 
 
 def _of_table(table: Table) -> Format:
@@ -166,9 +158,7 @@ def _of_table(table: Table) -> Format:
     kept = tuple(map(table.kept, table.columns))
     return _of(
         layout,
-        table.about,
-        table.signs,
-        table.own_columns,
+        own_columns=layout.columns | table.own_columns,
         instead_of_request=table.instead_of_request,
         instead_of_response=table.instead_of_response,
         outputs=table.outputs,
@@ -227,38 +217,16 @@ FORMATS: tuple[Format, ...] = (
         read_search_traces,
         SEARCH_TRACES_COLUMNS,
     ),
-    _of(
-        ADK,
-        catalog.ADK,
-        ADK_SIGNS,
-        ADK_OWN,
-        writer=ADK_WRITER,
-        expects_no_call=True,
-        knows_columns=True,
-    ),
-    _of(
-        ADK,
-        catalog.ADK_LEGACY,
-        ADK_LEGACY_SIGNS,
-        ADK_LEGACY_OWN,
-        writer=ADK_LEGACY_WRITER,
-        expects_no_call=True,
-        knows_columns=True,
-    ),
+    _of(ADK, writer=ADK_WRITER, expects_no_call=True, knows_columns=True),
+    _of(ADK_LEGACY, writer=ADK_LEGACY_WRITER, expects_no_call=True, knows_columns=True),
     _of(
         LANGSMITH,
-        catalog.LANGSMITH,
-        LANGSMITH_SIGNS,
-        LANGSMITH_OWN,
         words=WORDS,
         instead_of_response=("request",),
         writer=Writer(LANGSMITH.write, LANGSMITH.written, replaces=("reference_outputs",)),
     ),
     _of(
         RAGAS,
-        catalog.RAGAS,
-        RAGAS_SIGNS,
-        RAGAS_OWN,
         instead_of_request=("expected_response", "retrieved_context", "expected_retrieved_context"),
         instead_of_response=("request", "expected_response", "retrieved_context", "expected_retrieved_context"),
         outputs=("response", "trace", "retrieved_context"),
@@ -266,23 +234,13 @@ FORMATS: tuple[Format, ...] = (
     ),
     _of(
         DEEPEVAL,
-        catalog.DEEPEVAL,
-        DEEPEVAL_SIGNS,
-        DEEPEVAL_OWN,
         writer=Writer(DEEPEVAL.write, DEEPEVAL.written, cells=as_csv_cells, kind=kind_of_golden),
         instead_of_response=("request",),
         outputs=("response", "trace", "retrieved_context", "predicted_trajectory"),
     ),
-    _of(
-        OPENAI,
-        catalog.OPENAI,
-        OPENAI_SIGNS,
-        instead_of_response=("request",),
-    ),
+    _of(OPENAI, instead_of_response=("request",)),
     _of(
         VERTEX,
-        catalog.VERTEX,
-        VERTEX_SIGNS,
         instead_of_request=("predicted_trajectory", "reference_trajectory", "expected_response"),
         instead_of_response=("request", "predicted_trajectory", "reference_trajectory"),
         outputs=("response", "trace", "predicted_trajectory"),

@@ -19,8 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.catalog import About
-from agent_eval_schema.formats.detection import Columns, Signs
+from agent_eval_schema.formats.catalog import About, Columns
 from agent_eval_schema.formats.layout import Layout, Row, nothing_more, nothing_to_say, same
 from agent_eval_schema.formats.writer import RowWriter
 from agent_eval_schema.issues import Finding, Rule
@@ -93,12 +92,6 @@ class Table(Struct, frozen=True):
         return tuple(dict.fromkeys((*map(_column, paths), *self.more)))
 
     @property
-    def signs(self) -> Signs:
-        """The columns by which the format is known."""
-        known = frozenset(self.columns) | self.own
-        return Signs(self.about.sure, self.likely, known, self.never, needs=self.about.needs)
-
-    @property
     def own_columns(self) -> frozenset[str]:
         """The columns that are passed through, and the originals."""
         return self.own.union(map(self.kept, self.columns))
@@ -108,12 +101,16 @@ class Table(Struct, frozen=True):
         """How its rows are read and written."""
         columns = self.columns
         return Layout(
+            self.about,
             read_rest=self._read,
             write_rest=self._write,
             more=columns,
             places={e.ours: e.path for e in reversed(self.entries)},
             inspect=self.inspect,
             beside=(*map(self.kept, columns), *self.inspected),
+            likely=self.likely,
+            never=self.never,
+            own=self.own,
         )
 
     def kept(self, column: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.detection import Signs
 from agent_eval_schema.formats.layout import Field, Layout, Row, question
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.tools import TOOL_INPUT
@@ -59,7 +58,17 @@ def _say_missing_inputs(theirs: Row) -> Iterator[Finding]:
 
 _CALLS = (_read_calls, _write_calls)
 
+_OF_DATABRICKS = (
+    "expected_response",
+    "expected_facts",
+    "guidelines",
+    "retrieved_context",
+    "expected_retrieved_context",
+)
+"""Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
+
 VERTEX = Layout(
+    catalog.VERTEX,
     (
         Field(("prompt",), "request", structured, question),
         Field(("response",), "response"),
@@ -70,22 +79,7 @@ VERTEX = Layout(
         Field(("failure",), "failure", _flag, int),
     ),
     inspect=_say_missing_inputs,
-)
-
-
-_OF_DATABRICKS = (
-    "expected_response",
-    "expected_facts",
-    "guidelines",
-    "retrieved_context",
-    "expected_retrieved_context",
-)
-"""Columns of the Databricks schema, which has no trajectories: a table with both is ours."""
-
-VERTEX_SIGNS = Signs(
-    catalog.VERTEX.sure,
     likely=(("response", "reference"),),
-    columns=VERTEX.columns,
     never=frozenset({"request", "inputs", "trace", *_OF_DATABRICKS}),
 )
 """Metrics that are computed of trajectories, or of a response and a reference, need no prompt."""
