@@ -10,9 +10,8 @@ A sure claim wins over a likely one, then the claim that accounts for more colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -90,16 +89,6 @@ class Claim(Struct, frozen=True):
     sure: bool
 
 
-class Detectable(Protocol):
-    """A format, as far as it is detected."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def signs(self) -> Signs: ...
-
-
 class Detection(Struct, frozen=True):
     """The format of a table (None: no format claims it), and the reason in words."""
 
@@ -107,13 +96,17 @@ class Detection(Struct, frozen=True):
     reason: str
 
 
-def detect_among(formats: Sequence[Detectable], names: Sequence[str]) -> Detection:
+Formats = Mapping[str, Signs]
+"""The signs of each format, by its name."""
+
+
+def detect_among(formats: Formats, names: Sequence[str]) -> Detection:
     """The format of a table with these columns, by their spelling if no format claims them as they are
     (`Signs.spelt`)."""
     names = tuple(dict.fromkeys(names))
     claims, how = _claims(formats, names), "the"
     if not claims:
-        near = [c for f in formats if f.signs.spelt for c in _claims([f], _respelt(f, names))]
+        near = [c for n, s in formats.items() if s.spelt for c in _claims({n: s}, _respelt(s, names))]
         claims, how = [(n, replace(claim, sure=False)) for n, claim in near], "close match for the"
     if not claims:
         return Detection(None, f"no format has the {_columns(names)}")
@@ -122,16 +115,17 @@ def detect_among(formats: Sequence[Detectable], names: Sequence[str]) -> Detecti
 
 
 def _second(
-    formats: Sequence[Detectable], names: Sequence[str], first: str, claim: Claim, others: Sequence[tuple[str, Claim]]
+    formats: Formats, names: Sequence[str], first: str, claim: Claim, others: Sequence[tuple[str, Claim]]
 ) -> str:
     """The format that the table has if it does not have the first one, and how to select it. Sure signs may leave none;
     without them it is the closest one, by the columns that it needs."""
-    nearest = [f for f in _nearest(formats, names) if f.name != first]
-    found = [(n, c.columns) for n, c in others] + [(f.name, shared) for f in nearest if (shared := _shared(f, names))]
+    nearest = [n for n in _nearest(formats, names) if n != first]
+    shared = [(n, _shared(formats[n], names)) for n in nearest]
+    found = [(n, c.columns) for n, c in others] + [(n, columns) for n, columns in shared if columns]
     if found:
         name, why = found[0][0], _some(found[0][1])
     elif nearest and not claim.sure:
-        name, why = nearest[0].name, _lacks(nearest[0], names)
+        name, why = nearest[0], _lacks(formats[nearest[0]], names)
     else:
         return "no other format fits"
     return f"second: {name} ({why}); to override: {naming(name)}"
@@ -142,24 +136,24 @@ def naming(format: str) -> str:
     return f'--format {format}, format="{format}"'
 
 
-def nearest_formats(formats: Sequence[Detectable], names: Sequence[str]) -> list[tuple[str, str]]:
+def nearest_formats(formats: Formats, names: Sequence[str]) -> list[tuple[str, str]]:
     """The three formats that are closest to a table that no format claims, and the columns that are missing."""
-    return [(f.name, _lacks(f, names)) for f in _nearest(formats, names)[:3]]
+    return [(name, _lacks(formats[name], names)) for name in _nearest(formats, names)[:3]]
 
 
-def _lacks(form: Detectable, names: Sequence[str]) -> str:
-    return f"needs {listed(form.signs.missing(names))}"
+def _lacks(signs: Signs, names: Sequence[str]) -> str:
+    return f"needs {listed(signs.missing(names))}"
 
 
-def _claims(formats: Sequence[Detectable], names: Sequence[str]) -> list[tuple[str, Claim]]:
+def _claims(formats: Formats, names: Sequence[str]) -> list[tuple[str, Claim]]:
     """The claims on a table, the best first."""
-    found = [(f.name, claim) for f in formats if (claim := f.signs.claim(names)) is not None]
+    found = [(name, claim) for name, signs in formats.items() if (claim := signs.claim(names)) is not None]
     return sorted(found, key=lambda entry: (entry[1].sure, len(entry[1].columns)), reverse=True)
 
 
-def _respelt(form: Detectable, names: Sequence[str]) -> list[str]:
+def _respelt(signs: Signs, names: Sequence[str]) -> list[str]:
     """The columns, those with a close match in the format under its name."""
-    known = sorted(form.signs.known)
+    known = sorted(signs.known)
     return [next(iter(get_close_matches(name.lower(), known, 1, ALIKE)), name) for name in names[:COMPARED]]
 
 
@@ -170,15 +164,14 @@ COMPARED = 100
 """So many columns of a table are compared by spelling."""
 
 
-def _nearest(formats: Sequence[Detectable], names: Sequence[str]) -> list[Detectable]:
+def _nearest(formats: Formats, names: Sequence[str]) -> list[str]:
     """The formats that a table may have, the nearest first; of equals the later one, which is the plainer."""
-    places = {f.name: place for place, f in enumerate(formats)}
-    allowed = [f for f in formats if f.signs.allow(names)]
-    return sorted(allowed, key=lambda f: (f.signs.nearness(names), places[f.name]), reverse=True)
+    allowed = [name for name in reversed(list(formats)) if formats[name].allow(names)]
+    return sorted(allowed, key=lambda name: formats[name].nearness(names), reverse=True)
 
 
-def _shared(form: Detectable, names: Sequence[str]) -> Columns:
-    return tuple(n for n in names if n in form.signs.known)
+def _shared(signs: Signs, names: Sequence[str]) -> Columns:
+    return tuple(n for n in names if n in signs.known)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -266,6 +266,8 @@ FORMATS: tuple[Format, ...] = (
 )
 """In the order of the catalog."""
 
+_SIGNS = {form.name: form.signs for form in FORMATS}
+
 
 def _asked_by_none(field: str) -> tuple[str, ...]:
     """The columns of which a row needs one, in the format with the fewest requirements."""
@@ -284,7 +286,7 @@ NORMALIZED = structs.replace(
 
 def _say_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[tuple[int, str | None, list[Finding]]]:
     names = column_names(batch.schema)
-    near = nearest_formats(FORMATS, names)
+    near = nearest_formats(_SIGNS, names)
     lacks = ", ".join(f"{format} ({lacks})" for format, lacks in near)
     message = f"expected the columns of a format, got {listed(names[:SHOWN])}; nearest: {lacks}"
     hint = hint_for_unknown(batch, {})
@@ -296,7 +298,7 @@ def _say_unknown(batch: pa.RecordBatch, unread: Container[int]) -> Iterator[tupl
 def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str:
     """What to do with a table of no format: its columns may look like ours."""
     names = column_names(batch.schema)
-    format = naming(nearest_formats(FORMATS, names)[0][0])
+    format = naming(nearest_formats(_SIGNS, names)[0][0])
     if suggested:
         return f"name the format ({format}), or the columns as they look ({naming_columns(suggested)})"
     return f'name the format ({format}), or rename the columns (columns={{"{listed(names[:1])}": "request"}})'
@@ -344,4 +346,4 @@ def detect(names: Sequence[str], metadata: Mapping[bytes, bytes] | None = None) 
     without any column is canonical, and so are rows that were normalized before, whatever their other columns are."""
     if are_canonical(names, metadata):
         return Detection("databricks", "the canonical columns of rows that were normalized before")
-    return detect_among(FORMATS, names) if names else Detection("databricks", "the data has no columns")
+    return detect_among(_SIGNS, names) if names else Detection("databricks", "the data has no columns")
