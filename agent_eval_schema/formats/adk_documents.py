@@ -11,7 +11,7 @@ and `history`, the turns before it. The values of its evalset and its case are r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -23,15 +23,10 @@ from agent_eval_schema.formats.adk_schema import (
     inspect_turn,
     snake_case,
 )
+from agent_eval_schema.formats.layout import Unfold, Unfolded
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import adk
 from agent_eval_schema.schema import COLUMNS
-
-Turn = tuple[dict[str, Any], Sequence[Finding]]
-"""A row and its issues."""
-
-Unfold = Callable[[Mapping[str, Any]], Iterator[Turn]]
-"""The turns of one row after the other."""
 
 _PLACE = ("eval_id", "turn", "turns", "history")
 TURN_COLUMNS, LEGACY_COLUMNS = (*_PLACE, "user_content"), (*_PLACE, "query")
@@ -48,7 +43,7 @@ def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # the three forms
-def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Turn]:
+def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of an evalset, of the cases under either spelling of the key. The issues of an evalset or a case are
     reported on its first turn. google-adk reads no cases under `evalCases`, so it has no issues for them."""
     found = _by_turn(inspect_evalset(document))
@@ -65,7 +60,7 @@ def turns_of_evalset(document: Mapping[str, Any]) -> Iterator[Turn]:
             yield turn, [*found.get((i, turn["turn"] - 1), ()), *_cut(turn)]
 
 
-def turns_of_session(session: Mapping[str, Any]) -> Iterator[Turn]:
+def turns_of_session(session: Mapping[str, Any]) -> Iterator[Unfolded]:
     """The turns of a session of the older evalset."""
     found = _by_turn(inspect_session(session))
     beside = {"query": None, **({"session_input": given} if (given := session.get("initial_session")) else {})}
@@ -78,7 +73,7 @@ def turns_of_test_list() -> Unfold:
     before: deque[Any] = deque(maxlen=MOST_BEFORE)
     number = count(1)
 
-    def turn_of(row: Mapping[str, Any]) -> Iterator[Turn]:
+    def turn_of(row: Mapping[str, Any]) -> Iterator[Unfolded]:
         place = {"eval_id": None, "turn": next(number), "history": list(before)}
         yield {**snake_keys(row), **place}, [*(finding for _, finding in inspect_turn(row)), *_cut(place)]
         before.append(_told(row))

@@ -14,12 +14,12 @@ AgentCore Evaluations (`referenceInputs`), strands-agents-evals (`Case`, `Experi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.conversations import TURN, Conversations
-from agent_eval_schema.formats.layout import Row, as_tags, as_text, question, question_or_messages
+from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_or_chat
 from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
 from agent_eval_schema.issues import Finding
@@ -68,10 +68,6 @@ def _said(turn: Row) -> tuple[Any, Any]:
     return turn.get("input"), turn.get("expected_response")
 
 
-def _read_history(theirs: Row, made: dict[str, Any]) -> None:
-    AGENTCORE_TURNS.read_history(theirs, made)
-
-
 _OF_A_SESSION = ("expected_trajectory", ASSERTIONS, "metadata")
 
 AGENTCORE = Table(
@@ -88,10 +84,10 @@ AGENTCORE = Table(
     never=frozenset({"request", "inputs"}),
     more=TURN,
     unkept=TURN,
-    read_rest=_read_history,
+    read_rest=lambda theirs, made: AGENTCORE_TURNS.read_history(theirs, made),
     own=frozenset({"scenario_description", "actor_profile", "max_turns", "expectedTrajectory"}),
 )
-AGENTCORE_TURNS = Conversations(
+AGENTCORE_TURNS: Conversations = Conversations(
     AGENTCORE, "turns", _said, _OF_A_SESSION, ("scenario_id",), lambda sessions: {"scenarios": _named(sessions)}
 )
 
@@ -107,12 +103,12 @@ def _named(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sessions
 
 
-def has_scenarios(names: Sequence[str], _: Callable[[], Any]) -> bool:
+def has_scenarios(names: Sequence[str], _: Head) -> bool:
     """Whether there is a list of scenarios, or each row is one."""
     return "scenarios" in names or ({"scenario_id", "turns"} <= set(names) and "turn" not in names)
 
 
-def turns_of_scenarios(row: Row) -> Iterator[tuple[dict[str, Any], tuple[Finding, ...]]]:
+def turns_of_scenarios(row: Row) -> Iterator[Unfolded]:
     """The turns of all scenarios; a simulated one has the input of its first turn."""
     scenarios = all_of(row.get("scenarios")) if "scenarios" in row else [row]
     beside = {k: v for k, v in row.items() if k != "scenarios"} if "scenarios" in row else {}
@@ -152,12 +148,9 @@ STRANDS = Table(
 def _experiment(rows: Sequence[CanonicalRow]) -> Written:
     write = STRANDS.layout.write
     own = [{k: row[k] for k in STRANDS.own if row.get(k) is not None and k != "evaluators"} for row in rows]
-    evaluators = [structured(row["evaluators"]) for row in rows if row.get("evaluators") is not None]
-    shared = (
-        evaluators[0]
-        if evaluators and len(evaluators) == len(rows) and all(e == evaluators[0] for e in evaluators)
-        else []
-    )
+    evaluators = [structured(row.get("evaluators")) for row in rows]
+    first = next(iter(evaluators), None)
+    shared = first if first is not None and all(e == first for e in evaluators) else []
     made = {"cases": [{**write(row), **more} for row, more in zip(rows, own, strict=True)], "evaluators": shared}
     return Written(made, made, "strands", range(len(rows)))
 
@@ -169,12 +162,7 @@ def _one(texts: list[str]) -> str | None:
     return texts[0] if len(texts) == 1 else "\n".join(texts) or None
 
 
-def has_cases(names: Sequence[str], _: Callable[[], Any]) -> bool:
-    """Whether this is an experiment, which has a list of cases."""
-    return "cases" in names
-
-
-def rows_of_experiment(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def rows_of_experiment(row: Row) -> Iterator[Unfolded]:
     """The cases of an experiment."""
     beside = {k: v for k, v in row.items() if k != "cases" and v not in ([], {}, None)}
     for case in all_of(row.get("cases")):

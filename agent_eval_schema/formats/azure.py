@@ -19,7 +19,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Row, question_or_messages
+from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
@@ -195,10 +195,9 @@ AZURE = Table(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows that contain others
-Rows = Sequence[Mapping[str, Any]]
 
 
-def is_conversation(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def is_conversation(names: Sequence[str], head: Head) -> bool:
     """Whether the rows are conversations of messages."""
     given = (structured(row.get("conversation")) for row in head()) if "conversation" in names else ()
     return any(isinstance(conversation, dict) and conversation.get("messages") for conversation in given)
@@ -209,12 +208,12 @@ def _messages(row: Row) -> list[Any]:
     return list(map(structured, all_of(conversation.get("messages")))) if isinstance(conversation, dict) else []
 
 
-def turns_of_conversations() -> Callable[[Row], Iterator[tuple[dict[str, Any], tuple[()]]]]:
+def turns_of_conversations() -> Unfold:
     """A row per answer of a conversation, and one for a question after the last answer, which has no response. A row
     with its own question or answer is a row, too, whether there is a conversation beside them or not."""
     count = 0
 
-    def turns(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+    def turns(row: Row) -> Iterator[Unfolded]:
         nonlocal count
         messages = _messages(row)
         if "conversation" not in row or (not messages and _is_given(row)):
@@ -262,7 +261,7 @@ def _said(messages: Sequence[dict[str, Any]]) -> Any:
     return content if isinstance(content, str) and len(messages) == 1 else list(messages)
 
 
-def is_run(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def is_run(names: Sequence[str], head: Head) -> bool:
     """Whether the rows are those of an evaluation run of Foundry, and not of OpenAI's, by the keys of the first."""
     if not {"item", "sample"} <= set(names):
         return False
@@ -278,7 +277,7 @@ def is_run(names: Sequence[str], head: Callable[[], Rows]) -> bool:
 _OF_FOUNDRY = ("context", "ground_truth", "tool_definitions", "tool_calls")
 
 
-def row_of_run(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def row_of_run(row: Row) -> Iterator[Unfolded]:
     """The item's columns, and the response of the sample."""
     item, sample = structured(row.get("item")), structured(row.get("sample"))
     made = {k: v for k, v in row.items() if k not in ("item", "sample")}

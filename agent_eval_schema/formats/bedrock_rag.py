@@ -11,7 +11,6 @@ Source: the user guide of Amazon Bedrock, and aws-samples/amazon-bedrock-samples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from agent_eval_schema.formats import catalog
@@ -64,10 +63,6 @@ def _said(turn: Row) -> tuple[Any, Any]:
     return value_at(turn, _PROMPT), answer if isinstance(answer, str) else value_at(turn, "output.text")
 
 
-def _read_history(theirs: Row, made: dict[str, Any]) -> None:
-    BEDROCK_TURNS.read_history(theirs, made)
-
-
 def _with_sources(_: Row, written: dict[str, Any]) -> None:
     """An output names its model and its knowledge base, without which Bedrock rejects the dataset."""
     if "output" in written:
@@ -93,14 +88,9 @@ BEDROCK_RAG = Table(
     ),
     more=TURN,
     unkept=TURN,
-    read_rest=_read_history,
+    read_rest=lambda theirs, made: BEDROCK_TURNS.read_history(theirs, made),
     write_rest=_with_sources,
     own=frozenset({"automatedEvaluationResults"}),
     outputs=("response", "trace", "retrieved_context"),
 )
-BEDROCK_TURNS = Conversations(BEDROCK_RAG, "conversationTurns", _said, save=save_lines)
-
-
-def has_turns(names: Sequence[str], _: Callable[[], Any]) -> bool:
-    """Whether the rows are conversations for RAG evaluation."""
-    return "conversationTurns" in names
+BEDROCK_TURNS: Conversations = Conversations(BEDROCK_RAG, "conversationTurns", _said, save=save_lines)

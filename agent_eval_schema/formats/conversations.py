@@ -14,15 +14,13 @@ from typing import Any
 from msgspec import Struct
 
 from agent_eval_schema.decoding import chat
-from agent_eval_schema.formats.layout import Row
+from agent_eval_schema.formats.layout import Row, Unfolded
 from agent_eval_schema.formats.table import Table, all_of
 from agent_eval_schema.formats.writer import CanonicalRow, Writer, Written, save_json
 from agent_eval_schema.text.jsontext import structured
 
 TURN = ("turn", "turns", "history")
 """The columns that place a turn in its session."""
-
-Turn = tuple[dict[str, Any], tuple[()]]
 
 
 class Conversations(Struct, frozen=True):
@@ -43,7 +41,7 @@ class Conversations(Struct, frozen=True):
 
     # -----------------------------------------------------------------------------------------------------------------
     # reading
-    def unfold(self, session: Mapping[str, Any]) -> Iterator[Turn]:
+    def unfold(self, session: Mapping[str, Any]) -> Iterator[Unfolded]:
         """The turns of a session; an invalid one is a single row."""
         given = all_of(session.get(self.turns)) or ({},)
         beside = {k: v for k, v in session.items() if k != self.turns and k not in self.of_session}

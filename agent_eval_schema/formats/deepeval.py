@@ -14,7 +14,7 @@ and writes the files in tests/data/platforms/deepeval.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -216,12 +216,8 @@ DEEPEVAL = Layout(
 )
 
 
-def is_run(names: Sequence[str], _: Callable[[], Any]) -> bool:
-    """Whether this is the file of a test run, which has a list of test cases."""
-    return not set(CASES).isdisjoint(names)
-
-
 CASES = ("conversationalTestCases", "testCases", "test_cases")
+"""The keys of the lists of test cases in the file of a test run."""
 
 
 def cases_of_run(run: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:

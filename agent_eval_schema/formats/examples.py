@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
-from agent_eval_schema.formats.layout import Row, as_tags, as_text, question_or_messages
+from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.ces import MORE_PAGES
@@ -120,7 +120,7 @@ LANGFUSE = _table(
 )
 
 
-def is_page(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
+def is_page(names: Sequence[str], head: Head) -> bool:
     """Whether this is a page of items of the API: a list in `data` beside `meta`, or `data.examples` of Phoenix."""
     return "data" in names and any(_has_items(row) for row in head())
 
@@ -141,7 +141,7 @@ def _data(page: Row) -> tuple[str, Any]:
     return ("data.examples", data.get("examples")) if isinstance(data, dict) else ("data", data)
 
 
-def rows_of_page(page: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]]:
+def rows_of_page(page: Row) -> Iterator[Unfolded]:
     """The items of a page; those of Phoenix have the ID of the node under another name."""
     path, data = _data(page)
     items, unread = objects_of(data, path) if "data" in page else ([], [])
@@ -224,12 +224,12 @@ PHOENIX = _table(
 _DOTTED = ("input", "output", "metadata")
 
 
-def is_dotted(names: Sequence[str], _: Callable[[], Any]) -> bool:
+def is_dotted(names: Sequence[str], _: Head) -> bool:
     """Whether the columns are those of Phoenix's CSV export, where an object has a column per key."""
     return all(any(name.startswith(f"{owner}.") for name in names) for owner in ("input", "output"))
 
 
-def row_of_dotted(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def row_of_dotted(row: Row) -> Iterator[Unfolded]:
     """The columns of an object, as one."""
     made: dict[str, Any] = {}
     for name, value in row.items():

@@ -16,12 +16,12 @@ google-cloud-aiplatform 2.7.0 (`vertexai._genai.types`, `_evals_data_converters`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.adk_schema import snake_case
-from agent_eval_schema.formats.layout import Row
+from agent_eval_schema.formats.layout import Head, Row, Unfolded
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.text.jsontext import structured
@@ -190,15 +190,13 @@ GENAI = Table(
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows that contain others
-Rows = Sequence[Mapping[str, Any]]
-Turn = tuple[dict[str, Any], tuple[()]]
 
 
 def _snake(value: Any) -> dict[str, Any]:
     return {snake_case(k): v for k, v in value.items()} if isinstance(value, dict) else {}
 
 
-def is_dataset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def is_dataset(names: Sequence[str], head: Head) -> bool:
     """An EvaluationDataset: cases with a prompt or responses; those of an evalset of ADK have a conversation."""
     if not set(CASES) & set(names):
         return False
@@ -222,14 +220,14 @@ OF_CASE = frozenset(
 """Keys by which a case of an EvaluationDataset is known."""
 
 
-def rows_of_dataset(row: Row) -> Iterator[Turn]:
+def rows_of_dataset(row: Row) -> Iterator[Unfolded]:
     """A row per case, or per turn of its agent data."""
     beside = {k: v for k, v in row.items() if k not in CASES}
     for case in map(structured, cases_of(row)):
         yield from rows_of_agent_data({**beside, **(_snake(case) or {"prompt": case})})
 
 
-def has_agent_data(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def has_agent_data(names: Sequence[str], head: Head) -> bool:
     """Whether the rows have agent data with turns."""
     return bool({"agent_data", "agentData"} & set(names)) and any(_turns_of(_snake(row)) for row in head())
 
@@ -238,7 +236,7 @@ def _turns_of(row: Mapping[str, Any]) -> Sequence[Any]:
     return all_of(_snake(structured(row.get("agent_data"))).get("turns"))
 
 
-def rows_of_agent_data(row: Row) -> Iterator[Turn]:
+def rows_of_agent_data(row: Row) -> Iterator[Unfolded]:
     """A row per turn: what the user answered, what the agent did, and the events before them as history."""
     given = _snake(row)
     turns = _turns_of(given)
@@ -265,7 +263,7 @@ def rows_of_agent_data(row: Row) -> Iterator[Turn]:
         before += [_content(answer, "model")] if answer is not None else []
 
 
-def is_gemini(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def is_gemini(names: Sequence[str], head: Head) -> bool:
     """Whether the rows are requests of the Gemini API."""
     return "request" in names and any(isinstance(_contents(row), list) for row in head())
 
@@ -274,7 +272,7 @@ def _contents(row: Mapping[str, Any]) -> Any:
     return _snake(structured(row.get("request"))).get("contents")
 
 
-def row_of_gemini(row: Row) -> Iterator[Turn]:
+def row_of_gemini(row: Row) -> Iterator[Unfolded]:
     """The last content is the question, and those before it are the history."""
     request, contents = _snake(structured(row.get("request"))), _contents(row)
     made = {k: v for k, v in row.items() if k not in ("request", "response")}

@@ -31,6 +31,15 @@ from agent_eval_schema.text.jsontext import structured
 
 Row = Mapping[str, Any]
 
+Head = Callable[[], Sequence[Row]]
+"""The first rows of a table, which are read when they are asked for."""
+
+Unfolded = tuple[dict[str, Any], Sequence[Finding]]
+"""A row that is made of a document, and its issues."""
+
+Unfold = Callable[[Row], Iterator[Unfolded]]
+"""The rows that are made of one row."""
+
 
 def same(value: Any) -> Any:
     return value

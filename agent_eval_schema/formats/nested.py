@@ -14,7 +14,7 @@ and `history`, the turns before it. A format (adk.py) then reads the turns as it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterator, Sequence, Set
 from functools import partial
 from itertools import islice, pairwise, product
 from typing import Any
@@ -30,16 +30,15 @@ from agent_eval_schema.formats import agentcore, azure, bedrock_rag, deepeval, e
 from agent_eval_schema.formats.adk_documents import (
     LEGACY_COLUMNS,
     TURN_COLUMNS,
-    Turn,
-    Unfold,
     turns_of_evalset,
     turns_of_session,
     turns_of_test_list,
 )
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
+from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded
 from agent_eval_schema.formats.openai import is_chat, row_of_chat
 from agent_eval_schema.formats.otel_traces import COLUMN, collected
-from agent_eval_schema.formats.table import objects_of
+from agent_eval_schema.formats.table import all_of, objects_of
 from agent_eval_schema.io.pandas import with_rows_made
 from agent_eval_schema.io.records import batch_of_rows
 from agent_eval_schema.io.source import Source, first_rows
@@ -47,8 +46,6 @@ from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.visible import visible
-
-Rows = Sequence[Mapping[str, Any]]
 
 
 class Nested(Struct, frozen=True):
@@ -59,12 +56,12 @@ class Nested(Struct, frozen=True):
     Rows without the key `key` anywhere in their first part are no such ones, and are not looked into."""
 
     name: str
-    detect: Callable[[Sequence[str], Callable[[], Rows]], bool]
+    detect: Callable[[Sequence[str], Head], bool]
     turns: Callable[[], Unfold]
     parts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     lists: tuple[str, ...] = ()
-    ends: Callable[[Mapping[str, Any]], Sequence[Finding]] = lambda _: ()
+    ends: Callable[[Row], Sequence[Finding]] = lambda _: ()
     key: str = ""
 
 
@@ -114,7 +111,7 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
         broken = sorted(reading_problems(batch) | unread.keys())
         for start, end in pairwise([-1, *broken, batch.num_rows]):
             objects = _objects(batch.slice(start + 1, end - start - 1), nesting.parts)
-            turns: list[Turn] = []
+            turns: list[Unfolded] = []
             for place, row in enumerate(objects, start + 1):
                 given, others = _with_lists(row, nesting.lists)
                 turns += [(dict.fromkeys(nesting.columns), [finding]) for finding in others]
@@ -134,7 +131,7 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
         yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
 
 
-def _turns(row: Mapping[str, Any], unfold: Unfold, keys: Set[str]) -> Iterator[Turn]:
+def _turns(row: Row, unfold: Unfold, keys: Set[str]) -> Iterator[Unfolded]:
     """The turns of a row; one that has none of the lists is a row itself."""
     turn = None
     for turn in unfold(row):
@@ -143,7 +140,7 @@ def _turns(row: Mapping[str, Any], unfold: Unfold, keys: Set[str]) -> Iterator[T
         yield dict(row), ()
 
 
-def _with_findings(turns: Iterator[Turn], findings: Sequence[Finding]) -> Iterator[Turn]:
+def _with_findings(turns: Iterator[Unfolded], findings: Sequence[Finding]) -> Iterator[Unfolded]:
     """The turns, with the issues of the whole row on the first one."""
     for turn, found in turns:
         yield turn, [*findings, *found]
@@ -186,7 +183,7 @@ def _not_utf8(batch: pa.RecordBatch) -> dict[int, Finding]:
     return found
 
 
-def _first_objects(source: Source, nesting: Nested) -> Rows:
+def _first_objects(source: Source, nesting: Nested) -> Sequence[Row]:
     found: list[dict[str, Any]] = []
     try:
         for batch in first_rows(source, LOOKED_AT):
@@ -219,7 +216,7 @@ def _objects(batch: pa.RecordBatch, parts: Container[str] = ()) -> list[dict[str
 
 # ---------------------------------------------------------------------------------------------------------------------
 # tables by columns
-def _by_columns(table: Mapping[str, Any]) -> dict[str, list[Any]] | None:
+def _by_columns(table: Row) -> dict[str, list[Any]] | None:
     """The columns of a table that is one object; None if it is a row. A row has one prompt, and of a trajectory the
     calls, which are objects."""
     columns = {name: _column(cells) for name, cells in table.items()}
@@ -242,10 +239,15 @@ def _tells(name: str, cells: list[Any]) -> bool:
     return name in ("prompt", "request") and all(isinstance(cell, str) for cell in cells)
 
 
-def _rows(table: Mapping[str, Any]) -> Iterator[Turn]:
+def _rows(table: Row) -> Iterator[Unfolded]:
     columns = _by_columns(table) or {}
     for cells in zip(*columns.values(), strict=True):
         yield dict(zip(columns, cells, strict=True)), ()
+
+
+def _has(*keys: str) -> Callable[[Sequence[str], Head], bool]:
+    """Whether a document has one of these keys."""
+    return lambda names, _: not set(keys).isdisjoint(names)
 
 
 _COLUMNS = Nested("columns", lambda *_: False, lambda: _rows)
@@ -253,7 +255,7 @@ _COLUMNS = Nested("columns", lambda *_: False, lambda: _rows)
 
 # ---------------------------------------------------------------------------------------------------------------------
 # CES
-def _page(row: Mapping[str, Any]) -> Iterator[Turn]:
+def _page(row: Row) -> Iterator[Unfolded]:
     for found in [row[key] for key in LIST_FIELDS if key in row] or [None]:
         for item in found if isinstance(found, list) else [found]:
             yield (item if isinstance(item, dict) else {"golden": item}), ()
@@ -263,7 +265,7 @@ EVALUATION_COLUMNS = ("displayName", "golden")
 """The columns by which evaluations are known; a page without any has them too."""
 
 
-def _more_pages(page: Mapping[str, Any]) -> Sequence[Finding]:
+def _more_pages(page: Row) -> Sequence[Finding]:
     return (Finding(ces.MORE_PAGES, MORE_PAGES),) if any(page.get(key) for key in _TOKENS) else ()
 
 
@@ -274,13 +276,13 @@ _TOKENS = ("nextPageToken", "next_page_token")
 _PAGE = frozenset({*LIST_FIELDS, *_TOKENS})
 
 
-def _is_page(names: Sequence[str], _: Callable[[], Rows]) -> bool:
+def _is_page(names: Sequence[str], _: Head) -> bool:
     return any(key in names for key in LIST_FIELDS) and set(names) <= _PAGE
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # ADK
-def _is_evalset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def _is_evalset(names: Sequence[str], head: Head) -> bool:
     """An evalset, and no EvaluationDataset of Vertex AI, whose cases have a prompt and responses."""
     if not set(genai.CASES) & set(names):
         return False
@@ -289,19 +291,15 @@ def _is_evalset(names: Sequence[str], head: Callable[[], Rows]) -> bool:
     return genai.OF_CASE.isdisjoint(first) or not {"conversation", "eval_id", "evalId"}.isdisjoint(first)
 
 
-def _is_test_list(names: Sequence[str], _: Callable[[], Rows]) -> bool:
+def _is_test_list(names: Sequence[str], _: Head) -> bool:
     """Turns of a test list; `query` and `reference` are keys of others too."""
     return "query" in names and (bool(_OF_TEST_LIST & set(names)) or set(names) == {"query", "reference"})
 
 
-def _are_sessions(names: Sequence[str], head: Callable[[], Rows]) -> bool:
+def _are_sessions(names: Sequence[str], head: Head) -> bool:
     """Sessions of the older evalset: the turns in `data` have a query."""
-    turns = [turn for row in head() for turn in _listed(structured(row.get("data")))] if "data" in names else []
+    turns = [turn for row in head() for turn in all_of(row.get("data"))] if "data" in names else []
     return any(isinstance(turn, dict) and "query" in turn for turn in turns)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 _OF_TEST_LIST = frozenset({"expected_tool_use", "expected_intermediate_agent_responses"})
@@ -335,7 +333,7 @@ NESTED: tuple[Nested, ...] = (
     Nested("azure", azure.is_run, lambda: azure.row_of_run, ("item", "sample"), ("query", "response")),
     Nested(
         "bedrock-rag",
-        bedrock_rag.has_turns,
+        _has("conversationTurns"),
         lambda: bedrock_rag.BEDROCK_TURNS.unfold,
         ("conversationTurns",),
         ("turn", "turns", "prompt"),
@@ -359,7 +357,7 @@ NESTED: tuple[Nested, ...] = (
     ),
     Nested(
         "strands",
-        agentcore.has_cases,
+        _has("cases"),
         lambda: agentcore.rows_of_experiment,
         ("cases",),
         ("input", "expected_trajectory"),
@@ -374,7 +372,9 @@ NESTED: tuple[Nested, ...] = (
         ends=examples.more_pages,
     ),
     Nested("phoenix", examples.is_dotted, lambda: examples.row_of_dotted),
-    Nested("deepeval", deepeval.is_run, lambda: deepeval.cases_of_run, (), ("input", "actualOutput"), deepeval.CASES),
+    Nested(
+        "deepeval", _has(*deepeval.CASES), lambda: deepeval.cases_of_run, (), ("input", "actualOutput"), deepeval.CASES
+    ),
     Nested("openai", is_chat, lambda: row_of_chat, ("messages",), ("input", "ideal")),
     Nested("promptfoo", promptfoo.is_csv, lambda: promptfoo.row_of_csv),
 )

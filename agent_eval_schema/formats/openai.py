@@ -10,14 +10,14 @@ names speak of one; they are reported (AE225). All else in an item is ground tru
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES, typed_value
 from agent_eval_schema.decoding.values import FAILED
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Layout, Row, as_text, question_or_messages
+from agent_eval_schema.formats.layout import Head, Layout, Row, Unfolded, as_text, question_or_messages
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.requests import GUESSED_KEY
 from agent_eval_schema.text.describe import key_name
@@ -147,7 +147,7 @@ def _new_item(row: Row) -> dict[str, Any]:
     return {**item, **free, **({"custom_expected": clash} if clash else {})}
 
 
-def is_chat(names: Sequence[str], _: Callable[[], Any]) -> bool:
+def is_chat(names: Sequence[str], _: Head) -> bool:
     """Whether the rows are chats for the library of OpenAI evals, or for fine-tuning."""
     return "messages" in names and set(names) <= _OF_A_CHAT
 
@@ -155,7 +155,7 @@ def is_chat(names: Sequence[str], _: Callable[[], Any]) -> bool:
 _OF_A_CHAT = frozenset({"messages", "ideal", "tools", "functions", "parallel_tool_calls", "metadata", "id"})
 
 
-def row_of_chat(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def row_of_chat(row: Row) -> Iterator[Unfolded]:
     """The messages as the input, and the ideal answer, or the last message of the assistant in its place."""
     made = {k: v for k, v in row.items() if k != "messages"}
     messages = structured(row.get("messages"))

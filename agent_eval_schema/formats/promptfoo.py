@@ -20,11 +20,11 @@ each entry of its `config`. Source: the documentation of promptfoo (test case fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Row, as_tags, as_text, question
+from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question
 from agent_eval_schema.formats.table import Entry, Table, all_of, objects_of
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.issues import Finding
@@ -215,12 +215,12 @@ PROMPTFOO = Table(
 _EXPECTED = re.compile(r"__expected\d*")
 
 
-def is_csv(names: Sequence[str], _: Callable[[], Any]) -> bool:
+def is_csv(names: Sequence[str], _: Head) -> bool:
     """Whether the columns are those of a CSV file of tests."""
     return any(_EXPECTED.fullmatch(name) for name in names)
 
 
-def row_of_csv(row: Row) -> Iterator[tuple[dict[str, Any], tuple[()]]]:
+def row_of_csv(row: Row) -> Iterator[Unfolded]:
     """The variables, assertions and metadata of a row of a CSV file."""
     made: dict[str, Any] = {"vars": {}, "assert": []}
     for name, value in row.items():
@@ -260,7 +260,7 @@ _OTHERS = (
 """Further types that a cell of a CSV file may begin with; any other text with a colon is an answer."""
 
 
-def is_configuration(names: Sequence[str], head: Callable[[], Sequence[Row]]) -> bool:
+def is_configuration(names: Sequence[str], head: Head) -> bool:
     """Whether this is a configuration, whose tests may be in other files, or a list of tests that have variables."""
     if not _OF_CONFIGURATION.isdisjoint(names):
         return not _LISTS.isdisjoint(names)
@@ -271,7 +271,7 @@ _OF_CONFIGURATION = frozenset({"prompts", "providers", "targets", "defaultTest"}
 _LISTS = frozenset({"tests", "scenarios"})
 
 
-def rows_of_configuration(row: Row) -> Iterator[tuple[dict[str, Any], Sequence[Finding]]]:
+def rows_of_configuration(row: Row) -> Iterator[Unfolded]:
     """The tests of a configuration, then those of its scenarios, each with the defaults of all tests."""
     shared = structured(row.get("defaultTest"))
     for test in all_of(row.get("tests")):
