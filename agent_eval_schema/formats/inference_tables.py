@@ -74,16 +74,15 @@ class Family(Struct, frozen=True):
         return frozenset({*chain.from_iterable(self.signs), *chain.from_iterable(self.columns.values())})
 
 
+def _same(*targets: str) -> dict[str, tuple[str, ...]]:
+    """The targets that are in columns of their own name."""
+    return {target: (target,) for target in targets}
+
+
 _PAYLOAD = {
     "request_id": ("databricks_request_id",),
-    "client_request_id": ("client_request_id",),
-    "status_code": ("status_code",),
-    "request": ("request",),
-    "response": ("response",),
-    "requester": ("requester",),
-    "logging_error_codes": ("logging_error_codes",),
-    "request_metadata": ("request_metadata",),
-    "trace": ("trace",),
+    **_same("client_request_id", "status_code", "request", "response", "requester", "logging_error_codes"),
+    **_same("request_metadata", "trace"),
 }
 _LEGACY = {
     **_PAYLOAD,
@@ -95,8 +94,7 @@ _TRACES = {
     "request_id": ("client_request_id", "trace_id", "request_id"),
     "time": ("request_time", "timestamp_ms"),
     "latency_ms": ("execution_duration", "execution_duration_ms", "execution_time_ms"),
-    "trace": ("trace",),
-    "assessments": ("assessments",),
+    **_same("trace", "assessments"),
 }
 
 TABLE_FAMILIES: tuple[Family, ...] = (
@@ -105,12 +103,8 @@ TABLE_FAMILIES: tuple[Family, ...] = (
         "a derived table of judgments (<prefix>_payload_assessment_logs)",
         (("request_id",), ("text_assessment", "retrieval_assessment")),
         {
-            "request_id": ("request_id",),
             "time": ("timestamp",),
-            "source": ("source",),
-            "step_id": ("step_id",),
-            "text_assessment": ("text_assessment",),
-            "retrieval_assessment": ("retrieval_assessment",),
+            **_same("request_id", "source", "step_id", "text_assessment", "retrieval_assessment"),
         },
     ),
     Family(
@@ -119,7 +113,6 @@ TABLE_FAMILIES: tuple[Family, ...] = (
         (("databricks_request_id",), ("request_raw", "response_raw")),
         {
             **_LEGACY,
-            "time": ("timestamp_ms", "timestamp", "date"),
             "request": ("request_raw",),
             "response": ("response_raw",),
             "request_text": ("request",),
