@@ -15,7 +15,7 @@ import pyarrow as pa
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.fix.effects import MOVED
 from agent_eval_schema.fix.search import CellFix
-from agent_eval_schema.formats.mlflow_form import EXPECTED
+from agent_eval_schema.formats.mlflow import EXPECTED
 from agent_eval_schema.text import jsontext
 
 PLACE = "expectations"

@@ -27,7 +27,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
 from agent_eval_schema.decoding.requests import match_request_keys
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.mlflow_form import EXPECTED, notes_beside_inputs
+from agent_eval_schema.formats.mlflow_form import notes_beside_inputs
 from agent_eval_schema.formats.writer import POSITION
 from agent_eval_schema.issues import Finding, Rule, Severity
 from agent_eval_schema.rules import columns, expectations, mlflow_inputs, tools
@@ -58,6 +58,9 @@ EXPECTATIONS = {
 }
 """The expectations that a metric reads, and our columns for them; all others are custom_expected."""
 
+EXPECTED = (*EXPECTATIONS, "custom_expected")
+"""Columns of ground truth, which have their place in `expectations`."""
+
 EXPECTED_COLUMNS = tuple(dict.fromkeys(EXPECTATIONS.values()))
 _NAME_OF = {column: name for name, column in reversed(EXPECTATIONS.items())}
 """The expectation as which a column is written: the first of its names."""
@@ -75,7 +78,7 @@ ORIGINS = {
 def read_mlflow(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with our columns in the place of mlflow's."""
     unreadable = {(i, f.column) for i, found in reading_problems(batch).items() for f in found}
-    notes = notes_beside_inputs(batch)
+    notes = notes_beside_inputs(batch, EXPECTED)
     made: dict[str, Sequence[str | None]] = {}
     for name, column, read in (("inputs", "request", _request), ("outputs", "response", _response)):
         cells = read_cells(batch, name)
@@ -164,9 +167,8 @@ def _expectations(cells: Cells, size: int, notes: Notes) -> dict[str, list[str |
                 continue
             if name == "expected_response" and not value.startswith('"'):
                 given = jsontext.parse(value)
-                message = f"got {describe(given)}; its JSON text is taken"
-                found = Finding(expectations.EXPECTED_AS_JSON, message, "expectations", f"expectations.{name}")
-                notes.setdefault(row, []).append(found)
+                message, path = f"got {describe(given)}; its JSON text is taken", f"expectations.{name}"
+                _note(notes, row, "expectations", expectations.EXPECTED_AS_JSON, message, path)
                 value = encode_text(value if isinstance(given, jsontext.Malformed) else encode_text(given))
             if name == "guidelines" and value.startswith('"'):
                 value = f"[{value}]"  # mlflow takes a single one as text
@@ -291,8 +293,8 @@ def _parsed(text: str, is_json: bool) -> Any:
     return jsontext.parse(text) if jsontext.is_structured(text) else text
 
 
-def _note(notes: Notes, row: int, column: str, rule: Rule, message: str) -> None:
-    notes.setdefault(row, []).append(Finding(rule, message, column))
+def _note(notes: Notes, row: int, column: str, rule: Rule, message: str, path: str | None = None) -> None:
+    notes.setdefault(row, []).append(Finding(rule, message, column, path))
 
 
 Row = Mapping[str, Any]

@@ -21,12 +21,6 @@ from agent_eval_schema.rules import expectations, mlflow_inputs
 from agent_eval_schema.text import jsontext
 from agent_eval_schema.text.describe import describe
 
-EXPECTED = (
-    *("expected_response", "expected_facts", "guidelines", "expected_retrieved_context", "expected_tool_calls"),
-    *("reference_trajectory", "custom_expected"),
-)
-"""Columns of ground truth, which have their place in `expectations`."""
-
 WRITTEN_ANEW = frozenset({expectations.BESIDE_INPUTS.code})
 """The rules on rows that do not apply to rows that are passed to mlflow."""
 
@@ -50,11 +44,11 @@ def remarks(first: Sequence[pa.RecordBatch]) -> list[Finding]:
     return found
 
 
-def notes_beside_inputs(batch: pa.RecordBatch) -> Notes:
-    """The ground truth in columns next to `inputs`, by row; where `expectations` have the same key, that one is
-    read."""
+def notes_beside_inputs(batch: pa.RecordBatch, expected: Sequence[str]) -> Notes:
+    """The ground truth in the expected columns next to `inputs`, by row; where `expectations` have the same key, that
+    one is read."""
     notes = Notes()
-    names = [n for n in EXPECTED if n in batch.schema.names] if "inputs" in batch.schema.names else []
+    names = [n for n in expected if n in batch.schema.names] if "inputs" in batch.schema.names else []
     if not names:
         return notes
     own = read_cells(batch, "expectations")
