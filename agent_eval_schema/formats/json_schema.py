@@ -4,6 +4,7 @@ datasets."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import msgspec
@@ -66,7 +67,7 @@ def json_schema(format: str) -> dict[str, Any]:
     ['inputs', 'outputs', 'expectations', 'trace', 'tags', 'session', 'request_id']
     """
     require_choice("format", format, SCHEMAS)
-    return SCHEMAS[format]()
+    return deepcopy(SCHEMAS[format]())  # some parts are in all of them
 
 
 def _ces_evaluation() -> dict[str, Any]:
@@ -93,25 +94,27 @@ def _components(types: list[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str,
     return parts, definitions
 
 
+_TEXT = {"type": "string"}
+_TEXT_OR_OBJECT = {"anyOf": [_TEXT, {"type": "object"}]}
+_TRACE = {**_TEXT_OR_OBJECT, "description": "an MLflow trace, as JSON text or an object"}
+_REQUEST_ID = {**_TEXT, "description": "unique id of the request"}
+
+
 def _databricks() -> dict[str, Any]:
     parts, definitions = _components([list[Message], Facts, Guidelines, Contexts, Trajectory])
     messages, facts, guidelines, contexts, trajectory = parts
-    text = {"type": "string"}
     by_type = (
         *((kind, contexts) for kind in (Contexts, RetrievedContext)),
         *((kind, {"type": "object"}) for kind in (JsonObject, Tags)),
-        *[(str, text), (Facts, facts), (NamedGuidelines, guidelines), (Trajectory, trajectory)],
+        *[(str, _TEXT), (Facts, facts), (NamedGuidelines, guidelines), (Trajectory, trajectory)],
         *[(Count, {"type": "integer"}), (float, {"type": "number"}), (bool, {"type": "boolean"}), (JsonValue, {})],
     )
     columns: dict[str, Any] = {name: schema for kind, schema in by_type for name in columns_of(kind)} | {
-        "request_id": {**text, "description": "unique id of the request"},
+        "request_id": _REQUEST_ID,
         "request": _request(messages),
-        "response": {
-            "anyOf": [text, {"type": "object"}],
-            "description": "the agent's response: a string or a chat object",
-        },
-        "expected_response": {**text, "description": "the facts that a correct answer must hold"},
-        "trace": {"anyOf": [text, {"type": "object"}], "description": "an MLflow trace, as JSON text or an object"},
+        "response": {**_TEXT_OR_OBJECT, "description": "the agent's response: a string or a chat object"},
+        "expected_response": {**_TEXT, "description": "the facts that a correct answer must hold"},
+        "trace": _TRACE,
     }
     return {
         "$schema": DIALECT,
@@ -126,31 +129,22 @@ def _databricks() -> dict[str, Any]:
 
 def _request(messages: dict[str, Any]) -> dict[str, Any]:
     query = {"type": "string", "pattern": r"\S"}
-    history = {"anyOf": [messages, {"type": "null"}]}
+    input_ = {"type": ["string", "array"], "description": "a Responses API request"}
+    has_messages, has_query = {"required": ["messages"]}, {"required": ["query"]}
     return {
         "description": "text, a whole chat in messages, or the newest query with its history",
         "anyOf": [
-            {"type": "string", "pattern": r"\S"},
-            {
-                "type": "object",
-                "properties": {"messages": {**messages, "minItems": 1}},
-                "required": ["messages"],
-                "not": {"required": ["query"]},
-            },
-            {
-                "type": "object",
-                "properties": {"query": query, "history": history},
-                "required": ["query"],
-                "not": {"required": ["messages"]},
-            },
-            {
-                "type": "object",
-                "properties": {"input": {"type": ["string", "array"], "description": "a Responses API request"}},
-                "required": ["input"],
-                "not": {"anyOf": [{"required": ["messages"]}, {"required": ["query"]}]},
-            },
+            query,
+            _object({"messages": {**messages, "minItems": 1}}, has_query),
+            _object({"query": query, "history": _nullable(messages)}, has_messages),
+            _object({"input": input_}, {"anyOf": [has_messages, has_query]}),
         ],
     }
+
+
+def _object(properties: dict[str, dict[str, Any]], excluded: dict[str, Any]) -> dict[str, Any]:
+    """An object that has the first of these keys, and is none of another kind."""
+    return {"type": "object", "properties": properties, "required": [*properties][:1], "not": excluded}
 
 
 class ExpectedCall(msgspec.Struct, forbid_unknown_fields=True):
@@ -168,7 +162,6 @@ def _mlflow() -> dict[str, Any]:
     too; they are as in the Databricks format."""
     parts, definitions = _components([list[Message], Facts, Guidelines, Contexts, list[ExpectedCall], Trajectory])
     messages, facts, guidelines, contexts, calls, trajectory = parts
-    text = {"type": "string"}
     columns: dict[str, Any] = {
         "inputs": _inputs(messages),
         "outputs": {"description": "the agent's response: a string, a chat object, or any other value that it returns"},
@@ -182,7 +175,7 @@ def _mlflow() -> dict[str, Any]:
                     },
                     "expected_facts": {**facts, "description": "the same as a list; one of the two, not both"},
                     "guidelines": {
-                        "anyOf": [text, *guidelines["anyOf"]],
+                        "anyOf": [_TEXT, *guidelines["anyOf"]],
                         "description": "guidelines that the response must follow",
                     },
                     "expected_retrieved_context": {**contexts, "description": "the documents that should be found"},
@@ -195,10 +188,10 @@ def _mlflow() -> dict[str, Any]:
             ),
             "not": _both("expected_response", "expected_facts"),
         },
-        "trace": {"anyOf": [text, {"type": "object"}], "description": "an MLflow trace, as JSON text or an object"},
-        "tags": {"type": "object", "additionalProperties": text, "description": "names and values, both text"},
-        "session": {**text, "description": "the id of the conversation that the row is part of"},
-        "request_id": {**text, "description": "unique id of the request"},
+        "trace": _TRACE,
+        "tags": {"type": "object", "additionalProperties": _TEXT, "description": "names and values, both text"},
+        "session": {**_TEXT, "description": "the id of the conversation that the row is part of"},
+        "request_id": _REQUEST_ID,
     }
     return {
         "$schema": DIALECT,
