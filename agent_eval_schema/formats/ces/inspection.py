@@ -226,12 +226,11 @@ def _is_filled(value: dict[Any, Any], name: str, field: schema.FieldType) -> boo
 
 def _oneofs(message: schema.MessageType, value: dict[Any, Any], meant: set[str], path: str) -> Iterator[Finding]:
     for group in message.oneofs.values():
-        fields = [message.fields[n] for n in group]
-        given = [n for n, field in zip(group, fields, strict=True) if _is_given(value, n, field)]
+        given = [n for n in group if _is_given(value, n, message.fields[n])]
         if len(given) > 1:
             message_ = f"expected one of {names(group)}, got {len(given)}: {names(given)}"
             yield finding_at(ces.ONEOF, path, message_)
-        elif not given and len(group) > 1 and not meant & set(group) and not any(f.output_only for f in fields):
+        elif not given and group in message.choices and not meant & set(group):
             yield finding_at(ces.ONEOF, path, f"expected one of {names(group)}, got none", "set one of them")
 
 

@@ -64,17 +64,9 @@ def _define(name: str, definitions: dict[str, Any]) -> None:
         properties.setdefault(field.proto_name, kind)
     made["properties"] = properties
     rules = [_given(message, n, filled=True) for n in message.fields if n in REFUSED.get(name, ())]
-    rules += [_exactly_one(message, group) for group in message.oneofs.values() if _is_checked(message, group)]
+    rules += [{"oneOf": [_given(message, n) for n in group]} for group in message.choices]
     if rules:
         made["allOf"] = rules
-
-
-def _is_checked(message: schema.MessageType, group: tuple[str, ...]) -> bool:
-    return len(group) > 1 and not any(message.fields[n].output_only for n in group)
-
-
-def _exactly_one(message: schema.MessageType, group: tuple[str, ...]) -> dict[str, Any]:
-    return {"oneOf": [_given(message, name) for name in group]}
 
 
 def _given(message: schema.MessageType, name: str, *, filled: bool = False) -> dict[str, Any]:

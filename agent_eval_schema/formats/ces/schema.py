@@ -64,6 +64,12 @@ class MessageType(Struct, frozen=True):
     fields: dict[str, FieldType]
     oneofs: dict[str, tuple[str, ...]] = {}
 
+    @property
+    def choices(self) -> list[tuple[str, ...]]:
+        """The oneofs of which a field has to be set: they have several, and the server sets none of them."""
+        groups = self.oneofs.values()
+        return [group for group in groups if len(group) > 1 and not any(self.fields[n].output_only for n in group)]
+
     def json_name(self, name: str) -> str | None:
         """The JSON name of a field given by either of its names (`displayName`, `display_name`); None if unknown."""
         if name in self.fields:

@@ -159,7 +159,8 @@ class _Source:
 
     def checks(self, name: str, value: str) -> list[str]:
         """The lines for a message, indented by one; none if there is nothing to check in it or below it."""
-        kept, chosen = _kept(name, self.stored), _chosen(name, self.stored)
+        kept, message = _kept(name, self.stored), schema.message(name)
+        chosen = {n: message.fields[n] for group in message.choices for n in group}
         lines = self._choice(name, chosen, value) if chosen else []
         for json_name, field in kept.items():
             if json_name not in chosen:
@@ -198,15 +199,6 @@ class _Source:
         good: set[str | None] = self.given.setdefault(f"good{number}", {None})
         self.given.setdefault(f"check{number}", _keeper(field, good))
         return f"if {value}.{field.proto_name} not in good{number}: check{number}({value}.{field.proto_name})"
-
-
-def _chosen(name: str, stored: bool) -> dict[str, schema.FieldType]:
-    """The fields of the message's oneof if one of them must be set; whether it is cannot be checked if the server sets
-    another."""
-    message = schema.message(name)
-    group = next(iter(message.oneofs.values()), ())
-    found = {n: f for n, f in _kept(name, stored).items() if f.oneof}
-    return found if len(found) > 1 and not any(message.fields[n].output_only for n in group) else {}
 
 
 _NOT_ONE = "raise ValueError('not exactly one is set')"
