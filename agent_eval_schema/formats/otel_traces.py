@@ -10,7 +10,7 @@ to come: first the last row of each trace, then the spans. A row that has all of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -66,7 +66,8 @@ def collected(source: Source) -> Source:
     """The source with a row per trace, if its rows are exports of OpenTelemetry; else the source itself."""
     if source.is_canonical() or not _is_export(source):
         return source
-    return with_rows_made(source, partial(_collect, source.batches, _Index(source.batches)))
+    find_ends = cache(partial(_find_ends, source.batches))  # when they are asked for, and once
+    return with_rows_made(source, partial(_collect, source.batches, find_ends))
 
 
 def _is_export(source: Source) -> bool:
@@ -152,27 +153,24 @@ def _lists(batch: pa.RecordBatch) -> pa.Array:
     return pa.array(lists, pa.binary())
 
 
-class _Index:
-    """The first and the last row of each trace, found when it is asked for."""
+Batches = Callable[[], Iterator[pa.RecordBatch]]
+Ends = dict[str, tuple[int, int]]
+"""The first and the last row of each trace."""
 
-    def __init__(self, batches: Callable[[], Iterator[pa.RecordBatch]]) -> None:
-        self._batches = batches
-        self._ends: dict[str, tuple[int, int]] | None = None
 
-    def ends(self) -> dict[str, tuple[int, int]]:
-        if self._ends is None:
-            self._ends = {}
-            for number, row in enumerate(row for batch in self._batches() for row in _rows_of(batch)):
-                for identity in row.ids():
-                    first, _ = self._ends.get(identity, (number, number))
-                    self._ends[identity] = first, number
-        return self._ends
+def _find_ends(batches: Batches) -> Ends:
+    found: Ends = {}
+    for number, row in enumerate(row for batch in batches() for row in _rows_of(batch)):
+        for identity in row.ids():
+            first, _ = found.get(identity, (number, number))
+            found[identity] = first, number
+    return found
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # rows → traces
-def _collect(batches: Callable[[], Iterator[pa.RecordBatch]], index: _Index) -> Iterator[pa.RecordBatch]:
-    ends = index.ends()
+def _collect(batches: Batches, find_ends: Callable[[], Ends]) -> Iterator[pa.RecordBatch]:
+    ends = find_ends()
     open_traces: dict[str, list[Part]] = {}
     number, is_empty = 0, True
     for batch in batches():
@@ -197,7 +195,7 @@ def _collect(batches: Callable[[], Iterator[pa.RecordBatch]], index: _Index) -> 
         yield _batch([])
 
 
-def _finished(row: _Row, number: int, ends: dict[str, tuple[int, int]], held: dict[str, list[Part]]) -> list[str]:
+def _finished(row: _Row, number: int, ends: Ends, held: dict[str, list[Part]]) -> list[str]:
     """The lists of the traces that end in a row, in the order of their first spans in it."""
     ids = row.ids()
     if not ids:
