@@ -43,10 +43,15 @@ _NAMES = {
 
 _OURS = {name: ours for ours, names in _NAMES.items() for name in names.split()}
 
-_TEXT = ("content", "text", "page_content", "pagecontent", "passage", "body", "chunk", "snippet", "document")
-_URI = ("doc_uri", "uri", "url", "source", "doc_id", "document_id", "docid", "id")
-_TOOL = ("tool_name", "name", "tool", "function")
-_INPUT = ("tool_input", "arguments", "args", "input", "parameters", "params")
+_OF_DOCUMENT = {
+    "doc_uri": ("doc_uri", "uri", "url", "source", "doc_id", "document_id", "docid", "id"),
+    "content": ("content", "text", "page_content", "pagecontent", "passage", "body", "chunk", "snippet", "document"),
+}
+_OF_CALL = {
+    "tool_name": ("tool_name", "name", "tool", "function"),
+    "tool_input": ("tool_input", "arguments", "args", "input", "parameters", "params"),
+}
+"""By our key, the keys that others give to it."""
 
 
 class _Place(Struct, frozen=True):
@@ -73,7 +78,8 @@ def has_names_of_others(names: Sequence[str]) -> bool:
 def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool) -> dict[str, str]:
     """The mapping that a user may want, for a table with these columns and these first rows. Of a table of no format it
     is that of the `whole` table: also of keys in its objects, and by the contents of columns."""
-    places = [*_columns(names, rows)]
+    others = [name for name in names if name not in COLUMNS]
+    places = [_Place(n, n, [structured(row[n]) for row in rows if row.get(n) is not None]) for n in others]
     free = [name for name in COLUMNS if name not in names]
     found: dict[str, dict[str, str]] = {}
     inner = [key for place in places for key in _keys(place)] if whole else []
@@ -92,8 +98,7 @@ def suggested_columns(names: Sequence[str], rows: Sequence[Row], *, whole: bool)
 
 def hint_for_column(name: str, suggested: Mapping[str, str]) -> str:
     """The hint for an unknown column that looks like one of ours; "" for another one."""
-    moves = {path: ours for path, ours in suggested.items() if path.removeprefix(name)[:1] in ("", ".", "[")}
-    moves = {path: ours for path, ours in moves.items() if path.startswith(name)}
+    moves = {p: ours for p, ours in suggested.items() if p == name or p.startswith((f"{name}.", f"{name}["))}
     if not moves:
         return ""
     like = " and ".join(f"`{ours}`" for ours in moves.values())
@@ -104,12 +109,6 @@ def naming_columns(moves: Mapping[str, str]) -> str:
     """The options by which a mapping is given."""
     words = " ".join(shlex.join(["--columns", f"{path}={ours}"]) for path, ours in moves.items())
     return f"{words}, columns={json.dumps(moves, ensure_ascii=False)}"
-
-
-def _columns(names: Sequence[str], rows: Sequence[Row]) -> Iterator[_Place]:
-    for name in names:
-        if name not in COLUMNS:
-            yield _Place(name, name, [structured(row[name]) for row in rows if row.get(name) is not None])
 
 
 def _keys(place: _Place) -> Iterator[_Place]:
@@ -159,25 +158,24 @@ def _as_request(place: _Place, ours: str) -> dict[str, str]:
 
 
 def _as_facts(place: _Place, ours: str) -> dict[str, str]:
-    elements = place.elements()
-    return {place.path: ours} if elements and all(isinstance(e, str) for e in elements) else {}
+    return {place.path: ours} if _are_texts(place.elements()) else {}
 
 
 def _as_documents(place: _Place, ours: str) -> dict[str, str]:
     if place.are(str):
         return {place.path: f"{ours}[].content"}
-    elements = place.elements()
-    if elements and all(isinstance(e, str) for e in elements):
+    if _are_texts(place.elements()):
         return {f"{place.path}[]": f"{ours}[].content"}
-    found = _keys_of(elements, {"doc_uri": _URI, "content": _TEXT})
-    return {f"{place.path}[].{key}": f"{ours}[].{field}" for field, key in found.items()}
+    return _by_keys(place, ours, _keys_of(place.elements(), _OF_DOCUMENT))
 
 
 def _as_trajectory(place: _Place, ours: str) -> dict[str, str]:
-    found = _keys_of(place.elements(), {"tool_name": _TOOL, "tool_input": _INPUT})
-    return (
-        {f"{place.path}[].{key}": f"{ours}[].{field}" for field, key in found.items()} if "tool_name" in found else {}
-    )
+    found = _keys_of(place.elements(), _OF_CALL)
+    return _by_keys(place, ours, found) if "tool_name" in found else {}
+
+
+def _by_keys(place: _Place, ours: str, found: Mapping[str, str]) -> dict[str, str]:
+    return {f"{place.path}[].{key}": f"{ours}[].{field}" for field, key in found.items()}
 
 
 def _as_number(place: _Place, ours: str) -> dict[str, str]:
@@ -213,6 +211,10 @@ def _keys_of(elements: Sequence[Any], wanted: Mapping[str, Sequence[str]]) -> di
     return {field: key for field, key in found.items() if key is not None}
 
 
+def _are_texts(elements: Sequence[Any]) -> bool:
+    return bool(elements) and all(isinstance(e, str) for e in elements)
+
+
 def _are_messages(elements: Sequence[Any]) -> bool:
     return bool(elements) and all(isinstance(e, dict) and {"role", "content"} <= e.keys() for e in elements)
 
@@ -226,12 +228,12 @@ def _holds_questions(place: _Place) -> bool:
 
 
 def _holds_documents(place: _Place) -> bool:
-    found = _keys_of(place.elements(), {"doc_uri": _URI, "content": _TEXT})
+    found = _keys_of(place.elements(), _OF_DOCUMENT)
     return len(found) == 2 and not _are_messages(place.elements())
 
 
 def _holds_calls(place: _Place) -> bool:
-    return len(_keys_of(place.elements(), {"tool_name": _TOOL, "tool_input": _INPUT})) == 2
+    return len(_keys_of(place.elements(), _OF_CALL)) == 2
 
 
 _BY_CONTENT: dict[str, Callable[[_Place], bool]] = {
