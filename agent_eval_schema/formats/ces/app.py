@@ -98,22 +98,17 @@ def _in_zip(path: str) -> Iterator[EvaluationText]:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = [e for e in archive.infolist() if not e.is_dir()]
-            if not any(_is_of_app(PurePosixPath(entry.filename)) for entry in entries):
+            wanted = [e for e in entries if _is_evaluation(PurePosixPath(e.filename))]
+            if not wanted and not any(PurePosixPath(e.filename).name in APP_FILES for e in entries):
                 raise EvalSetError(f"{path}: expected an exported app of CES, got a zip without {HOME} and app.yaml")
-            wanted = [e for e in entries if _is_evaluation(PurePosixPath(e.filename)) and e.file_size <= _LARGEST]
-            if sum(entry.file_size for entry in wanted) > _LARGEST_APP:
+            if sum(e.file_size for e in wanted if e.file_size <= _LARGEST) > _LARGEST_APP:
                 most = f"{_LARGEST_APP >> 20} MB"
                 raise EvalSetError(f"{path}: expected evaluations of up to {most} in total, got more: unpack the zip")
-            for entry in sorted(entries, key=lambda entry: entry.filename):
-                if _is_evaluation(PurePosixPath(entry.filename)):
-                    data = archive.read(entry) if entry.file_size <= _LARGEST else None
-                    yield from _texts(entry.filename, data)
+            for entry in sorted(wanted, key=lambda entry: entry.filename):
+                data = archive.read(entry) if entry.file_size <= _LARGEST else None
+                yield from _texts(entry.filename, data)
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:  # encrypted, or packed otherwise
         raise EvalSetError(f"{path}: cannot be read: {error}") from error
-
-
-def _is_of_app(name: PurePath) -> bool:
-    return name.name in APP_FILES or _is_evaluation(name)
 
 
 def _is_evaluation(name: PurePath) -> bool:

@@ -41,12 +41,10 @@ def rows_of(evaluation: Object, groups: Sequence[str] = ()) -> list[Row]:
     return [scenario_result_row(given)] if isinstance(given.get("scenarioResult"), dict) else []
 
 
-def by_json_names(value: Object, message: str | None = None) -> dict[str, Any]:
+def by_json_names(value: Object) -> dict[str, Any]:
     """The object with the JSON names of all fields: snake_case is accepted on input, as in ProtoJSON."""
-    root = (
-        schema.RESULT if {"goldenResult", "golden_result", "scenarioResult", "scenario_result"} & value.keys() else None
-    )
-    return _renamed(value, message or root or schema.EVALUATION)
+    is_result = not value.keys().isdisjoint({"goldenResult", "golden_result", "scenarioResult", "scenario_result"})
+    return _renamed(value, schema.RESULT if is_result else schema.EVALUATION)
 
 
 def _renamed(value: Object, message: str) -> dict[str, Any]:
@@ -68,11 +66,10 @@ def _renamed(value: Object, message: str) -> dict[str, Any]:
 # golden → rows
 def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
     turns = objects(evaluation["golden"].get("turns"))
-    spans = list(_spans(turns))
     rows: list[Row] = []
     before: chat.Messages = []
     number = 0
-    for span in spans:
+    for span in _spans(turns):
         columns = span_columns(before, span)
         tags = {**head_tags(evaluation, groups), **columns.get("tags", {})}
         number_here = number + row_turn(span) + 1
@@ -89,9 +86,7 @@ def _golden_rows(evaluation: Object, groups: Sequence[str]) -> list[Row]:
 def _spans(turns: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """The turns in one piece per row: up to a turn that expects something after a message."""
     ends = [i + 1 for i, turn in enumerate(turns) if expectations_of(turn) and any(map(asked_in, turns[: i + 1]))]
-    if turns:
-        starts = [0, *ends[:-1]]
-        yield from (turns[a:b] for a, b in pairwise([*starts, len(turns)]))
+    return (turns[a:b] for a, b in pairwise([0, *ends[:-1], len(turns)]) if turns)
 
 
 def _not_said(given: Object, made: Object) -> dict[str, Any]:
