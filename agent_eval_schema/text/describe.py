@@ -1,6 +1,6 @@
 """Values described for messages: kind, length and a short excerpt."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agent_eval_schema.text.privacy import length_of, may_quote
@@ -68,13 +68,13 @@ def excerpt(text: str, limit: int = 60) -> str:
 def excerpt_difference(before: str, after: str, limit: int = 60) -> tuple[str, str]:
     """Two texts, each on one line and cut around where they differ: the parts that they share are shown only next to
     it."""
-    start = _shared(before, after)
-    end = _shared(before[start:][::-1], after[start:][::-1])
+    start = shared_start(before, after)
+    end = shared_start(before[start:][::-1], after[start:][::-1])
     return _around(before, start, end, limit), _around(after, start, end, limit)
 
 
-def _shared(one: str, other: str) -> int:
-    """How many characters two texts begin with in common."""
+def shared_start(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many characters two texts begin with in common, or how many words two lists."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.text import jsontext
+from agent_eval_schema.text.describe import shared_start
 from agent_eval_schema.text.jsontext import canonical_json
 
 EDITS = 5
@@ -141,17 +142,12 @@ _TOKENS = re.compile(r"\w+\s*|[^\w\s]+\s*|\s+")
 
 def _in_words(old: str, new: str) -> list[TextPart]:
     a, b = _TOKENS.findall(old), _TOKENS.findall(new)
-    start = _common(a, b)
-    end = _common(a[start:][::-1], b[start:][::-1])
+    start = shared_start(a, b)
+    end = shared_start(a[start:][::-1], b[start:][::-1])
     head, tail = "".join(a[:start]), "".join(a[len(a) - end :])
     a, b = a[start : len(a) - end], b[start : len(b) - end]
     parts = [TextPart("both", head), *_changed(a, b), TextPart("both", tail)]
     return [part for part in parts if part.text]
-
-
-def _common(a: list[str], b: list[str]) -> int:
-    """How many words two texts begin with together."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _changed(a: list[str], b: list[str]) -> Iterator[TextPart]:
