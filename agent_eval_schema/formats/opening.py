@@ -148,12 +148,9 @@ def _of_app(path: str) -> Source | None:
     from agent_eval_schema.formats.nested import unfolded
 
     found = None if is_folder and any(kind_of(file) != "json" for file in files_of(path)) else open_app(path)
-    return unfolded(found) if found is not None and _has_tests(found) else found
-
-
-def _has_tests(source: Source) -> bool:
-    """Whether a YAML file has tests of promptfoo."""
-    return not {"tests", "vars"}.isdisjoint(source.column_names())
+    if found is None or {"tests", "vars"}.isdisjoint(found.column_names()):
+        return found
+    return unfolded(found)  # tests of promptfoo
 
 
 # ---------------------------------------------------------------------------------------------------------------------
