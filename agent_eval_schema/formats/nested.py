@@ -26,14 +26,8 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import is_text, to_values
 from agent_eval_schema.cells.cells import native
 from agent_eval_schema.cells.notes import is_hidden, notes_on, reading_problems, with_notes
+from agent_eval_schema.formats import adk_documents as adk
 from agent_eval_schema.formats import agentcore, azure, bedrock_rag, deepeval, examples, genai, promptfoo
-from agent_eval_schema.formats.adk_documents import (
-    LEGACY_COLUMNS,
-    TURN_COLUMNS,
-    turns_of_evalset,
-    turns_of_session,
-    turns_of_test_list,
-)
 from agent_eval_schema.formats.ces.evaluation import MORE_PAGES
 from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded
 from agent_eval_schema.formats.openai import is_chat, row_of_chat
@@ -47,6 +41,8 @@ from agent_eval_schema.rules import ces, reading
 from agent_eval_schema.text.jsontext import structured
 from agent_eval_schema.text.visible import visible
 
+Detect = Callable[[Sequence[str], Head], bool]
+
 
 class Nested(Struct, frozen=True):
     """A format whose rows are conversations. `detect` examines the columns, and the first rows if the columns do not
@@ -56,7 +52,7 @@ class Nested(Struct, frozen=True):
     Rows without the key `key` anywhere in their first part are no such ones, and are not looked into."""
 
     name: str
-    detect: Callable[[Sequence[str], Head], bool]
+    detect: Detect
     turns: Callable[[], Unfold]
     parts: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -245,9 +241,16 @@ def _rows(table: Row) -> Iterator[Unfolded]:
         yield dict(zip(columns, cells, strict=True)), ()
 
 
-def _has(*keys: str) -> Callable[[Sequence[str], Head], bool]:
+def _has(*keys: str) -> Detect:
     """Whether a document has one of these keys."""
     return lambda names, _: not set(keys).isdisjoint(names)
+
+
+def _lists(
+    name: str, keys: tuple[str, ...], unfold: Unfold, columns: tuple[str, ...], detect: Detect | None = None
+) -> Nested:
+    """A format whose documents have lists of objects under these keys, by which they are known."""
+    return Nested(name, detect or _has(*keys), lambda: unfold, keys, columns, keys)
 
 
 _COLUMNS = Nested("columns", lambda *_: False, lambda: _rows)
@@ -304,13 +307,14 @@ def _are_sessions(names: Sequence[str], head: Head) -> bool:
 
 _OF_TEST_LIST = frozenset({"expected_tool_use", "expected_intermediate_agent_responses"})
 _OF_GENAI = ("prompt", "intermediate_events")
+_SCENARIOS = ("scenarios", "turns")
 
 NESTED: tuple[Nested, ...] = (
     Nested("ces-evaluation", _is_page, lambda: _page, LIST_FIELDS, EVALUATION_COLUMNS, ends=_more_pages),
-    Nested("adk", _is_evalset, lambda: turns_of_evalset, genai.CASES, TURN_COLUMNS),
-    Nested("adk-legacy", _is_test_list, turns_of_test_list, tuple(_OF_TEST_LIST), LEGACY_COLUMNS),
-    Nested("adk-legacy", _are_sessions, lambda: turns_of_session, ("data", "initial_session"), LEGACY_COLUMNS),
-    Nested("vertex-genai", genai.is_dataset, lambda: genai.rows_of_dataset, genai.CASES, _OF_GENAI, genai.CASES),
+    Nested("adk", _is_evalset, lambda: adk.turns_of_evalset, genai.CASES, adk.TURN_COLUMNS),
+    Nested("adk-legacy", _is_test_list, adk.turns_of_test_list, tuple(_OF_TEST_LIST), adk.LEGACY_COLUMNS),
+    Nested("adk-legacy", _are_sessions, lambda: adk.turns_of_session, ("data", "initial_session"), adk.LEGACY_COLUMNS),
+    _lists("vertex-genai", genai.CASES, genai.rows_of_dataset, _OF_GENAI, genai.is_dataset),
     Nested(
         "vertex-genai", genai.has_agent_data, lambda: genai.rows_of_agent_data, ("agent_data", "agentData"), _OF_GENAI
     ),
@@ -331,38 +335,12 @@ NESTED: tuple[Nested, ...] = (
         ("conversation.messages",),
     ),
     Nested("azure", azure.is_run, lambda: azure.row_of_run, ("item", "sample"), ("query", "response")),
-    Nested(
-        "bedrock-rag",
-        _has("conversationTurns"),
-        lambda: bedrock_rag.BEDROCK_TURNS.unfold,
-        ("conversationTurns",),
-        ("turn", "turns", "prompt"),
-        ("conversationTurns",),
+    _lists("bedrock-rag", ("conversationTurns",), bedrock_rag.BEDROCK_TURNS.unfold, ("turn", "turns", "prompt")),
+    _lists(
+        "promptfoo", promptfoo.LISTS, promptfoo.rows_of_configuration, ("vars", "assert"), promptfoo.is_configuration
     ),
-    Nested(
-        "promptfoo",
-        promptfoo.is_configuration,
-        lambda: promptfoo.rows_of_configuration,
-        ("tests", "scenarios"),
-        ("vars", "assert"),
-        ("tests", "scenarios"),
-    ),
-    Nested(
-        "agentcore",
-        agentcore.has_scenarios,
-        lambda: agentcore.turns_of_scenarios,
-        ("scenarios", "turns"),
-        ("scenario_id", "input"),
-        ("scenarios", "turns"),
-    ),
-    Nested(
-        "strands",
-        _has("cases"),
-        lambda: agentcore.rows_of_experiment,
-        ("cases",),
-        ("input", "expected_trajectory"),
-        ("cases",),
-    ),
+    _lists("agentcore", _SCENARIOS, agentcore.turns_of_scenarios, ("scenario_id", "input"), agentcore.has_scenarios),
+    _lists("strands", ("cases",), agentcore.rows_of_experiment, ("input", "expected_trajectory")),
     Nested(
         "langfuse",
         examples.is_page,

@@ -263,12 +263,13 @@ _OTHERS = (
 def is_configuration(names: Sequence[str], head: Head) -> bool:
     """Whether this is a configuration, whose tests may be in other files, or a list of tests that have variables."""
     if not _OF_CONFIGURATION.isdisjoint(names):
-        return not _LISTS.isdisjoint(names)
+        return not set(LISTS).isdisjoint(names)
     return "tests" in names and any(isinstance(t, dict) and "vars" in t for r in head() for t in all_of(r.get("tests")))
 
 
 _OF_CONFIGURATION = frozenset({"prompts", "providers", "targets", "defaultTest"})
-_LISTS = frozenset({"tests", "scenarios"})
+LISTS = ("tests", "scenarios")
+"""The keys of a configuration that hold tests."""
 
 
 def rows_of_configuration(row: Row) -> Iterator[Unfolded]:
