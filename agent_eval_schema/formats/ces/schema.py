@@ -57,6 +57,11 @@ class FieldType(Struct, frozen=True, rename="camel"):
         """The name of its message, or nothing; the values of a map are `map_value`."""
         return self.type if self.type in messages() else ""
 
+    @property
+    def is_nested(self) -> bool:
+        """Whether its value is an object or a list."""
+        return bool(self.message) or self.repeated or self.type in (STRUCT, STATUS, "map")
+
 
 class MessageType(Struct, frozen=True):
     """One message: its fields by their JSON names, and its oneofs (of the fields of one, at most one is set)."""
@@ -104,9 +109,10 @@ def message(name: str) -> MessageType:
     return _table().messages[name]
 
 
-def field_names(*types: str) -> frozenset[str]:
-    """Both names of every field of these messages, as JSON and as protobuf write it."""
-    fields = [entry for name in types for entry in message(name).fields.items()]
+def field_names(*types: str, nested: bool = False) -> frozenset[str]:
+    """Both names of every field of these messages, as JSON and as protobuf write it; or only of those that hold objects
+    or lists."""
+    fields = [entry for name in types for entry in message(name).fields.items() if not nested or entry[1].is_nested]
     return frozenset(name for json_name, field in fields for name in (json_name, field.proto_name))
 
 

@@ -86,13 +86,7 @@ def evaluation_texts(batch: pa.RecordBatch) -> list[str | None]:
 
 @lru_cache(maxsize=1)
 def _nested_fields() -> frozenset[str]:
-    """The fields on top of an evaluation, or of a result, that hold objects or lists, by both of their names."""
-    fields = [pair for name in (schema.EVALUATION, schema.RESULT) for pair in schema.message(name).fields.items()]
-    nested = [(name, f.proto_name) for name, f in fields if f.message or f.repeated or f.type in _OBJECT_TYPES]
-    return frozenset(name for names in nested for name in names)
-
-
-_OBJECT_TYPES = (schema.STRUCT, schema.STATUS, "map")
+    return schema.field_names(schema.EVALUATION, schema.RESULT, nested=True)
 
 
 def read_goldens(batches: Iterable[pa.RecordBatch], header: list[str]) -> GoldenReader:

@@ -124,7 +124,8 @@ def _planned(wanted: dict[str, Any], stored: dict[str, Any] | None, mask: str | 
     paths = difference(stored or {}, wanted) if mask is None else check_mask(mask)
     check_effect(paths, wanted, stored)
     identity = {"name": _name(wanted, stored), "etag": _etag(wanted, stored)}
-    written = {k: v for k, v in wanted.items() if k not in identity and _is_sent(k)}
+    of_server = {name for name, field in message(EVALUATION).fields.items() if field.output_only}
+    written = {k: v for k, v in wanted.items() if k not in of_server | identity.keys()}
     return Update({k: v for k, v in identity.items() if v} | written, paths)
 
 
@@ -174,27 +175,18 @@ def _is_under(path: str, masked: tuple[str, ...]) -> bool:
     return masked == (EVERYTHING,) or any(plain == p or plain.startswith(f"{p}.") for p in masked)
 
 
-def _is_sent(name: str) -> bool:
-    field = message(EVALUATION).fields.get(name)
-    return field is None or not field.output_only
-
-
 def _object(given: object, what: str) -> dict[str, Any]:
     """The value as plain data of its own."""
-    text = given if isinstance(given, str) else _written(given, what)
+    try:
+        text = given if isinstance(given, str) else jsontext.write_exactly(given)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvalSetError(f"{what}: expected an object or its JSON text, got data that JSON cannot hold") from error
     value = jsontext.parse_exactly(text)
     if isinstance(value, jsontext.Malformed):
         raise EvalSetError(f"{what}: {value.message}")
     if not isinstance(value, dict):
         raise EvalSetError(f"{what}: expected an object or its JSON text, got {describe(value)}")
     return value
-
-
-def _written(given: object, what: str) -> str:
-    try:
-        return jsontext.write_exactly(given)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise EvalSetError(f"{what}: expected an object or its JSON text, got data that JSON cannot hold") from error
 
 
 @lru_cache(maxsize=1)
