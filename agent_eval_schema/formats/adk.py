@@ -91,10 +91,14 @@ def _content(content: Any) -> Any:
     """A Content {parts, role} as the content of a message: text, or parts if there is more than text."""
     if not isinstance(content, dict):
         return content
-    parts = [_without_nulls(p) for p in _listed(snake_keys(content).get("parts"))]
+    parts = _parts(content)
     if all(isinstance(p, dict) and p.keys() <= {"text"} for p in parts):
         return _joined(parts)
     return [_part(p) for p in parts if p]
+
+
+def _parts(content: Row) -> list[Any]:
+    return list(map(_without_nulls, _listed(snake_keys(content).get("parts"))))
 
 
 def _without_nulls(part: Any) -> Any:
@@ -117,11 +121,7 @@ def _part(part: Any) -> Any:
 
 
 def _text_of(content: Any) -> Any:
-    return (
-        _joined(map(_without_nulls, _listed(snake_keys(content).get("parts"))))
-        if isinstance(content, dict)
-        else content
-    )
+    return _joined(_parts(content)) if isinstance(content, dict) else content
 
 
 def _listed(value: Any) -> list[Any]:
@@ -133,7 +133,7 @@ def _parts_of(events: Any, kind: str) -> Any:
     if not isinstance(events, list):
         return None
     contents = [snake_keys(e).get("content") for e in events if isinstance(e, dict)]
-    parts = [_without_nulls(p) for c in contents if isinstance(c, dict) for p in _listed(c.get("parts"))]
+    parts = [part for content in contents if isinstance(content, dict) for part in _parts(content)]
     return [snake_keys(p[kind]) for p in parts if isinstance(p, dict) and isinstance(p.get(kind), dict)]
 
 

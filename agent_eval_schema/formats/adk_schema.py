@@ -206,10 +206,6 @@ def _wrong_type(expected: str, value: Any, place: Place) -> Found:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # single values, as pydantic reads them from JSON
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _is_number(value: Any) -> bool:
     if isinstance(value, str):
         try:
@@ -246,7 +242,7 @@ def _is_base64(value: Any) -> bool:
 
 
 _SCALARS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "string": ("text", _is_text),
+    "string": ("text", lambda value: isinstance(value, str)),
     "number": ("a number", _is_number),
     "integer": ("a whole number", _is_integer),
     "boolean": ("true or false", _is_boolean),
