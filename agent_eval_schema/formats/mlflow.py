@@ -27,6 +27,7 @@ from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import Shape, Typed, typed_value
 from agent_eval_schema.decoding.requests import match_request_keys
 from agent_eval_schema.formats import catalog
+from agent_eval_schema.formats.layout import Row, calls_to
 from agent_eval_schema.formats.mlflow_form import notes_beside_inputs
 from agent_eval_schema.formats.writer import POSITION
 from agent_eval_schema.issues import Finding, Rule, Severity
@@ -217,8 +218,6 @@ _ARGUMENTS = ("arguments", "args", "input_parameters")
 """The keys that the scorers of MLflow read as arguments: its own and those of Ragas, those of google-adk, those of
 DeepEval."""
 
-_MLFLOW_KEYS = {"tool_name": "name", "tool_input": "arguments"}
-
 
 class _ToolCall(Struct, forbid_unknown_fields=True):
     """A tool call in mlflow's words."""
@@ -297,8 +296,6 @@ def _note(notes: Notes, row: int, column: str, rule: Rule, message: str, path: s
     notes.setdefault(row, []).append(Finding(rule, message, column, path))
 
 
-Row = Mapping[str, Any]
-
 _VIEWS = {"inputs": "request", "outputs": "response"}
 
 
@@ -358,10 +355,6 @@ def _guidelines(value: dict[str, list[str]]) -> list[str]:
     return [text for texts in value.values() for text in texts]
 
 
-def _calls(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{_MLFLOW_KEYS.get(k, k): v for k, v in call.items()} for call in value]
-
-
 def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in d.items() if v is not None} for d in value]
 
@@ -369,6 +362,6 @@ def _documents(value: list[dict[str, Any]]) -> list[dict[str, Any]]:
 _WRITTEN_AS: dict[str, Callable[[Any], Any]] = {
     "guidelines": _guidelines,
     "expected_retrieved_context": _documents,
-    "reference_trajectory": _calls,
+    "reference_trajectory": calls_to("name", "arguments"),
 }
 """Our columns whose values look different among expectations."""

@@ -58,11 +58,7 @@ def notes_beside_inputs(batch: pa.RecordBatch, expected: Sequence[str]) -> Notes
             if text is None or text == "null":
                 continue
             read = own is not None and own.texts[row] is not None and f'"{name}"' in str(own.texts[row])
-            place, message = (
-                (f"expectations.{name}", f"`{name}` beside `inputs` is ignored: expectations have their own")
-                if read
-                else (name, f"`{name}` beside `inputs` is ignored")
-            )
-            column = place.partition(".")[0]
-            notes.setdefault(row, []).append(Finding(expectations.BESIDE_INPUTS, message, column, place))
+            message = f"`{name}` beside `inputs` is ignored{': expectations have their own' if read else ''}"
+            place = ("expectations", f"expectations.{name}") if read else (name, name)
+            notes.setdefault(row, []).append(Finding(expectations.BESIDE_INPUTS, message, *place))
     return notes
