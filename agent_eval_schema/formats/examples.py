@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.langsmith import asked_of, expected_of, outputs_of
 from agent_eval_schema.formats.layout import Head, Row, Unfolded, as_tags, as_text, question_or_messages
@@ -190,19 +188,17 @@ def _read_labels(theirs: Row, made: dict[str, Any]) -> None:
 
 _read_braintrust, _write_braintrust = _rest("input", "expected")
 
-BRAINTRUST = replace(
-    _table(
-        "input",
-        "expected",
-        about=catalog.BRAINTRUST,
-        page="https://www.braintrust.dev/docs/annotate/datasets",
-        never=_NEVER,
-        own=frozenset(
-            [
-                *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
-                *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
-            ]
-        ),
+BRAINTRUST = _table(
+    "input",
+    "expected",
+    about=catalog.BRAINTRUST,
+    page="https://www.braintrust.dev/docs/annotate/datasets",
+    never=_NEVER,
+    own=frozenset(
+        [
+            *("_xact_id", "_pagination_key", "root_span_id", "span_id", "is_root", "created", "project_id"),
+            *("dataset_id", "origin", "comments", "audit_data", "facets", "classifications"),
+        ]
     ),
     more=("expected", _LABELS),
     read_rest=_read_labels,

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_eval_schema.formats.catalog import CATALOG, About
-from agent_eval_schema.text.choices import no_choice
+from agent_eval_schema.text.choices import require_choice
 
 
 class FormatOverview(Struct, frozen=True):
@@ -37,10 +37,9 @@ def overview() -> Iterator[FormatOverview]:
 
 def overview_of(name: str) -> FormatOverview:
     """One format. Raises EvalSetError if there is none of that name."""
-    for about in CATALOG:
-        if about.name == name:
-            return _of(about, examples()[name])
-    raise no_choice("format", name, [about.name for about in CATALOG])
+    known = {about.name: about for about in CATALOG}
+    require_choice("format", name, known)
+    return _of(known[name], examples()[name])
 
 
 def _of(about: About, example: Any) -> FormatOverview:

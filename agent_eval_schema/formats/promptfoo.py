@@ -166,13 +166,9 @@ def _rendered(value: Any, variables: Row) -> Any:
 
 
 def _write_rest(row: Row, written: dict[str, Any]) -> None:
-    inputs = row.get("inputs")
-    if (
-        isinstance(inputs, dict)
-        and _CONTEXT not in inputs
-        and _asked(inputs) == written.get("vars", {}).get("question")
-    ):
-        written["vars"] = {**inputs, **{k: v for k, v in written.get("vars", {}).items() if k == _CONTEXT}}
+    inputs, variables = row.get("inputs"), written.get("vars", {})
+    if isinstance(inputs, dict) and _CONTEXT not in inputs and _asked(inputs) == variables.get("question"):
+        written["vars"] = {**inputs, **{k: v for k, v in variables.items() if k == _CONTEXT}}
     if row.get("request_id") is not None:
         written["metadata"] = {**(written.get("metadata") or {}), _ID: row["request_id"]}
     if isinstance(written.get("vars", {}).get(_CONTEXT), list):  # which would become a test for each of its texts
