@@ -19,7 +19,7 @@ from typing import Any
 
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded, question_or_messages
+from agent_eval_schema.formats.layout import Head, Row, Unfold, Unfolded, of_list, question_or_messages
 from agent_eval_schema.formats.table import Entry, Table, all_of, text_only
 from agent_eval_schema.formats.text_documents import read_texts, write_texts
 from agent_eval_schema.text.jsontext import encode_text, structured
@@ -89,13 +89,6 @@ def _calls_made(response: Any) -> Calls | None:
         return None
     found = [_call(p) for m in value if isinstance(m, dict) for p in (m, *all_of(m.get("content")))]
     return [call for call in found if call is not None] or None
-
-
-def _read_calls(value: Any) -> Any:
-    calls = structured(value)
-    if not isinstance(calls, list):
-        return calls
-    return [call if (made := _call(call)) is None else made for call in calls]
 
 
 def _write_calls(calls: Calls) -> Calls:
@@ -180,7 +173,7 @@ AZURE = Table(
         Entry("context", "retrieved_context", _read_context, _write_context),
         Entry("retrieved_documents", "retrieved_context", _documents(lambda _: True), _write_ids),
         Entry("retrieval_ground_truth", "expected_retrieved_context", _documents(_is_relevant), _write_labels),
-        Entry("tool_calls", "predicted_trajectory", _read_calls, _write_calls),
+        Entry("tool_calls", "predicted_trajectory", of_list(lambda part: _call(part) or part), _write_calls),
         Entry("response", "predicted_trajectory", _calls_made, lambda _: None),
         Entry("session_id", "session_id", text_only),
     ),

@@ -15,7 +15,7 @@ from typing import Any
 
 from agent_eval_schema.formats import catalog
 from agent_eval_schema.formats.conversations import TURN, Conversations
-from agent_eval_schema.formats.layout import Row, question
+from agent_eval_schema.formats.layout import Row, of_list, question
 from agent_eval_schema.formats.table import Entry, Table, text_only, value_at
 from agent_eval_schema.formats.text_documents import MADE_URI, read_texts, uri_of
 from agent_eval_schema.formats.writer import save_lines
@@ -23,11 +23,6 @@ from agent_eval_schema.text.jsontext import structured
 
 _PROMPT, _REFERENCE = "prompt.content[0].text", "referenceResponses[0].content[0].text"
 _URIS = ("name", "metadata.x-amz-bedrock-kb-source-uri", "location.s3Location.uri", "location.webLocation.url")
-
-
-def _read_results(value: Any) -> Any:
-    given = structured(value)
-    return [_document(result) for result in given] if isinstance(given, list) else given
 
 
 def _document(result: Any) -> Any:
@@ -72,6 +67,7 @@ def _with_sources(_: Row, written: dict[str, Any]) -> None:
 
 
 _PASSAGES = "output.retrievedPassages.retrievalResults"
+_RETRIEVED_ONLY = "output.retrievedResults.retrievalResults"
 
 BEDROCK_RAG = Table(
     about=catalog.BEDROCK_RAG,
@@ -80,9 +76,7 @@ BEDROCK_RAG = Table(
         Entry(_PROMPT, "request", write=question),
         Entry(_REFERENCE, "expected_response"),
         Entry("output.text", "response", lambda v: v or None),
-        Entry(
-            _PASSAGES, "retrieved_context", _read_results, _write_results, ("output.retrievedResults.retrievalResults",)
-        ),
+        Entry(_PASSAGES, "retrieved_context", of_list(_document), _write_results, (_RETRIEVED_ONLY,)),
         Entry("referenceContexts", "expected_retrieved_context", _read_contexts, _write_contexts),
         Entry("session_id", "session_id", text_only, lambda _: None),
     ),

@@ -224,20 +224,26 @@ def question_or_messages(request: Row) -> Any:
     return messages if question is None else question
 
 
+def of_list(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A reader of the entries of a list; what is no list stays as it is, for a rule to report."""
+
+    def read_all(value: Any) -> Any:
+        given = structured(value)
+        return [read(entry) for entry in given] if isinstance(given, list) else given
+
+    return read_all
+
+
 def calls_from(name: str, *given: str) -> Callable[[Any], Any]:
     """A reader of tool calls whose name and arguments have other keys; their further keys are omitted."""
     known = {name: "tool_name", "tool_name": "tool_name", **dict.fromkeys((*given, "tool_input"), "tool_input")}
-
-    def read(value: Any) -> Any:
-        calls = structured(value)
-        return [renamed(call) for call in calls] if isinstance(calls, list) else calls
 
     def renamed(call: Any) -> Any:
         if not isinstance(call, dict) or "tool_name" not in {known.get(k) for k in call}:
             return call  # by its own keys, for the rule that explains it
         return {known[k]: v for k, v in call.items() if k in known}
 
-    return read
+    return of_list(renamed)
 
 
 def calls_to(name: str, given: str) -> Callable[[Any], Any]:

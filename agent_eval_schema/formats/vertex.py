@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Field, Layout, Row, question
+from agent_eval_schema.formats.layout import Field, Layout, Row, of_list, question
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules.tools import TOOL_INPUT
 from agent_eval_schema.text.jsontext import structured
@@ -28,11 +28,6 @@ _FLAGS = {"0": False, "1": True, "0.0": False, "1.0": True}
 
 _TRAJECTORIES = ("predicted_trajectory", "reference_trajectory")
 _INPUT = "tool_input"
-
-
-def _read_calls(value: Any) -> Any:
-    calls = structured(value)
-    return [_with_object(call) for call in calls] if isinstance(calls, list) else calls
 
 
 def _with_object(call: Any) -> Any:
@@ -56,7 +51,7 @@ def _say_missing_inputs(theirs: Row) -> Iterator[Finding]:
                 yield Finding(TOOL_INPUT, message, name, f"{name}[{i}]", "add `tool_input`: {} for no arguments")
 
 
-_CALLS = (_read_calls, _write_calls)
+_CALLS = (of_list(_with_object), _write_calls)
 
 _OF_DATABRICKS = (
     "expected_response",
