@@ -17,7 +17,7 @@ from uuid import UUID
 from agent_eval_schema.decoding import chat
 from agent_eval_schema.decoding.columns import SHAPES
 from agent_eval_schema.formats import catalog
-from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, as_text, calls_to
+from agent_eval_schema.formats.layout import Field, Layout, Row, as_tags, as_text, calls_to, same
 from agent_eval_schema.formats.mlflow import EXPECTATIONS, TOOL_CALLS, calls_as_ours, whole
 from agent_eval_schema.text.jsontext import structured
 
@@ -46,7 +46,7 @@ def expected_of(outputs: Any) -> dict[str, Any]:
     made: dict[str, Any] = {}
     given = dict(outputs) if isinstance(outputs, dict) else {"output": outputs} if outputs is not None else {}
     for name, column in EXPECTATIONS.items():
-        value = _AS_OURS.get(name, _as_it_is)(given.get(name))
+        value = _AS_OURS.get(name, same)(given.get(name))
         if value is not None and _fits(column, value):
             made[column] = value
             del given[name]
@@ -61,10 +61,6 @@ def expected_of(outputs: Any) -> dict[str, Any]:
 def _fits(column: str, value: Any) -> bool:
     """Whether a key of the outputs may hold what our column of that name does, and is not its author's own."""
     return column not in SHAPES or isinstance(value, list | dict)
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 _AS_OURS = {TOOL_CALLS: calls_as_ours, "expected_response": as_text}

@@ -34,7 +34,7 @@ from agent_eval_schema.formats.examples import BRAINTRUST, INSPECT, LANGFUSE, PH
 from agent_eval_schema.formats.genai import GENAI
 from agent_eval_schema.formats.inference_tables import TABLE_FAMILIES
 from agent_eval_schema.formats.langsmith import LANGSMITH
-from agent_eval_schema.formats.layout import Layout
+from agent_eval_schema.formats.layout import Layout, same
 from agent_eval_schema.formats.mlflow import MLFLOW_OWN, MLFLOW_ROW, ORIGINS, WORDS, write_mlflow
 from agent_eval_schema.formats.mlflow_form import remarks
 from agent_eval_schema.formats.mlflow_traces import (
@@ -63,14 +63,6 @@ from agent_eval_schema.text.describe import names as listed
 
 Inspect = Callable[[pa.RecordBatch, Container[int]], Iterator[tuple[int, str | None, list[Finding]]]]
 """A batch, without the records that are not rows → for each row its place, its name and its issues."""
-
-
-def _as_it_is(source: Source) -> Source:
-    return source
-
-
-def _our_names(_: Collection[str]) -> dict[str, str]:
-    return {}
 
 
 FormatName = Literal[
@@ -104,7 +96,7 @@ class Format(Struct, frozen=True):
     read: Callable[[pa.RecordBatch], pa.RecordBatch]
     own_columns: frozenset[str] = frozenset()
     reads: frozenset[str] = frozenset()
-    origins: Callable[[Collection[str]], dict[str, str]] = _our_names
+    origins: Callable[[Collection[str]], dict[str, str]] = lambda _: {}
     words: Mapping[str, Callable[[Any, str], Typed]] = {}
     instead_of_request: tuple[str, ...] = ()
     instead_of_response: tuple[str, ...] = ()
@@ -114,7 +106,7 @@ class Format(Struct, frozen=True):
     is_rows: bool = True
     knows_columns: bool = False
     inspect: Inspect | None = None
-    prepare: Callable[[Source], Source] = _as_it_is
+    prepare: Callable[[Source], Source] = same
     remarks: Callable[[Sequence[pa.RecordBatch]], list[Finding]] | None = None
     writer: Writer | None = None
 
@@ -189,7 +181,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         catalog.CES_CSV,
         GOLDEN_SIGNS,
-        lambda batch: batch,
+        same,
         is_rows=False,
         knows_columns=True,
         prepare=prepare_golden,
@@ -260,7 +252,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         catalog.DATABRICKS,
         _DATABRICKS_SIGNS,
-        lambda batch: batch,
+        same,
         writer=Writer(write_databricks, COLUMNS),
     ),
 )
@@ -307,7 +299,7 @@ def hint_for_unknown(batch: pa.RecordBatch, suggested: Mapping[str, str]) -> str
 UNKNOWN = Format(
     About("unknown", "a table whose columns are of no format", ((),), "databricks"),
     Signs(((),)),
-    lambda batch: batch,
+    same,
     is_rows=False,
     knows_columns=True,
     inspect=_say_unknown,
