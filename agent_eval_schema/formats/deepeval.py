@@ -133,18 +133,12 @@ def _either(turn: Row, *names: str) -> Any:
     return next((turn[name] for name in names if turn.get(name) is not None), None)
 
 
-_SAID_BY_TURNS = (
-    *("input", "actual_output", "expected_output"),
-    *("retrieval_context", "tools_called"),
-)
-
-
 def _write_conversation(row: Row, written: dict[str, Any]) -> None:
     """A row that comes from a conversation is written as one: its columns are passed through, and contain all of
     these."""
     if row.get("scenario") is None:
         return
-    for name in _SAID_BY_TURNS:
+    for name in ("input", "actual_output", "expected_output", "retrieval_context", "tools_called"):
         written.pop(name, None)
     if row.get("turns") is None:
         written["turns"] = []  # by which it is known as a conversation

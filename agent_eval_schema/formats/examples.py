@@ -31,17 +31,12 @@ def _asked(value: Any) -> Any:
     return {"messages": given} if isinstance(given, list) else asked_of(given) if isinstance(given, dict) else value
 
 
-def _object(value: Any) -> Any:
-    given = structured(value)
-    return given if isinstance(given, dict) else None
-
-
 def _rest(inputs: str, outputs: str) -> tuple[Callable[[Row, dict[str, Any]], None], Callable[..., None]]:
     """What is read of, and written to, the columns of inputs and outputs besides the request."""
 
     def read(theirs: Row, made: dict[str, Any]) -> None:
-        asked = _object(theirs.get(inputs))
-        if asked is not None and asked.keys() != {"messages"}:
+        asked = structured(theirs.get(inputs))
+        if isinstance(asked, dict) and asked.keys() != {"messages"}:
             made["inputs"] = asked
         expected = structured(theirs.get(outputs))
         if isinstance(expected, str):
