@@ -162,30 +162,26 @@ def _mlflow() -> dict[str, Any]:
     too; they are as in the Databricks format."""
     parts, definitions = _components([list[Message], Facts, Guidelines, Contexts, list[ExpectedCall], Trajectory])
     messages, facts, guidelines, contexts, calls, trajectory = parts
+    expected: dict[str, Any] = {
+        "expected_response": {
+            "description": "the minimal set of facts of a correct answer, or the value to be returned"
+        },
+        "expected_facts": {**facts, "description": "the same as a list; one of the two, not both"},
+        "guidelines": {
+            "anyOf": [_TEXT, *guidelines["anyOf"]],
+            "description": "guidelines that the response must follow",
+        },
+        "expected_retrieved_context": {**contexts, "description": "the documents that should be found"},
+        "expected_tool_calls": {**calls, "description": "the tool calls that the agent is expected to make, in order"},
+        "reference_trajectory": {**trajectory, "description": "the same, in the words of our columns"},
+    }
     columns: dict[str, Any] = {
         "inputs": _inputs(messages),
         "outputs": {"description": "the agent's response: a string, a chat object, or any other value that it returns"},
         "expectations": {
             "description": "the ground truth: what mlflow's and our scorers read, and keys of your own",
             "type": "object",
-            "properties": _optional(
-                {
-                    "expected_response": {
-                        "description": "the minimal set of facts of a correct answer, or the value to be returned"
-                    },
-                    "expected_facts": {**facts, "description": "the same as a list; one of the two, not both"},
-                    "guidelines": {
-                        "anyOf": [_TEXT, *guidelines["anyOf"]],
-                        "description": "guidelines that the response must follow",
-                    },
-                    "expected_retrieved_context": {**contexts, "description": "the documents that should be found"},
-                    "expected_tool_calls": {
-                        **calls,
-                        "description": "the tool calls that the agent is expected to make, in order",
-                    },
-                    "reference_trajectory": {**trajectory, "description": "the same, in the words of our columns"},
-                }
-            ),
+            "properties": _optional(expected),
             "not": _both("expected_response", "expected_facts"),
         },
         "trace": _TRACE,
