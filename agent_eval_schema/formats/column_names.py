@@ -74,8 +74,7 @@ def _moves(names: list[str], columns: Mapping[str, str], *, all_of_them: bool) -
 def naming(names: list[str], columns: Mapping[str, str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """The function that puts the columns of a batch with these columns under their names, wherever its rows are. Raises
     EvalSetError as `with_names`."""
-    moves = _moves(names, columns, all_of_them=True)
-    return partial(_renamed, moves=moves)
+    return partial(_renamed, moves=_moves(names, columns, all_of_them=True))
 
 
 def require_in_one(columns: Mapping[str, str], *sources: Source) -> None:

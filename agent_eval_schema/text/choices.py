@@ -59,11 +59,8 @@ def shown(given: Any) -> str:
     if callable(given) and hasattr(given, "__name__"):
         return f"the function {given.__name__}"
     plain = given is None or isinstance(given, str | int | float)
-    return visible(repr(given))[:80] if plain else f"{_article(type(given).__name__)} {type(given).__name__}"
-
-
-def _article(noun: str) -> str:
-    return "an" if noun[:1].lower() in "aeiou" else "a"
+    kind = type(given).__name__
+    return visible(repr(given))[:80] if plain else f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
 
 
 def meant(given: Any, choices: Iterable[Any]) -> str:
