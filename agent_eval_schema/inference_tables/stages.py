@@ -10,7 +10,7 @@ Of a file, the first and the last are done by several processes, each on its sha
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -38,7 +38,7 @@ from agent_eval_schema.inference_tables.work_folder import (
 from agent_eval_schema.io.parquet import parquet_places
 from agent_eval_schema.io.source import Share, Source
 from agent_eval_schema.issues import EvalSetError
-from agent_eval_schema.runtime.processes import Worker, in_order
+from agent_eval_schema.runtime.processes import AHEAD, Worker, in_order
 
 FILTERED = "filtered"
 """The reason of rows that the user's SQL does not choose."""
@@ -53,17 +53,19 @@ class BuildJob(Struct, frozen=True):
     worker: int = 0
     workers: int = 1
 
-    @property
-    def share(self) -> Share:
-        return Share(self.worker, self.workers, 0)
 
-    def has(self, number: int) -> bool:
-        """Whether the unit of that number in the order of the table belongs to the share."""
-        return number % self.workers == self.worker
-
-
-def _shares(job: BuildJob) -> list[BuildJob]:
-    return [msgspec.structs.replace(job, worker=k) for k in range(job.workers)]
+def _by_workers(
+    function: str, job: BuildJob, ahead: int = AHEAD, modules: Iterable[str] = ()
+) -> Iterator[tuple[int, bytes]]:
+    """The messages of a function of this module that each worker runs on its share of the job, in the order of the
+    units."""
+    shares = [msgspec.msgpack.encode(msgspec.structs.replace(job, worker=k)) for k in range(job.workers)]
+    workers = [Worker(f"{__name__}:{function}", share, ahead, modules) for share in shares]
+    try:
+        yield from in_order([worker.messages() for worker in workers])
+    finally:
+        for worker in workers:
+            worker.stop()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -85,14 +87,8 @@ def convert(source: Source, job: BuildJob) -> Iterator[int]:
 def _converted(source: Source, job: BuildJob) -> Iterator[int]:
     if job.workers == 1:
         yield from (logged for _, logged in _convert_share(source, job))
-        return
-    workers = [Worker(f"{__name__}:convert_share", msgspec.msgpack.encode(share)) for share in _shares(job)]
-    try:
-        counts = [((unit, int(logged)) for unit, logged in worker.messages()) for worker in workers]
-        yield from (logged for _, logged in in_order(counts))
-    finally:
-        for worker in workers:
-            worker.stop()
+    else:
+        yield from (int(logged) for _, logged in _by_workers("convert_share", job))
 
 
 def convert_share(job: bytes) -> Iterator[tuple[int, bytes]]:
@@ -114,8 +110,10 @@ def _convert_share(source: Source, job: BuildJob) -> Iterator[tuple[int, int]]:
 def _parts(source: Source, job: BuildJob) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """The batches of the share with their places, which are the same however many workers there are."""
     if source.kind == "parquet" and source.path is not None:
-        return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.path, job.share))
-    return ((PartKey(unit, 0), batch) for unit, batch in enumerate(source.batches()) if job.has(unit))
+        share = Share(job.worker, job.workers, 0)
+        return ((PartKey(unit, n), batch) for unit, n, batch in parquet_places(source.path, share))
+    units = enumerate(source.batches())
+    return ((PartKey(unit, 0), batch) for unit, batch in units if unit % job.workers == job.worker)
 
 
 def _expressions(plan: BuildPlan) -> dict[str, tuple[str, str]]:
@@ -183,18 +181,15 @@ def finish(job: BuildJob, hook: Hook | None = None) -> Iterator[tuple[PartKey, p
     if job.workers == 1 or hook is not None:  # a function that has no name stays in this process
         yield from _finish_share(msgspec.structs.replace(job, worker=0, workers=1), hook)
         return
-    # Their batches are large: few may wait.
     modules = sys.path if job.plan.redact not in (None, DEFAULT) else ()  # the user's function, wherever we found it
-    workers = [Worker(f"{__name__}:finish_share", msgspec.msgpack.encode(share), 2, modules) for share in _shares(job)]
     work = WorkFolder(job.folder)
-    try:
-        for number, _ in in_order([worker.messages() for worker in workers]):
-            part = PartKey.of(number - _FROM_ZERO)
-            yield part, work.take_finished(part)
-    finally:
-        for worker in workers:
-            worker.stop()
+    for number, _ in _by_workers("finish_share", job, _FEW, modules):
+        part = PartKey.of(number - _FROM_ZERO)
+        yield part, work.take_finished(part)
 
+
+_FEW = 2
+"""Finished batches are large: few may wait."""
 
 _FROM_ZERO = -PartKey(EXISTING_UNIT, 0).number
 """Messages of workers are numbered from 0 on."""
