@@ -51,53 +51,24 @@ RESULTS = {
 
 
 def steps_of(plan: BuildPlan, existing: int = 0) -> list[SqlStep]:
-    """The steps for a plan, of a dataset that had so many rows."""
-    return steps(
-        sample=plan.sample,
-        keep_repeated=plan.keeps("repeated"),
-        by_question=plan.by_question,
-        by_near=plan.near is not None,
-        stratified=bool(plan.stratum_column or plan.stratum_sql),
-        by_thumbs=plan.by_thumbs,
-        balanced=plan.balanced,
-        existing=existing if plan.extends else None,
-    )
-
-
-def steps(
-    *,
-    sample: int | float | None = None,
-    keep_repeated: bool = False,
-    by_question: bool = False,
-    by_near: bool = False,
-    stratified: bool = False,
-    by_thumbs: bool = False,
-    balanced: bool = False,
-    existing: int | None = None,
-) -> list[SqlStep]:
-    """The steps for these options; the last four are the results.
-
-    `sample` is a number of rows or a fraction, `stratified` shares it over the strata, `balanced` in equal parts,
-    `by_thumbs` makes strata of the feedback (the column `stratum` is not read then), `by_question` keeps one row per
-    distinct question, and `by_near` one of those that are alike. `existing` is the number of rows of a dataset that is
-    extended: they count as drawn.
-    """
-    extends = existing is not None
-    dedupes = [("numbered", REPEATED)] if not keep_repeated else []
-    dedupes += [("asked", DUPLICATE)] if by_question else []
+    """The steps for a plan; the last four are the results. A dataset that is extended has so many existing rows: they
+    count as drawn."""
+    by_near, first = plan.near is not None, _first(plan.extends)
+    dedupes = [("numbered", REPEATED)] if not plan.keeps("repeated") else []
+    dedupes += [("asked", DUPLICATE)] if plan.by_question else []
     dedupes += [("alike", NEAR_DUPLICATE)] if by_near else []
-    first = _first(extends)
+    once = "TRUE" if plan.keeps("repeated") else first
+    unasked = SqlStep("asked", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once")
     own = [
-        _numbered(extends),
-        SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {'TRUE' if keep_repeated else first}"),
-        _asked(extends) if by_question else SqlStep("asked", f"SELECT {_ROW}, time, 1 AS nth, 0 AS taken FROM once"),
-        *([_near_step(first), _alike(extends)] if by_near else []),
+        _numbered(plan.extends),
+        SqlStep("once", f"SELECT {_ROW}, time, question_hash FROM numbered WHERE {once}"),
+        _asked(plan.extends) if plan.by_question else unasked,
+        *([_near_step(first), _alike(plan.extends)] if by_near else []),
         SqlStep("distinct_questions", f"SELECT {_ROW} FROM {'alike' if by_near else 'asked'} WHERE {first}"),
     ]
-    drawn = _drawn(sample, stratified or by_thumbs, balanced, existing)
-    one_pass = not (by_question or extends or sample is not None)
-    results = [_decisions(dedupes, one_pass, sample is not None or extends), *_RESULTS]
-    return [*own, *_FEEDBACK, _stratum(by_thumbs), *drawn, *results]
+    is_drawn = plan.sample is not None or plan.extends
+    results = [_decisions(dedupes, not (plan.by_question or is_drawn), is_drawn), *_RESULTS]
+    return [*own, *_FEEDBACK, _stratum(plan.by_thumbs), *_drawn(plan, existing), *results]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -239,20 +210,21 @@ def _stratum(by_thumbs: bool) -> SqlStep:
 _HASHES = "sample_hash ASC, request_id ASC NULLS LAST, content_hash ASC, part ASC, place ASC"
 
 
-def _drawn(sample: int | float | None, stratified: bool, balanced: bool, existing: int | None) -> list[SqlStep]:
+def _drawn(plan: BuildPlan, existing: int) -> list[SqlStep]:
     """The rows that stay: those of the dataset, and the calls that are drawn to complete the sample."""
+    sample = plan.sample
     if sample is None:
         return [SqlStep("chosen", "SELECT part, place, stratum FROM candidates")]
-    if stratified and not balanced:
-        return _shared(sample, existing is not None)
+    if plan.stratified and not plan.balanced:
+        return _shared(sample, plan.extends)
     columns = "part, place, stratum"
     if isinstance(sample, float):
         low = f"sample_hash < CAST('{below(sample)}' AS BIGINT)"
         return [SqlStep("chosen", f"SELECT {columns} FROM candidates WHERE part < 0 OR {low}")]
-    wanted, own = max(sample - (existing or 0), 0), [] if existing is None else [_HELD_ROWS]
+    wanted, own = max(sample - existing, 0), [_HELD_ROWS] if plan.extends else []
     source, order = "candidates", _HASHES
     ranked = []
-    if balanced:  # the first of each stratum, then the second of each, …: what it has counts
+    if plan.balanced:  # the first of each stratum, then the second of each, …: what it has counts
         source, order = "ranked", f"nth ASC, {_HASHES}"
         number = f"ROW_NUMBER() OVER (PARTITION BY stratum ORDER BY {_HELD}, {_HASHES}) AS nth"
         names = "part, place, stratum, sample_hash, request_id, content_hash"

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from agent_eval_schema.cells.hashing import seeded_hashes
 from agent_eval_schema.inference_tables.decide.sampling import LOWEST, RANGE, below, sample_of, seed_of
-from agent_eval_schema.inference_tables.decide.sql import steps
+from agent_eval_schema.inference_tables.decide.sql import steps_of
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.issues import EvalSetError
 
 duck = pytest.importorskip("agent_eval_schema.inference_tables.decide.duckdb")
@@ -99,7 +100,7 @@ def decide(folder: Path, calls: list[Row], entries: list[Row] = [], parts: int =
     results = {"tallies": "SELECT what, rows_of FROM tallies", "strata": "SELECT stratum, size, sampled FROM strata"}
     decided = folder / "decided.parquet"
     schemas = {"calls": CALLS, "entries": ENTRIES}
-    found = duck.decide(files, schemas, steps(**options), results, decided, folder / "spill")
+    found = duck.decide(files, schemas, steps_of(BuildPlan("legacy", **options)), results, decided, folder / "spill")
     lines = pq.read_table(decided).to_pylist()
     assert [(line["part"], line["place"]) for line in lines] == sorted(ids)
     reasons = defaultdict(list)
@@ -173,7 +174,7 @@ def test_strata_share_the_sample_by_largest_remainder(tmp_path: Path, sample: in
     sizes = {"a": 61, "b": 27, "c": 9, "": 3}
     rows = [call(f"{k}{i}", stratum=k or None) for k, n in sizes.items() for i in range(n)]
     random.Random(3).shuffle(rows)
-    reasons, _, _, strata = decide(tmp_path, rows, sample=sample, stratified=True)
+    reasons, _, _, strata = decide(tmp_path, rows, sample=sample, stratum_column="stratum")
     wanted = sample if isinstance(sample, int) else round(sample * 100)
     expected = largest_remainder(sizes, wanted)
     stratum = {r["request_id"]: r["stratum"] or "" for r in rows}
@@ -232,7 +233,7 @@ options = st.fixed_dictionaries(
     {
         "sample": st.none() | st.integers(1, 12) | st.sampled_from([0.01, 0.3, 0.99]),
         "by_question": st.booleans(),
-        "stratified": st.booleans(),
+        "stratum_column": st.sampled_from([None, "stratum"]),
     }
 )
 
