@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -54,16 +55,10 @@ def latest(entries: Iterable[Feedback]) -> list[Feedback]:
 
 def _order(entry: Feedback) -> tuple[Any, ...]:
     """By time; entries of the same time, or of no time, in an order that does not depend on the engine."""
-    rest = (
-        entry.source,
-        entry.step_id,
-        entry.position,
-        entry.suggested_output,
-        entry.value,
-        entry.rationale,
-        entry.comment,
-    )
-    return (-1 if entry.time is None else entry.time, *[(v is not None, str(v)) for v in rest])
+    return (-1 if entry.time is None else entry.time, *[(v is not None, str(v)) for v in _AFTER_TIME(entry)])
+
+
+_AFTER_TIME = attrgetter("source", "step_id", "position", "suggested_output", "value", "rationale", "comment")
 
 
 def labels_of(

@@ -130,16 +130,12 @@ def _read_assessment(
 ) -> None:
     item = _value(item)
     if not isinstance(item, dict):
-        notes.append(
-            Finding(rules.ODD_FEEDBACK, f"expected an assessment (an object), got {describe(item)}", "request", path)
-        )
+        notes.append(_odd(path, f"expected an assessment (an object), got {describe(item)}"))
         return
     value, rationale = _rating(item.get("ratings"), path, notes)
     position = item.get("position")
     if kind == "retrieval" and not _is_position(position):
-        notes.append(
-            Finding(rules.ODD_FEEDBACK, f"expected a position, got {describe(position)}", "request", f"{path}.position")
-        )
+        notes.append(_odd(f"{path}.position", f"expected a position, got {describe(position)}"))
         position = None
     found.append(
         Feedback(
@@ -173,14 +169,7 @@ def _rating(ratings: Any, path: str, notes: list[Finding]) -> tuple[bool | None,
     given = next((v for k in ("value", "bool_value") if (v := rating.get(k)) is not None), None)
     value = _thumb(given)
     if value is None and given is not None:
-        notes.append(
-            Finding(
-                rules.ODD_FEEDBACK,
-                f"expected positive or negative, got {describe(given)}",
-                "request",
-                f"{path}.ratings",
-            )
-        )
+        notes.append(_odd(f"{path}.ratings", f"expected positive or negative, got {describe(given)}"))
     return value, _text(rating.get("rationale"))
 
 
