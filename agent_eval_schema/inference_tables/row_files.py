@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from agent_eval_schema.cells.sizes import one_batch
+from agent_eval_schema.cells.sizes import joined
 from agent_eval_schema.formats.opening import open_source
-from agent_eval_schema.inference_tables.finish.finish import ROWS
 from agent_eval_schema.inference_tables.work_folder import WorkFolder
 from agent_eval_schema.io.pandas import frame_of
 from agent_eval_schema.io.places import ending_of
@@ -19,24 +18,17 @@ ROWS_AT_LEAST, BYTES_AT_LEAST = 1_024, 4 << 20
 """Rows are written in batches of one of these sizes or more, however few of them each part of the table has."""
 
 
-def regrouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
+def regrouped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches, at least one (without rows, if there are none)."""
-    held: list[pa.RecordBatch] = []
-    rows = size = total = 0
-    for batch in batches:
-        held.append(batch)
-        total += batch.num_rows
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= ROWS_AT_LEAST or size >= BYTES_AT_LEAST:
-            yield one_batch(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield one_batch(held)
-    if not total:
+    rows = 0
+    for batch in joined(batches, ROWS_AT_LEAST, BYTES_AT_LEAST):
+        rows += batch.num_rows
+        yield batch
+    if not rows:
         yield pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None, schema: pa.Schema = ROWS) -> Source:
+def stored_rows(rows: Iterator[pa.RecordBatch], work: WorkFolder, out: str | None, schema: pa.Schema) -> Source:
     """Write the rows where they belong; gives the source that reads them again."""
     if out is not None:
         write_rows(out, rows, schema)

@@ -28,7 +28,8 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,8 +116,6 @@ class WorkFolder:
         """Raises EvalSetError if something cannot be written here: a full disk is not an internal error."""
         try:
             yield
-        except EvalSetError:
-            raise
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else error
             message = f"{self.folder}: the work folder cannot be written: {why}"
@@ -286,16 +285,8 @@ def traces_by_part(path: Path) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
 
 def _by_part(path: Path, columns: list[str]) -> Iterator[tuple[PartKey, pa.RecordBatch]]:
     """A file in the order of its parts → one batch per part, whatever its pages and row groups are."""
-    held: list[pa.RecordBatch] = []
-    at: int | None = None
-    for part, batch in _runs(path, columns):
-        if part != at and at is not None:
-            yield PartKey.of(at), one_batch(held)
-            held = []
-        at = part
-        held.append(batch)
-    if at is not None:
-        yield PartKey.of(at), one_batch(held)
+    for part, runs in groupby(_runs(path, columns), key=itemgetter(0)):
+        yield PartKey.of(part), one_batch([batch for _, batch in runs])
 
 
 def _runs(path: Path, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
