@@ -70,9 +70,9 @@ class Comparison:
         changed = len(np.unique(np.concatenate([np.zeros(0, np.int64), *self.fields.values()])))
         gained, lost = np.zeros(matched, bool), np.zeros(matched, bool)
         for metric in (m for system in COMMON for m in metrics_of(system)):
-            before, after = self.supported(metric)
-            gained |= after & ~before
-            lost |= before & ~after
+            now, no_longer = self.changed_support(metric)
+            gained |= now
+            lost |= no_longer
         return RowCounts(
             old=self.old.row_count,
             new=self.new.row_count,
@@ -154,9 +154,10 @@ class Comparison:
 
     # metrics
 
-    def supported(self, metric: Metric) -> tuple[Array, Array]:
-        """For each pair whether it supported the metric, and whether it does."""
-        return self.old.supports(metric)[self.pairs.old], self.new.supports(metric)[self.pairs.new]
+    def changed_support(self, metric: Metric) -> tuple[Array, Array]:
+        """For each pair whether it gained the metric, and whether it lost it."""
+        before, after = self.old.supports(metric)[self.pairs.old], self.new.supports(metric)[self.pairs.new]
+        return after & ~before, before & ~after
 
     @cached_property
     def metrics(self) -> list[MetricChange]:
@@ -165,7 +166,7 @@ class Comparison:
 
     def _metric(self, metric: Metric) -> MetricChange:
         old, new = self.old.supports(metric), self.new.supports(metric)
-        before, after = self.supported(metric)
+        gained, lost = self.changed_support(metric)
         return MetricChange(
             metric.system,
             metric.name,
@@ -173,8 +174,8 @@ class Comparison:
             old_rows=len(old),
             new=int(new.sum()),
             new_rows=len(new),
-            gained=int((after & ~before).sum()),
-            lost=int((before & ~after).sum()),
+            gained=int(gained.sum()),
+            lost=int(lost.sum()),
             on_added=int(new[self.pairs.added].sum()),
             on_removed=int(old[self.pairs.removed].sum()),
         )

@@ -80,16 +80,12 @@ class _Summarizer:
         self._pairs = comparison.pairs
         self._fields = {name: pairs[:EXAMPLES_KEPT] for name, pairs in comparison.fields.items()}
         self._invalid, self._valid = (comparison.became(valid=valid)[:EXAMPLES_KEPT] for valid in (False, True))
-        self._support = {metric.name: self._support_pairs(metric) for metric in metrics_of("all")}
+        changes = {metric.name: comparison.changed_support(metric) for metric in metrics_of("all")}
+        self._support = {n: [np.flatnonzero(is_so)[:EXAMPLES_KEPT] for is_so in both] for n, both in changes.items()}
         supporting = [pairs for both in self._support.values() for pairs in both]
         pairs = np.unique(np.concatenate([*self._fields.values(), self._invalid, self._valid, *supporting]))
         self._before = self._read(comparison.old, self._pairs.old, pairs, self._pairs.removed[:EXAMPLES_KEPT])
         self._after = self._read(comparison.new, self._pairs.new, pairs, self._pairs.added[:EXAMPLES_KEPT])
-
-    def _support_pairs(self, metric: Metric) -> tuple[Array, Array]:
-        """The first pairs that gained a metric, and those that lost it."""
-        before, after = self._all.supported(metric)
-        return np.flatnonzero(after & ~before)[:EXAMPLES_KEPT], np.flatnonzero(before & ~after)[:EXAMPLES_KEPT]
 
     def _read(self, snapshot: Snapshot, rows: Array, pairs: Array, alone: Array) -> CellValues:
         named = np.concatenate([rows[pairs], alone])
@@ -105,10 +101,10 @@ class _Summarizer:
             rows=found.counts,
             columns_added=found.columns_added,
             columns_dropped=found.columns_dropped,
-            added=tuple(self._added(row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
-            removed=tuple(self._removed(row) for row in self._pairs.removed[:EXAMPLES_KEPT].tolist()),
-            became_invalid=tuple(map(self._place, self._invalid.tolist())),
-            became_valid=tuple(map(self._place, self._valid.tolist())),
+            added=tuple(self._place(None, row) for row in self._pairs.added[:EXAMPLES_KEPT].tolist()),
+            removed=tuple(self._place(row, None) for row in self._pairs.removed[:EXAMPLES_KEPT].tolist()),
+            became_invalid=tuple(map(self._pair, self._invalid.tolist())),
+            became_valid=tuple(map(self._pair, self._valid.tolist())),
             fields=tuple(map(self._field, self._fields)),
             issues=tuple(self._issues()),
             metrics=tuple(map(self._metric, found.metrics)),
@@ -116,20 +112,17 @@ class _Summarizer:
 
     # rows
 
-    def _place(self, pair: int) -> DiffPlace:
-        old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
-        name = self._after["request_id"][new]
-        asks = _excerpt(asked(self._after, new)) or _excerpt(asked(self._before, old))
-        errors = self._all.new.errors(new)
-        return DiffPlace(old, new, self._before["request_id"][old] if name is None else name, asks, errors)
+    def _pair(self, pair: int) -> DiffPlace:
+        return self._place(int(self._pairs.old[pair]), int(self._pairs.new[pair]))
 
-    def _added(self, row: int) -> DiffPlace:
-        name, asks = self._after["request_id"][row], _excerpt(asked(self._after, row))
-        return DiffPlace(None, row, name, asks, self._all.new.errors(row))
-
-    def _removed(self, row: int) -> DiffPlace:
-        name, asks = self._before["request_id"][row], _excerpt(asked(self._before, row))
-        return DiffPlace(row, None, name, asks, self._all.old.errors(row))
+    def _place(self, old: int | None, new: int | None) -> DiffPlace:
+        """A row, named by the new side as far as that has it, else by the old."""
+        sides = ((self._all.new, self._after, new), (self._all.old, self._before, old))
+        there = [(snapshot, values, row) for snapshot, values, row in sides if row is not None]
+        name = next((n for _, values, row in there if (n := values["request_id"][row]) is not None), None)
+        asks = next((a for _, values, row in there if (a := _excerpt(asked(values, row)))), "")
+        snapshot, _, row = there[0]
+        return DiffPlace(old, new, name, asks, snapshot.errors(row))
 
     # fields
 
@@ -139,7 +132,7 @@ class _Summarizer:
 
     def _change(self, name: str, pair: int) -> CellChange:
         old, new = int(self._pairs.old[pair]), int(self._pairs.new[pair])
-        return CellChange(self._place(pair), *edits(name, self._before[name][old], self._after[name][new]))
+        return CellChange(self._pair(pair), *edits(name, self._before[name][old], self._after[name][new]))
 
     # issues
 
@@ -156,8 +149,8 @@ class _Summarizer:
         gained, lost = self._support[line.metric]
         return replace(
             line,
-            gained_examples=tuple(MetricRow(self._place(p), self._why_gained(metric, p)) for p in gained.tolist()),
-            lost_examples=tuple(MetricRow(self._place(p), self._why_lost(metric, p)) for p in lost.tolist()),
+            gained_examples=tuple(MetricRow(self._pair(p), self._why_gained(metric, p)) for p in gained.tolist()),
+            lost_examples=tuple(MetricRow(self._pair(p), self._why_lost(metric, p)) for p in lost.tolist()),
         )
 
     def _why_gained(self, metric: Metric, pair: int) -> str:
@@ -193,12 +186,5 @@ def _first_issues(snapshot: Snapshot, found: IssueSet) -> dict[str, tuple[Issue,
 
 
 def _summary(report: Report) -> DatasetSummary:
-    return DatasetSummary(
-        report.name,
-        report.format,
-        report.format_reason,
-        report.outputs,
-        report.row_count,
-        report.valid_count,
-        report.invalid_count,
-    )
+    counts = report.row_count, report.valid_count, report.invalid_count
+    return DatasetSummary(report.name, report.format, report.format_reason, report.outputs, *counts)
