@@ -79,7 +79,9 @@ def _column(rows: pa.RecordBatch, field: pa.Field) -> Array:
     if array.null_count == len(array):
         return np.zeros(len(array), np.uint64)
     if field.name in COLUMNS:
-        return _maps(array, field) if pa.types.is_map(array.type) else _parts(simplified(array), field.name)
+        if pa.types.is_map(array.type):
+            return _texts([None if v is None else encode_sorted(v) for v in canonical_values(array, field)])
+        return _parts(simplified(array), field.name)
     cells = read_cells(rows, field.name)
     return _texts(_said(cells.texts, cells.json) if cells else to_values(array))
 
@@ -112,9 +114,6 @@ def _unquoted(text: str) -> str:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # canonical columns
-def _maps(array: pa.Array, field: pa.Field) -> Array:
-    values = canonical_values(array, field)
-    return _texts([None if v is None else encode_sorted(v) for v in values])
 
 
 def _parts(array: pa.Array, name: str) -> Array:

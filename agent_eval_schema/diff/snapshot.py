@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,8 @@ class Snapshot:
     """A dataset that is compared with another one.
 
     `hashes` has one hash per row for each column that has a value (0 where a cell is absent), `findings` the codes
-    that each row has (see CODE_BITS), sorted.
+    that each row has (see CODE_BITS), sorted; `overall` has code and column of the findings on the dataset as a whole,
+    `masks` the fields that are present in each row.
     """
 
     def __init__(self, source: Source, format: str, outputs: str) -> None:
@@ -63,6 +63,8 @@ class Snapshot:
             findings.append(_findings(checked, start))
             self._builder.add(checked)
         self.report = Report(self._source, plan, self._builder)
+        self.row_count, self.valid, self.masks = self._builder.row_count, self._builder.valid, self._builder.masks
+        self.overall = {(issue.code, issue.column) for issue in self._builder.overall}
         self.hashes = {name: self._joined(parts.pop(name)) for name in list(parts)}
         self.findings = np.unique(np.concatenate([*findings, self._compared()]))
 
@@ -80,7 +82,7 @@ class Snapshot:
             yield read(waiting.popleft()), checked
 
     def _joined(self, parts: list[tuple[int, Array]]) -> Array:
-        whole = np.zeros(self._builder.row_count, np.uint64)
+        whole = np.zeros(self.row_count, np.uint64)
         for start, hashes in parts:
             whole[start : start + len(hashes)] = hashes
         return whole
@@ -91,18 +93,6 @@ class Snapshot:
         return (rows << CODE_BITS) | np.array([CODES.index(c) for c in self._builder.compared_codes], np.int64)
 
     # the content of a row
-
-    @property
-    def row_count(self) -> int:
-        return self._builder.row_count
-
-    @cached_property
-    def valid(self) -> Array:
-        return self._builder.valid
-
-    @cached_property
-    def masks(self) -> Array:
-        return self._builder.masks
 
     def supports(self, metric: Metric) -> Array:
         """For each row whether it supports the metric; the rows of a CES file are not evaluation rows."""
@@ -130,11 +120,6 @@ class Snapshot:
         first, end = np.searchsorted(self.findings, np.array([row, row + 1]) << CODE_BITS)
         codes = (CODES[i] for i in (self.findings[first:end] & ((1 << CODE_BITS) - 1)).tolist())
         return tuple(code for code in codes if code in ERRORS)
-
-    @property
-    def overall(self) -> set[tuple[str, str | None]]:
-        """The findings on the dataset as a whole: code and column."""
-        return {(issue.code, issue.column) for issue in self._builder.overall}
 
     # values
 
@@ -192,9 +177,5 @@ def _values(name: str, given: pa.RecordBatch, checked: pa.RecordBatch, unread: l
     wanted = filtered(rows.select([at]), np.isin(np.arange(rows.num_rows), places))
     values = canonical_values(wanted.column(0), rows.schema.field(at))
     for i in np.flatnonzero(np.isin(places, unread)).tolist():
-        values[i] = _original(name, given, int(places[i]))
+        values[i] = native(given.slice(int(places[i]), 1), given.schema.get_field_index(name))[0]
     return values
-
-
-def _original(name: str, given: pa.RecordBatch, place: int) -> Any:
-    return native(given.slice(place, 1), given.schema.get_field_index(name))[0]
