@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,9 +41,6 @@ from agent_eval_schema.validation import ces_turns
 from agent_eval_schema.validation.checked_batch import rows_of, verdict
 from agent_eval_schema.validation.originals import taken_from_trace
 from agent_eval_schema.validation.validate import check_source
-
-if TYPE_CHECKING:
-    pass
 
 
 def convert_eval_set(
@@ -167,7 +164,8 @@ class _Work:
             return self._between_forms_of_ces(self._evaluations)
         if self._writer.document is None:
             rows = [row for part in self.written() for row in part]
-            return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in _names(rows)})
+            names = dict.fromkeys(name for row in rows for name in row)
+            return pd.DataFrame({n: pd.Series([r.get(n) for r in rows], dtype="object") for n in names})
         rows = [row for part in self._canonical_parts() for row in part]
         document = self._writer.document(rows)
         self.losses.compare(rows, document)
@@ -277,10 +275,6 @@ class _Work:
                 message = f"an Evaluation cannot hold groups: {describe(given.groups)}"
                 self.losses.add(conversion.NO_PLACE, place, "evaluation_groups", message)
         return [dict(evaluation) for evaluation in made]
-
-
-def _names(rows: Sequence[CanonicalRow]) -> list[str]:
-    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 _OF_WHOLE_EVALUATIONS = (conversion.SCENARIO.code, conversion.NO_EVALUATION.code)

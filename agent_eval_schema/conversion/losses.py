@@ -38,11 +38,9 @@ class Losses:
 
     def compare(self, rows: Sequence[CanonicalRow], made: Written) -> None:
         """Note what does not come back of these rows."""
-        back = (
-            list(check_source(open_source(made.back), format=made.format, outputs="generated").iter_rows())
-            if rows
-            else []
-        )
+        back = []
+        if rows:
+            back = list(check_source(open_source(made.back), format=made.format, outputs="generated").iter_rows())
         if any(place is not None and place >= len(back) for place in made.places):  # they are read as something else
             back = [dict.fromkeys(COLUMNS) for _ in range(len(made.places))]
         self.issues += [replace(loss, row=rows[loss.row or 0][POSITION]) for loss in made.losses]
@@ -59,15 +57,15 @@ class Losses:
         spelled = as_source(self._plan.format, back) if rows else None
         if spelled is None:
             return
-        for found in unread_values([row[SOURCE] for row in rows], spelled, self._plan, self._seen):
+        for found, columns in unread_values([row[SOURCE] for row in rows], spelled, self._plan, self._seen):
             row, came = rows[found.row], back[found.row]
             path = path_text(found.path)
-            if not found.columns:
+            if not columns:
                 self.unread(row[POSITION], path, found.value)
             elif found.is_changed:
                 message = f"{describe(found.value)} would be read back as {describe(found.came)}"
                 self.add(conversion.CHANGED, row, str(found.path[0]), message, path)
-            elif found.columns <= ORIGINALS and any(row[name] != came[name] for name in found.columns):
+            elif columns <= ORIGINALS and any(row[name] != came[name] for name in columns):
                 message = f"{self._target} has no place for {describe(found.value)}"
                 self.add(conversion.NO_PLACE, row, str(found.path[0]), message, path)
 

@@ -38,47 +38,38 @@ DEEPEST = 100
 """No format reads deeper parts one by one: a value at this depth is compared as a whole."""
 
 
-class Unread(Struct, frozen=True):
-    """A value of a source row that was not read back: its row (a place among those given), its path, the value in its
-    place (`ABSENT` if there is none), and the canonical columns that depend on it; none if it is not read."""
-
-    row: int
-    path: Path
-    value: Any
-    came: Any
-    columns: frozenset[str]
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether a number or a boolean came back as another one, or as text."""
-        return isinstance(self.value, int | float) and isinstance(self.came, int | float | str)
-
-
 def unread_values(
     given: Sequence[SourceRow], back: Sequence[SourceRow], plan: Plan, seen: set[tuple[str, type]]
-) -> Iterator[Unread]:
+) -> Iterator[tuple[Suspect, frozenset[str]]]:
     """The values of source rows that are not in the rows that came `back`, in the same form, and that are not merely
-    spelled otherwise there. `seen` keeps the columns whose plain cells are known to be read."""
+    spelled otherwise there; each with the canonical columns that depend on it, none if it is not read. `seen` keeps the
+    columns whose plain cells are known to be read."""
     read = _Reader(given, plan)
-    suspects = [s for i, rows in enumerate(zip(given, back, strict=True)) for s in _suspects(i, *rows)]
+    suspects = [s for i, rows in enumerate(zip(given, back, strict=True)) for s in _missing(i, (), *rows)]
     while suspects:
         found, suspects = suspects, []
         for suspect, columns in read.depending([s for s in found if _cell_type(s) not in seen]):
             if suspect.is_read_whole(columns):
                 if columns and _cell_type(suspect)[0]:
                     seen.add(_cell_type(suspect))
-                yield Unread(suspect.row, suspect.path, suspect.value, suspect.came, columns)
+                yield suspect, columns
             else:
                 suspects += suspect.parts()
 
 
-class _Suspect(Struct, frozen=True):
-    """A value of the source, and the value in its place in the row that was read back."""
+class Suspect(Struct, frozen=True):
+    """A value of the source: its row (a place among those given), its path, and the value in its place in the row that
+    was read back (`ABSENT` if there is none)."""
 
     row: int
     path: Path
     value: Any
     came: Any
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a number or a boolean came back as another one, or as text."""
+        return isinstance(self.value, int | float) and isinstance(self.came, int | float | str)
 
     def is_read_whole(self, columns: frozenset[str]) -> bool:
         """Whether its parts need not be examined one by one: it has none, or none of them was read back, and all are
@@ -86,28 +77,24 @@ class _Suspect(Struct, frozen=True):
         alike = not columns or (self.came is ABSENT and columns <= ORIGINALS)
         return alike or not isinstance(self.value, dict | list) or not self.value or len(self.path) >= DEEPEST
 
-    def parts(self) -> Iterator[_Suspect]:
+    def parts(self) -> Iterator[Suspect]:
         """The parts that did not come back."""
         came = self.came if isinstance(self.came, type(self.value)) else type(self.value)()
         return _missing(self.row, self.path, self.value, came)
 
 
-def _cell_type(suspect: _Suspect) -> tuple[str, type]:
+def _cell_type(suspect: Suspect) -> tuple[str, type]:
     """The column and the type of a cell that is not a container; for all others a pair that never occurs."""
     plain = len(suspect.path) == 1 and not isinstance(suspect.value, dict | list)
     return (str(suspect.path[0]) if plain else "", type(suspect.value))
 
 
-def _suspects(row: int, given: SourceRow, back: SourceRow) -> Iterator[_Suspect]:
-    return _missing(row, (), given, back)
-
-
-def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[_Suspect]:
+def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[Suspect]:
     """The parts of a value that are not in the one that came back. Spelling of keys (camelCase) does not count."""
     given, back = structured(given), structured(back)
     if len(path) >= DEEPEST:
         if given is not None and _differ(given, back):
-            yield _Suspect(row, path, given, back)
+            yield Suspect(row, path, given, back)
     elif isinstance(given, Mapping) and isinstance(back, Mapping):
         spelled = {_plain_key(k): v for k, v in back.items() if k not in given}
         for key, value in given.items():
@@ -117,7 +104,7 @@ def _missing(row: int, path: Path, given: Any, back: Any) -> Iterator[_Suspect]:
         for i, value in enumerate(given):
             yield from _missing(row, (*path, i), value, back[i] if i < len(back) else ABSENT)
     elif given is not None and (_differ(given, back) or isinstance(given, bool) != isinstance(back, bool)):
-        yield _Suspect(row, path, given, back)
+        yield Suspect(row, path, given, back)
 
 
 def _differ(given: Any, back: Any) -> bool:
@@ -138,7 +125,7 @@ class _Reader:
         self._given, self._plan = given, plan
         self._as_given: dict[int, CanonicalRow] = {}
 
-    def depending(self, suspects: Sequence[_Suspect]) -> Iterator[tuple[_Suspect, frozenset[str]]]:
+    def depending(self, suspects: Sequence[Suspect]) -> Iterator[tuple[Suspect, frozenset[str]]]:
         """Each suspect with the columns that depend on it."""
         for start in range(0, len(suspects), AT_ONCE):
             part = suspects[start : start + AT_ONCE]
