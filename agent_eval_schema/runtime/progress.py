@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
@@ -38,16 +38,11 @@ class ProgressDisplay(Protocol):
     def close(self, text: str) -> None: ...
 
 
-@contextmanager
 def progress(
     read_share: ReadShare | None, screen: ProgressDisplay | None, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Progress]:
+) -> closing[Progress]:
     """Draw the progress of reading rows on the screen (if there is one) until the block ends."""
-    started = Progress(read_share, screen, clock)
-    try:
-        yield started
-    finally:
-        started.close()
+    return closing(Progress(read_share, screen, clock))
 
 
 class Progress:
