@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,10 @@ def build_file(
 ) -> BuildSummary:
     """Build into a file, with its manifest. `given` are the options (`BuildOptions`) that were given. An output that
     cannot be written is reported before the work. Raises EvalSetError if it cannot run."""
-    for path in (out, excluded):
-        if path:
-            require_out(path)
-    for path in (html, None if out == STDOUT else manifest_of(out)):
-        if path:
-            require_place(path)
+    for path in filter(None, (out, excluded)):
+        require_out(path)
+    for path in filter(None, (html, None if out == STDOUT else manifest_of(out))):
+        require_place(path)
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
     if _is_elsewhere(out) and resume:
         raise EvalSetError(f"{out}: expected a path on this machine for --resume")
@@ -110,12 +109,10 @@ def build_on_spark(
     from agent_eval_schema.io.spark_tables import read_table, require_new, spark_session, write_table
 
     require_apart(_read(table, given), {"OUT": out, "--excluded": excluded, "--html": html})
-    for path in (out, excluded):
-        if path:
-            require_new(path)
-    for path in (html, manifest_of(out)):
-        if path:
-            require_place(path)
+    for path in filter(None, (out, excluded)):
+        require_new(path)
+    for path in filter(None, (html, manifest_of(out))):
+        require_place(path)
     from agent_eval_schema.inference_tables.spark import build_set_on_spark
 
     spark = spark_session()
@@ -185,10 +182,8 @@ def _version_of(path: str) -> str:
 def _versions(*packages: str) -> dict[str, str]:
     found = {}
     for name in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 
