@@ -18,7 +18,7 @@ from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.inference_tables import find_family
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import detect, find_format
-from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE
+from agent_eval_schema.inference_tables.decide.tables import TRACE_TABLE, entry_table
 from agent_eval_schema.inference_tables.options import BuildOptions
 from agent_eval_schema.inference_tables.read.convert import convert_batch
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
@@ -37,7 +37,7 @@ def add_labels(work: WorkFolder, options: BuildOptions) -> None:
     reading = label_plan(options)
     for number, batch in enumerate(open_source(labels).batches()):
         require_assessments(batch.schema.names)
-        work.commit_labels(number, convert_batch(batch, reading))
+        work.commit_table("labels", number, entry_table(number, convert_batch(batch, reading)))
     work.commit_json("labels.json", True)
 
 
@@ -65,7 +65,7 @@ def add_traces(work: WorkFolder, options: BuildOptions) -> None:
     for number, batch in enumerate(open_source(options.traces).batches()):
         pairs = trace_pairs(batch)
         found += len(pairs)
-        work.commit_traces(number, pairs)
+        work.commit_table("traces", number, pairs)
     if not found:
         raise EvalSetError("traces: expected traces with an id: a column `trace`, or one trace (info, data) a row")
     work.commit_json("traces.json", True)

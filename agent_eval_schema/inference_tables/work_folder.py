@@ -165,13 +165,11 @@ class WorkFolder:
             shutil.rmtree(new)
 
     def _write(self, path: Path, rows: pa.RecordBatch) -> None:
-        with pa.ipc.new_file(path, rows.schema, options=self._packing()) as writer:
-            writer.write_batch(rows)
-
-    def _packing(self) -> pa.ipc.IpcWriteOptions:
         """Rows are written as they are, and mapped when they are read, where there is room for that: to pack them and
         unpack them would take a tenth of the time of a build."""
-        return _PLAIN if shutil.disk_usage(self.folder).free > AMPLE else _LZ4
+        options = _PLAIN if shutil.disk_usage(self.folder).free > AMPLE else _LZ4
+        with pa.ipc.new_file(path, rows.schema, options=options) as writer:
+            writer.write_batch(rows)
 
     def has(self, part: PartKey) -> bool:
         return (self.folder / "parts" / part.name).is_dir()
@@ -208,18 +206,12 @@ class WorkFolder:
 
     # other tables
 
-    def commit_traces(self, number: int, pairs: pa.Table) -> None:
-        self._commit_table(pairs, f"traces/{number:06d}.parquet")
-
-    def commit_labels(self, number: int, rows: pa.RecordBatch) -> None:
-        """The feedback of the converted rows of a batch of an assessment log."""
-        self._commit_table(entry_table(number, rows), f"labels/{number:06d}.parquet")
-
-    def _commit_table(self, table: pa.Table, name: str) -> None:
+    def commit_table(self, name: str, number: int, table: pa.Table) -> None:
+        """Commit a file of `traces` or `labels`: of the batch with this number."""
         with self._writing():
             new = self._new()
             pq.write_table(table, new, compression="lz4")
-            os.replace(new, self.folder / name)
+            os.replace(new, self.folder / f"{name}/{number:06d}.parquet")
 
     def tables(self, name: str) -> list[str]:
         """The files of `traces` or `labels`."""
