@@ -45,14 +45,12 @@ def require_duckdb() -> None:
         raise missing("production", "duckdb 1.0", error) from error
 
 
-def _connected(folder: Path | None, **more: Any) -> duckdb.DuckDBPyConnection:
+def _connected(**more: Any) -> duckdb.DuckDBPyConnection:
     require_duckdb()
     import duckdb
 
-    config: dict[str, Any] = {"memory_limit": os.environ.get("AGENT_EVAL_SCHEMA_DUCKDB_MEMORY", MEMORY), **more}
-    if folder is not None:
-        config["temp_directory"] = str(folder)
-    return duckdb.connect(":memory:", config=config)
+    limit = os.environ.get("AGENT_EVAL_SCHEMA_DUCKDB_MEMORY", MEMORY)
+    return duckdb.connect(":memory:", config={"memory_limit": limit, **more})
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -75,7 +73,8 @@ def decide(
     `near` is the similarity of questions that are alike.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with closing(_connected(folder, threads=max(1, min(4, os.cpu_count() or 1)))) as connection:
+    threads = max(1, min(4, os.cpu_count() or 1))
+    with closing(_connected(threads=threads, temp_directory=str(folder))) as connection:
         try:
             for name, files in tables.items():
                 connection.execute(f"CREATE VIEW {name} AS {_reading(files, schemas[name])}")
@@ -147,7 +146,7 @@ class Expressions:
         of the table that a batch lacks are null in all its rows."""
         self._expressions, self._columns = dict(expressions), columns
         # The expression is the user's own, but it has no business with files.
-        self._connection = _connected(None, threads=1, enable_external_access=False) if expressions else None
+        self._connection = _connected(threads=1, enable_external_access=False) if expressions else None
 
     def over(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
         """One array an expression, a value a row. Raises EvalSetError for SQL that cannot be computed."""
