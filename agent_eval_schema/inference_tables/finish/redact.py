@@ -117,11 +117,6 @@ class Redactor:
         self._hook = None if given == DEFAULT else find_hook(given) if isinstance(given, str) else given
         self._text = self._by_default if self._hook is None else self._by_hook
 
-    @property
-    def counts(self) -> Counter[str]:
-        """How much of each kind was replaced in all rows."""
-        return sum(self.rows.values(), Counter())
-
     def column(self, array: pa.Array, rows: np.ndarray[Any, Any] | None = None) -> pa.Array:
         """A column of text (JSON or not) with its cells redacted; the same array if there is nothing to replace. `rows`
         has the row of each text (its own, if not given)."""
