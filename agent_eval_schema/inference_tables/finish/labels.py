@@ -75,9 +75,8 @@ def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int,
     if not isinstance(read, Trace):
         return labels_of(entries, response=response)
     if plan.trace_feedback:
-        entries += read_trace_feedback(
-            bytes(read.info.assessments), request_id, _microseconds(batch["time"][row].as_py())
-        )
+        time = _microseconds(batch["time"][row].as_py())
+        entries += read_trace_feedback(bytes(read.info.assessments), request_id, time)
     derived = derive(read)
     return labels_of(
         entries,

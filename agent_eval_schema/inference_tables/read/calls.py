@@ -75,11 +75,10 @@ def _reason_in_facts(logged: LoggedColumns, row: int, plan: BuildPlan) -> tuple[
         time = logged.times[row]
         if time is None:
             return "outside_window", "the row has no time"
-        if (plan.since is not None and time < plan.since) or (plan.until is not None and time >= plan.until):
-            return (
-                "outside_window",
-                f"logged {'before' if plan.since is not None and time < plan.since else 'after'} it",
-            )
+        if plan.since is not None and time < plan.since:
+            return "outside_window", "logged before it"
+        if plan.until is not None and time >= plan.until:
+            return "outside_window", "logged after it"
     status = logged.statuses[row]
     if status is not None and status != 200 and "status" not in plan.kept:
         error = error_in(logged.responses[row])

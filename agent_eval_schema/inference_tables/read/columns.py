@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from agent_eval_schema.cells.arrow import is_text, is_valid_text, simplified, text_views
 from agent_eval_schema.cells.batch import is_json_column
-from agent_eval_schema.cells.cells import Cells, read_cells
+from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
 from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
@@ -63,12 +63,12 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
     found: Notes = {}
     status = _numbers(columns, "status_code", found)
     time = _times(columns, found)
-    latency = _latency(columns)
+    milliseconds = _floats(columns, "latency_ms")
     facts = {
         "time": time,
         "day": time.cast(pa.date32()),
         "status_code": status,
-        "latency_seconds": latency,
+        "latency_seconds": pc.coalesce(_floats(columns, "latency_seconds"), pc.divide(milliseconds, 1000.0)),
         "served_entity": _served_entity(columns),
         "requester": columns.array("requester"),
     }
@@ -220,10 +220,6 @@ def _cells(batch: pa.RecordBatch, name: str, problems: dict[int, str]) -> Bytes:
         return _pieces(array)
     cells = read_cells(batch, name)
     assert cells is not None
-    return _bytes_of(cells, array, problems)
-
-
-def _bytes_of(cells: Cells, array: pa.Array, problems: dict[int, str]) -> Bytes:
     problems.update(cells.unreadable)
     texts: Bytes = [None if t is None else t.encode() for t in cells.texts]
     if cells.unreadable:
@@ -265,12 +261,7 @@ def _inside(text: bytes, path: tuple[str, ...]) -> bytes | None:
 # status, latency, who
 def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
     array = columns.native(target)
-    if (
-        array is not None
-        and pa.types.is_integer(array.type)
-        and array.type.bit_width <= 32
-        and array.type != pa.uint32()
-    ):
+    if array is not None and array.type in _FITTING:
         return array.cast(pa.int32())
     values: list[int | None] = []
     for row, text in enumerate(columns.texts(target)):
@@ -282,18 +273,15 @@ def _numbers(columns: _Columns, target: str, found: Notes) -> pa.Array:
     return pa.array(values, pa.int32())
 
 
+_FITTING = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
+"""The integers that fit into 32 bits with a sign."""
+
 _WHOLE = re.compile(rb"\s*(\d{1,9})(\.0*)?\s*$")
 
 
 def _whole_number(text: bytes) -> int | None:
     match = _WHOLE.match(text)
     return int(match.group(1)) if match else None
-
-
-def _latency(columns: _Columns) -> pa.Array:
-    seconds = _floats(columns, "latency_seconds")
-    milliseconds = pc.divide(_floats(columns, "latency_ms"), 1000.0)
-    return pc.coalesce(seconds, milliseconds)
 
 
 def _floats(columns: _Columns, target: str) -> pa.Array:
@@ -350,9 +338,8 @@ def _times(columns: _Columns, found: Notes) -> pa.Array:
     micros = pa.timestamp("us", "UTC")
     if array is not None and (pa.types.is_timestamp(array.type) or pa.types.is_date(array.type)):
         try:
-            naive = array.cast(
-                pa.timestamp("us", array.type.tz if pa.types.is_timestamp(array.type) else None), safe=False
-            )
+            zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+            naive = array.cast(pa.timestamp("us", zone), safe=False)
             return naive.cast(pa.int64()).cast(micros) if len(naive) else pa.array([], micros)
         except pa.ArrowException:
             pass  # out of the range of microseconds: cell by cell

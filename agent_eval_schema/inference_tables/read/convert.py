@@ -153,7 +153,7 @@ def _columns(
     facts = {n: a if plain else a.take(pa.array(parents)) for n, a in logged.facts.items()}
     whole = [r.shared for r in records]
     if any(whole):
-        facts["latency_seconds"] = _without(facts["latency_seconds"], whole)
+        facts["latency_seconds"] = pc.if_else(pa.array(whole), pa.scalar(None, pa.float64()), facts["latency_seconds"])
     return [facts[f.name] if f.name in facts else _array(f.name, given[f.name], f.type) for f in CONVERTED]
 
 
@@ -163,10 +163,6 @@ def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
     if name in ("request", "inputs", "response", "outputs", "trace"):
         return text_array(values)
     return pa.array(values, kind) if any(v is not None for v in values) else pa.nulls(len(values), kind)
-
-
-def _without(array: pa.Array, mask: list[bool]) -> pa.Array:
-    return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)
 
 
 def _content_hashes(logged: LoggedColumns) -> np.ndarray[Any, Any]:

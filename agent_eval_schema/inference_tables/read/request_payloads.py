@@ -160,11 +160,8 @@ def _beside_of(value: dict[str, Any]) -> _Beside:
     kept = {}
     for key in _Beside.__struct_fields__:
         given = value.get(key)
-        given = (
-            {k: v for k, v in given.items() if _is_id(v)}
-            if isinstance(given, dict) and key != "custom_inputs"
-            else given
-        )
+        if isinstance(given, dict) and key != "custom_inputs":
+            given = {k: v for k, v in given.items() if _is_id(v)}
         if is_type(_Beside, {key: given}):
             kept[key] = given
     return msgspec.convert(kept, _Beside)
