@@ -173,28 +173,18 @@ def _call(name: str, arguments: dict[str, Any] | None) -> dict[str, str | None]:
 
 def _batch(logged: LoggedColumns, row: int, plan: BuildPlan, asked: Asked, answer: Answered) -> list[CallRecord]:
     """A record for each record of a wrapper, with its prediction."""
-    given = asked.records or []
-    predictions = predictions_of(answer, len(given))
+    predictions = predictions_of(answer, len(asked.records or ()))
     if isinstance(predictions, Broken):
         return [record_excluded(logged, row, plan, predictions.reason, predictions.detail)]
-    return [
-        _one_of_batch(logged, row, plan, i, len(given), record, prediction, asked, answer)
-        for i, (record, prediction) in enumerate(zip(given, predictions, strict=True))
-    ]
+    return [_one_of_batch(logged, row, plan, i, made, asked, answer) for i, made in enumerate(predictions)]
 
 
 def _one_of_batch(
-    logged: LoggedColumns,
-    row: int,
-    plan: BuildPlan,
-    i: int,
-    count: int,
-    given: Any,
-    prediction: Any,
-    call: Asked,
-    answer: Answered,
+    logged: LoggedColumns, row: int, plan: BuildPlan, i: int, prediction: Any, call: Asked, answer: Answered
 ) -> CallRecord:
-    """CallRecord `i` of `count`. Only a lone record has the call's trace, latency and token counts for its own."""
+    """Record `i` of a call. Only a lone record has the call's trace, latency and token counts for its own."""
+    records = call.records or []
+    given, count = records[i], len(records)
     asked = asked_of(given)
     if is_feedback(given) and "feedback" not in plan.kept:
         asked = Broken("feedback", "feedback on another row")
