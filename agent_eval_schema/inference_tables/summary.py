@@ -296,20 +296,22 @@ class Counts(Struct, kw_only=True):
 def summarized(plan: BuildPlan, counts: Counts, **beside: Any) -> BuildSummary:
     """The summary of a build; `beside` are the fields that follow neither from the plan nor from the counts."""
     steps = funnel_steps(counts.records, counts.reasons, plan.extends)
-    feedback = feedback_counts(counts.feedback)
+    tallies = counts.feedback
+    elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
+    issues = {**counts.codes, UNKNOWN_REQUEST.code: tallies["unknown"]}  # of the rows, and of feedback on none of them
     return BuildSummary(
         family=plan.family,
         logged=counts.logged,
         records=counts.records,
         steps=steps,
         rows=steps[-1].left,
-        feedback=feedback,
+        feedback={**tallies, "elsewhere": max(elsewhere, 0)},
         labels=dict(sorted(counts.labels.items())),
         redacted=dict(sorted(counts.redacted.items())),
         traces_joined=counts.traces_joined,
         existing=dict(counts.existing),
         strata=tuple(Stratum(*line) for line in islice(counts.strata, STRATA_KEPT)) if plan.stratified else (),
-        issues=all_issues(counts.codes, feedback),
+        issues={code: count for code, count in sorted(issues.items()) if count},
         sample=plan.sample,
         seed=plan.seed,
         notes=tuple(_notes(plan, beside.get("redaction"))),
@@ -334,18 +336,6 @@ def existing_counts(rows: int, updates: Iterable[pa.RecordBatch]) -> dict[str, i
         updated.update(ids)
         found.update(name if new is not None else "withdrawn" for name, new in zip(columns, after, strict=True))
     return {"rows": rows, "updated": len(updated), **dict(sorted(found.items()))}
-
-
-def feedback_counts(tallies: Mapping[str, int]) -> dict[str, int]:
-    """The use of the feedback, from the counts of the table."""
-    elsewhere = tallies["latest"] - tallies["attached"] - tallies["unknown"]
-    return {**tallies, "elsewhere": max(elsewhere, 0)}
-
-
-def all_issues(of_rows: Mapping[str, int], feedback: Mapping[str, int]) -> dict[str, int]:
-    """How many issues there are of each code: those of the rows, and of feedback that belongs to no row."""
-    found = {**of_rows, UNKNOWN_REQUEST.code: feedback["unknown"]}
-    return {code: count for code, count in sorted(found.items()) if count}
 
 
 def funnel_steps(records: int, excluded: Mapping[str, int], extends: bool = False) -> tuple[FunnelStep, ...]:
