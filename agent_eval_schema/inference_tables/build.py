@@ -31,7 +31,6 @@ from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
 from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
 from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, plan_of
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.row_files import regrouped, stored_rows, write_rows
 from agent_eval_schema.inference_tables.side_tables import add_labels, add_traces
 from agent_eval_schema.inference_tables.stages import BuildJob, convert, decided, finish
@@ -46,7 +45,6 @@ from agent_eval_schema.runtime.temporary_folder import TemporaryFolder
 from agent_eval_schema.similarity.near import NEAR
 from agent_eval_schema.text.choices import path_of, require_choice
 from agent_eval_schema.validation.report import Report
-from agent_eval_schema.validation.report_builder import ReportBuilder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,21 +75,10 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
     True
     """
 
-    def __init__(
-        self,
-        work: WorkFolder,
-        plan: BuildPlan,
-        summary: BuildSummary,
-        builder: ReportBuilder,
-        hook: Hook | None,
-        rows: Source,
-        schema: pa.Schema,
-        updates: Iterable[pa.RecordBatch],
-    ) -> None:
+    def __init__(self, summary: BuildSummary, finished: FinishedRows, hook: Hook | None, rows: Source) -> None:
         self.summary = summary
-        self._schema, self._updates = schema, updates
-        self._work, self._plan, self._hook, self._rows = work, plan, hook, rows
-        self._builder = builder
+        self._work, self._plan = finished.work, finished.plan
+        self._finished, self._hook, self._rows = finished, hook, rows
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -162,7 +149,8 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> build.updates["column"].value_counts().to_dict()
         {'expected_response': 4, 'expected_retrieved_context': 1}
         """
-        frame: pd.DataFrame = pa.Table.from_batches(self._updates, schema=UPDATES).to_pandas(ignore_metadata=True)
+        table = pa.Table.from_batches(self._finished.updates, schema=UPDATES)
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
         return frame.astype(object).where(frame.notna(), None)
 
     @property
@@ -181,7 +169,7 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> build.report.ok
         True
         """
-        return Report(self._rows, finish_plan(self._plan), self._builder, self.summary.seconds)
+        return Report(self._rows, finish_plan(self._plan), self._finished.builder, self.summary.seconds)
 
     def iter_batches(self) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows as Arrow batches.
@@ -254,7 +242,7 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> build.write("rows.jsonl")
         5
         """
-        return write_rows(path_of(path), self.iter_batches(), self._schema)
+        return write_rows(path_of(path), self.iter_batches(), self._finished.schema)
 
     def write_excluded(self, path: str | os.PathLike[str]) -> int:
         """Write the excluded rows to a file or a new Delta table.
@@ -488,7 +476,7 @@ def build_set(
         redaction="hook" if options.hook else plan.redact,
         seconds=time.perf_counter() - start,
     )
-    return EvalSetBuild(work, plan, summary, finished.builder, options.hook, rows, finished.schema, finished.updates)
+    return EvalSetBuild(summary, finished, options.hook, rows)
 
 
 def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:

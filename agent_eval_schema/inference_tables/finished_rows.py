@@ -29,7 +29,7 @@ class FinishedRows:
     """Counts the finished rows while they pass, and sets the invalid ones aside."""
 
     def __init__(self, plan: BuildPlan, work: WorkFolder) -> None:
-        self._plan, self._work = plan, work
+        self.plan, self.work = plan, work
         self.schema = rows_schema(work)
         self.updates: list[pa.RecordBatch] = []
         self.builder = new_report_builder(plan)
@@ -49,7 +49,7 @@ class FinishedRows:
                 seen(batch.num_rows)
                 yield out_rows(batch, self.schema)
                 continue
-            valid = valid_rows(batch, self._plan)
+            valid = valid_rows(batch, self.plan)
             if not valid.all():
                 self._excluded(part, filtered(batch, ~valid))
                 batch = filtered(batch, valid)
@@ -67,7 +67,7 @@ class FinishedRows:
     def _excluded(self, part: PartKey, batch: pa.RecordBatch) -> None:
         self._invalid += batch.num_rows
         self._issues += issue_counts(batch)
-        self._work.commit_invalid(part, invalid_rows(batch))
+        self.work.commit_invalid(part, invalid_rows(batch))
 
     def counts(self, logged: int, decided: dict[str, Any]) -> Counts:
         """What there is to count, when all rows have passed; `decided` are the small results of the decisions."""
@@ -87,5 +87,5 @@ class FinishedRows:
             redacted=self._redacted,
             codes=self._issues + Counter(self.builder.counts),
             traces_joined=decided["joined"],
-            existing=existing_counts(self._work.existing_rows(), self.updates) if self._plan.extends else {},
+            existing=existing_counts(self.work.existing_rows(), self.updates) if self.plan.extends else {},
         )
