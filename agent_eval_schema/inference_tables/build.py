@@ -27,7 +27,7 @@ from agent_eval_schema.inference_tables.decide.duckdb import require_duckdb
 from agent_eval_schema.inference_tables.existing import add_existing
 from agent_eval_schema.inference_tables.finish.excluded import EXCLUDED, redacted, rows_excluded
 from agent_eval_schema.inference_tables.finish.finish import UPDATES, finish_plan
-from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.finish.redact import Hook
 from agent_eval_schema.inference_tables.finished_rows import FinishedRows
 from agent_eval_schema.inference_tables.input_tables import inputs_of, table_columns
 from agent_eval_schema.inference_tables.options import FEEDBACK, BuildKeywords, BuildOptions, plan_of
@@ -203,14 +203,13 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> sum(batch.num_rows for batch in build.iter_excluded()) == len(build.excluded)
         True
         """
-        redactor = self._hook or self._plan.redact
         for part, decisions in decisions_by_part(self._work.folder / "decided.parquet"):
             reasons = decisions.column("reason")
             gone = np.asarray(reasons.is_valid())
             rows = filtered(self._work.rows(part), gone) if gone.any() else None
             batches = [] if rows is None else [rows_excluded(rows, reasons.drop_null())]
             for batch in [*batches, *self._work.invalid(part)]:
-                yield redacted(batch, Redactor(redactor)) if redactor else batch
+                yield redacted(batch, self._hook or self._plan.redact)
 
     def write(self, path: str | os.PathLike[str]) -> int:
         """Write the rows to a file or a new Delta table.

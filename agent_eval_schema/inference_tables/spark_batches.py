@@ -34,7 +34,7 @@ from agent_eval_schema.inference_tables.finish.finish import (
     redacted_counts,
     valid_rows,
 )
-from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
+from agent_eval_schema.inference_tables.finish.redact import Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.side_tables import trace_pairs
@@ -183,10 +183,7 @@ def _made(
     finished = finish_batch(filtered(_complete(rows, decisions), stays), plan, hook)
     valid = valid_rows(finished, plan)
     good, bad = filtered(finished, valid), filtered(finished, ~valid)
-    others = rows_excluded(filtered(rows, ~stays), reasons.drop_null())
-    redactor = hook or plan.redact
-    if redactor:
-        others = redacted(others, Redactor(redactor))
+    others = redacted(rows_excluded(filtered(rows, ~stays), reasons.drop_null()), hook or plan.redact)
     others = one_batch([others, invalid_rows(bad)])
     counts = {
         "kept": Counter({"": good.num_rows}),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from agent_eval_schema.inference_tables.finish.finish import errors_of, evaluation_rows
-from agent_eval_schema.inference_tables.finish.redact import Redactor
+from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.rules.exclusions import find_reason
 
 EXCLUDED = pa.schema(
@@ -44,9 +44,11 @@ def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
     return _fitted(columns, finished.num_rows)
 
 
-def redacted(batch: pa.RecordBatch, redactor: Redactor) -> pa.RecordBatch:
+def redacted(batch: pa.RecordBatch, redaction: str | Hook | None) -> pa.RecordBatch:
     """Excluded rows, with their content replaced as in the rows that are kept."""
-    names = ("message", "request", "response")
+    if not redaction:
+        return batch
+    names, redactor = ("message", "request", "response"), Redactor(redaction)
     arrays = [redactor.column(a) if n in names else a for n, a in zip(EXCLUDED.names, batch.columns, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)
 
