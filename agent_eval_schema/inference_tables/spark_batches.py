@@ -96,10 +96,9 @@ EXISTING_PARTS = 1 << 62
 
 
 def _in_first(schema: pa.Schema, given: Mapping[str, Any], lines: int) -> pa.RecordBatch:
-    """A batch of so many lines; values that are not arrays are in the first of them."""
-    arrays = [
-        a if isinstance(a := given[f.name], pa.Array) else pa.array([a, *[None] * (lines - 1)], f.type) for f in schema
-    ]
+    """A batch of so many lines; values that are not arrays are in the first of them, those that are absent in none."""
+    cells = [(given.get(f.name), f.type) for f in schema]
+    arrays = [c if isinstance(c, pa.Array) else pa.array([c, *[None] * (lines - 1)], kind) for c, kind in cells]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -161,22 +160,17 @@ def _entry_lists(lists: pa.ListArray) -> pa.ListArray:
 
 def _made_existing(
     rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
-) -> dict[str, bytes | None]:
+) -> dict[str, bytes]:
     """The result of a batch of rows of the dataset that is extended: the columns of BUILT."""
     finished = finish_existing(rows.append_column("entries", _entry_lists(decisions.field("entries"))), plan, hook)
     changed = changed_labels(finished)
-    return {
-        "rows": pack(_of(schema, out_rows(finished, schema)), "lz4"),
-        "excluded": None,
-        "updates": pack(changed, "lz4"),
-        "verdicts": pack(finished.select(list(range(len(VERDICT)))), "zstd"),
-        "counts": msgspec.json.encode({"existing": existing_counts(finished.num_rows, [changed])}),
-    }
+    counts = {"existing": existing_counts(finished.num_rows, [changed])}
+    return {**_packed(finished, counts, schema), "updates": pack(changed, "lz4")}
 
 
 def _made(
     rows: pa.RecordBatch, decisions: pa.StructArray, plan: BuildPlan, hook: Hook | None, schema: pa.Schema
-) -> dict[str, bytes | None]:
+) -> dict[str, bytes]:
     """The result of a batch of converted rows: the columns of BUILT."""
     reasons = decisions.field("reason")
     stays = np.asarray(reasons.is_null())
@@ -193,17 +187,18 @@ def _made(
         "redacted": redacted_counts(good),
         "codes": issue_counts(bad),
     }
+    return {**_packed(good, counts, schema), "excluded": pack(others, "lz4")}
+
+
+def _packed(finished: pa.RecordBatch, counts: Mapping[str, Mapping[str, int]], schema: pa.Schema) -> dict[str, bytes]:
+    """The columns of BUILT that all finished rows have."""
+    out = out_rows(finished, schema)
+    rows = pa.RecordBatch.from_arrays([out.column(f.name).cast(f.type) for f in schema], schema=schema)
     return {
-        "rows": pack(_of(schema, out_rows(good, schema)), "lz4"),
-        "excluded": pack(others, "lz4"),
-        "updates": None,
-        "verdicts": pack(good.select(list(range(len(VERDICT)))), "zstd"),
+        "rows": pack(rows, "lz4"),
+        "verdicts": pack(finished.select(list(range(len(VERDICT)))), "zstd"),
         "counts": msgspec.json.encode(counts),
     }
-
-
-def _of(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([batch.column(f.name).cast(f.type) for f in schema], schema=schema)
 
 
 def trace_batches(names: Sequence[str], batches: Stream) -> Stream:
