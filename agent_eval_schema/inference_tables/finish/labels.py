@@ -70,7 +70,8 @@ def labels_of_row(columns: dict[str, pa.Array], batch: pa.RecordBatch, row: int,
     """The labels that the feedback on a row gives it: `batch` has its `entries` and its `time`."""
     request_id, response, trace = (columns[n][row].as_py() for n in ("request_id", "response", "trace"))
     # One row's judgments: that a record is a part of a call no longer matters.
-    entries = [_feedback({**e, "request_id": request_id}) for e in batch.column("entries")[row].as_py() or ()]
+    given = batch.column("entries")[row].as_py() or ()
+    entries = [Feedback(**{**e, "request_id": request_id, "time": _microseconds(e["time"])}) for e in given]
     read = decode_trace(trace) if trace is not None else None
     if not isinstance(read, Trace):
         return labels_of(entries, response=response)
@@ -92,10 +93,6 @@ def _expected(expectations: Mapping[str, Any]) -> list[str]:
 
 
 _TRUTHS = {"expected_response": str, **{n: SHAPES[n].type for n in ("expected_facts", "expected_retrieved_context")}}
-
-
-def _feedback(entry: dict[str, Any]) -> Feedback:
-    return Feedback(**{**entry, "time": _microseconds(entry["time"])})
 
 
 def _microseconds(time: datetime | None) -> int | None:

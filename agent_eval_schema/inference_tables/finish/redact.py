@@ -120,9 +120,9 @@ class Redactor:
     def column(self, array: pa.Array, rows: np.ndarray[Any, Any] | None = None) -> pa.Array:
         """A column of text (JSON or not) with its cells redacted; the same array if there is nothing to replace. `rows`
         has the row of each text (its own, if not given)."""
-        suspects = np.flatnonzero(self._suspects(array))
+        found = array.is_valid() if self._hook else pc.match_substring_regex(array, _SUSPECT).fill_null(False)
         texts = dict[int, str]()
-        for at in suspects.tolist():
+        for at in np.flatnonzero(np.asarray(found)).tolist():
             self._counts = self.rows[at if rows is None else int(rows[at])]
             text = array[at].as_py()
             if (new := self.cell(text)) != text:
@@ -130,10 +130,6 @@ class Redactor:
         if not texts:
             return array
         return pa.array([texts.get(i, t) for i, t in enumerate(array.to_pylist())], array.type)
-
-    def _suspects(self, array: pa.Array) -> np.ndarray[Any, Any]:
-        found = array.is_valid() if self._hook else pc.match_substring_regex(array, _SUSPECT).fill_null(False)
-        return np.asarray(found).astype(bool)
 
     def cell(self, text: str, depth: int = 0) -> str:
         """The text redacted. If it is JSON, so is the result, and its strings are redacted."""
