@@ -275,8 +275,5 @@ class Conversion(Struct, Saved, frozen=True):  # numpydoc ignore=PR01
         kind = "evaluations" if self.source in ces_turns.CES_FORMATS else "rows"
         return f"{self.source} → {self.target}: {self.converted:,} of {self.given:,} {kind} converted"
 
-    def __str__(self) -> str:
-        return self.to_text()
-
     def __repr__(self) -> str:
         return f"<Conversion: {self._headline}, {len(self._issues):,} lost>"
