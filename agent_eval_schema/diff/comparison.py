@@ -129,24 +129,13 @@ class Comparison:
     @cached_property
     def issues(self) -> list[IssueChange]:
         """A line a code that some row has on one side only, errors first."""
-        old = IssueSet(self.old.findings, self.old.overall).by_code()
-        new = IssueSet(self.new.findings, self.new.overall).by_code()
-        gained, lost = self.gained.by_code(), self.lost.by_code()
-        on_added = _on(self.new, self.pairs.added).by_code()
-        on_removed = _on(self.old, self.pairs.removed).by_code()
+        old, new = (IssueSet(side.findings, side.overall) for side in (self.old, self.new))
+        added, removed = _on(self.new, self.pairs.added), _on(self.old, self.pairs.removed)
+        # in the order of the fields of a line
+        counts = (found.by_code().tolist() for found in (old, new, self.gained, self.lost, added, removed))
         lines = [
-            IssueChange(
-                code,
-                RULES[code].name,
-                RULES[code].severity,
-                old=int(old[i]),
-                new=int(new[i]),
-                gained=int(gained[i]),
-                lost=int(lost[i]),
-                on_added=int(on_added[i]),
-                on_removed=int(on_removed[i]),
-            )
-            for i, code in enumerate(CODES)
+            IssueChange(code, RULES[code].name, RULES[code].severity, *numbers)
+            for code, *numbers in zip(CODES, *counts, strict=True)
         ]
         order = list(Severity)
         differing = [line for line in lines if line.gained or line.lost or line.on_added or line.on_removed]
