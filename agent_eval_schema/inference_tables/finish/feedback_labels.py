@@ -100,9 +100,8 @@ def labels_of(
     copied = not edits and thumb is True and bool(response)
     if copied and truth:
         copied = False
-        notes.append(
-            Finding(rules.LABEL_YIELDS, f"users were content, but the trace states {truth}", "expected_response")
-        )
+        message = f"users were content, but the trace states {truth}"
+        notes.append(Finding(rules.LABEL_YIELDS, message, "expected_response"))
     elif copied:
         notes.append(Finding(rules.COPIED_LABEL, "users were content: the response is taken", "expected_response"))
     elif edits and truth:

@@ -137,22 +137,21 @@ class _Columns:
 
     def array(self, target: str) -> pa.Array:
         """The texts of a target as an array: the column itself, if it is one of texts."""
-        place = self.place(target)
-        if place is not None and not place[1]:
-            at = self.batch.schema.get_field_index(place[0])
-            column = simplified(self.batch.column(at))
-            if is_valid_text(column) and not is_json_column(self.batch.schema.field(at)):
-                return column.cast(pa.string())
+        column = self._whole(target)
+        if column is not None and is_valid_text(column):
+            return column.cast(pa.string())
         return pa.array(self.texts(target), pa.string())
 
     def native(self, target: str) -> pa.Array | None:
         """The column in the type that it has in Arrow, if it is a whole column of numbers or times."""
+        column = self._whole(target)
+        return None if column is None or is_text(column.type) else column
+
+    def _whole(self, target: str) -> pa.Array | None:
+        """The column of a target, if that is a whole column, and not of JSON texts."""
         place = self.place(target)
-        if place is None or place[1]:
-            return None
-        at = self.batch.schema.get_field_index(place[0])
-        array = simplified(self.batch.column(at))
-        return None if is_text(array.type) or is_json_column(self.batch.schema.field(at)) else array
+        at = -1 if place is None or place[1] else self.batch.schema.get_field_index(place[0])
+        return None if at < 0 or is_json_column(self.batch.schema.field(at)) else simplified(self.batch.column(at))
 
     def first_of(self, target: str) -> Bytes:
         """The texts of a target; where they are absent, those of the next column that may hold it."""
