@@ -307,13 +307,8 @@ def build_set_on_spark(df: DataFrame, options: BuildOptions) -> SparkBuild:
         first = existing_rows(next(spark_source(existing).batches()), plan)
         schema = pa.schema([*ROWS, *own_fields(first.rows.schema)])
         lines = lines.unionByName(_existing_lines(existing, plan))
-    decided = SparkDecisions(
-        lines,
-        plan,
-        None if labels is None else _lines(labels, label_plan(options)),
-        None if traces is None else _traces(traces),
-        start,
-    )
+    label_lines = None if labels is None else _lines(labels, label_plan(options))
+    decided = SparkDecisions(lines, plan, label_lines, None if traces is None else _traces(traces), start)
     built = decided.lines().mapInArrow(partial(build_batches, plan, options.hook, schema), ddl(BUILT))
     return SparkBuild(plan, reason, decided, built, options.hook, schema)
 

@@ -35,12 +35,8 @@ class SparkDecisions:
         self._lines = persisted(lines, on_disk=True)
         calls = "COUNT(CASE WHEN part >= 0 AND (record IS NULL OR record = 0) THEN 1 END)"
         counts = ("COUNT(CASE WHEN part >= 0 THEN 1 END)", calls, "COUNT(CASE WHEN part < 0 THEN 1 END)")
-        self.records: int
-        self.logged: int
-        self.existing: int
-        self.records, self.logged, self.existing, feedback = self._lines.selectExpr(
-            *counts, "COUNT(feedback)"
-        ).collect()[0]
+        counted: tuple[int, ...] = self._lines.selectExpr(*counts, "COUNT(feedback)").collect()[0]
+        self.records, self.logged, self.existing, feedback = counted
         self._rated = bool(feedback and plan.labeled) or label_lines is not None
         labels = self._lines if label_lines is None else label_lines
         self._tables: dict[str, Any] = {
