@@ -22,8 +22,6 @@ from msgspec import Struct
 from agent_eval_schema.cells.arrow import filtered, strings
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.inference_tables.decide.duckdb import Expressions, decide
-from agent_eval_schema.inference_tables.decide.sql import RESULTS, steps_of
-from agent_eval_schema.inference_tables.decide.tables import DECISION_TABLES
 from agent_eval_schema.inference_tables.finish.finish import finish_batch, finish_existing
 from agent_eval_schema.inference_tables.finish.redact import DEFAULT, Hook
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, convert_batch
@@ -166,8 +164,7 @@ def decided(work: WorkFolder, plan: BuildPlan) -> dict[str, Any]:
     tables = {"calls": work.files("index"), "entries": entries, "traces": work.tables("traces")}
     new = work.folder / "new" / "decided.parquet"
     joined = work.folder / "traced.parquet" if tables["traces"] else None
-    steps = steps_of(plan, work.existing_rows())
-    answers = decide(tables, DECISION_TABLES, steps, RESULTS, new, work.folder / "spill", joined, plan.near)
+    answers = decide(tables, plan, work.existing_rows(), new, work.folder / "spill", joined)
     new.rename(work.folder / "decided.parquet")
     rows = pq.read_metadata(joined).num_rows if joined else 0
     work.commit_json("decided.json", {**answers, "joined": rows})

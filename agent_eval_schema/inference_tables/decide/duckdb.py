@@ -21,8 +21,9 @@ import pyarrow as pa
 from agent_eval_schema.cells.arrow import simplified
 from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.notes import is_hidden
-from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, NEAR_STEP, SqlStep
-from agent_eval_schema.inference_tables.decide.tables import near_table
+from agent_eval_schema.inference_tables.decide.sql import ENTRY, JOINED_TRACES, NEAR_STEP, RESULTS, steps_of
+from agent_eval_schema.inference_tables.decide.tables import DECISION_TABLES, near_table
+from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.io.arrow import as_text
 from agent_eval_schema.issues import EvalSetError
 from agent_eval_schema.runtime.extras import missing
@@ -56,38 +57,30 @@ def _connected(**more: Any) -> duckdb.DuckDBPyConnection:
 # ---------------------------------------------------------------------------------------------------------------------
 # decisions
 def decide(
-    tables: Mapping[str, Sequence[str]],
-    schemas: Mapping[str, pa.Schema],
-    steps: Sequence[SqlStep],
-    results: Mapping[str, str],
-    decided: Path,
-    folder: Path,
-    joined: Path | None = None,
-    near: float | None = None,
+    tables: Mapping[str, Sequence[str]], plan: BuildPlan, existing: int, decided: Path, spill: Path, joined: Path | None
 ) -> dict[str, list[tuple[Any, ...]]]:
     """Run the steps over the Parquet files of each table; write a line a converted row to `decided` and give back the
-    rows of the small `results` ({name: SELECT}).
+    small RESULTS. A dataset that is extended has so many `existing` rows.
 
     `decided` (Parquet) has part, place, reason and entries (the feedback that belongs to the row, or null), in the
     order of part and place. `joined` has part, place and trace of the rows that get theirs from the table `traces`.
-    `near` is the similarity of questions that are alike.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    spill.mkdir(parents=True, exist_ok=True)
     threads = max(1, min(4, os.cpu_count() or 1))
-    with closing(_connected(threads=threads, temp_directory=str(folder))) as connection:
+    with closing(_connected(threads=threads, temp_directory=str(spill))) as connection:
         try:
             for name, files in tables.items():
-                connection.execute(f"CREATE VIEW {name} AS {_reading(files, schemas[name])}")
-            for step in steps:
+                connection.execute(f"CREATE VIEW {name} AS {_reading(files, DECISION_TABLES[name])}")
+            for step in steps_of(plan, existing):
                 if step.name == NEAR_STEP:
                     questions = connection.sql(step.select).to_arrow_table()
-                    connection.register(NEAR_STEP, near_table(questions, near))
+                    connection.register(NEAR_STEP, near_table(questions, plan.near))
                 else:
                     connection.execute(f"CREATE TEMP TABLE {step.name} AS {step.select}")
             _copy(connection, _IN_ORDER, decided)
             if joined is not None:
                 _copy(connection, f"SELECT part, place, trace FROM ({JOINED_TRACES}) j ORDER BY part, place", joined)
-            return {name: connection.execute(select).fetchall() for name, select in results.items()}
+            return {name: connection.execute(select).fetchall() for name, select in RESULTS.items()}
         except _errors() as error:
             raise EvalSetError(f"DuckDB could not decide about the rows: {error_text(error)}") from error
 

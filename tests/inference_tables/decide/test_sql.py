@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from agent_eval_schema.cells.hashing import seeded_hashes
 from agent_eval_schema.inference_tables.decide.sampling import LOWEST, RANGE, below, sample_of, seed_of
-from agent_eval_schema.inference_tables.decide.sql import steps_of
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.issues import EvalSetError
 
@@ -97,10 +96,8 @@ def decide(folder: Path, calls: list[Row], entries: list[Row] = [], parts: int =
             path = folder / f"{name}-{part}.parquet"
             pq.write_table(pa.Table.from_pylist(rows, schema=schema), path)
             files[name].append(str(path))
-    results = {"tallies": "SELECT what, rows_of FROM tallies", "strata": "SELECT stratum, size, sampled FROM strata"}
     decided = folder / "decided.parquet"
-    schemas = {"calls": CALLS, "entries": ENTRIES}
-    found = duck.decide(files, schemas, steps_of(BuildPlan("legacy", **options)), results, decided, folder / "spill")
+    found = duck.decide(files, BuildPlan("legacy", **options), 0, decided, folder / "spill", None)
     lines = pq.read_table(decided).to_pylist()
     assert [(line["part"], line["place"]) for line in lines] == sorted(ids)
     reasons = defaultdict(list)
@@ -110,7 +107,7 @@ def decide(folder: Path, calls: list[Row], entries: list[Row] = [], parts: int =
         reasons[name].append(line["reason"] or "")
         if line["entries"]:
             attached[name] = line["entries"]
-    return {k: sorted(v) for k, v in reasons.items()}, attached, dict(found["tallies"]), sorted(found["strata"])
+    return {k: sorted(v) for k, v in reasons.items()}, attached, dict(found["feedback"]), sorted(found["strata"])
 
 
 def kept(reasons: dict[str, list[str]]) -> set[str]:
