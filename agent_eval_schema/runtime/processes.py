@@ -11,6 +11,7 @@ that from Python 3.11 on; `-I` would do it too, but also ignores PYTHONPATH and 
 from __future__ import annotations
 
 import gc
+import heapq
 import os
 import queue
 import struct
@@ -19,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -163,13 +165,7 @@ class Worker:
 def in_order(shares: Iterable[Iterator[tuple[int, _T]]]) -> Iterator[tuple[int, _T]]:
     """The results of the shares, in the order of the units: every unit belongs to one share, so the lowest is the
     next."""
-    running = list(shares)
-    waiting = {k: part for k, share in enumerate(running) if (part := next(share, None)) is not None}
-    while waiting:
-        k = min(waiting, key=lambda k: waiting[k][0])
-        yield waiting.pop(k)
-        if (part := next(running[k], None)) is not None:
-            waiting[k] = part
+    return heapq.merge(*shares, key=itemgetter(0))
 
 
 def _read(stream: IO[bytes]) -> WorkerMessage:
