@@ -22,7 +22,7 @@ from agent_eval_schema.formats.registry import detect
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE
 from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan
 from agent_eval_schema.inference_tables.options import BuildOptions
-from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, compared_columns
+from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, compared_columns, question_hashes
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
 from agent_eval_schema.inference_tables.read.request_payloads import asked_of, read_chat
 from agent_eval_schema.inference_tables.work_folder import EXISTING_UNIT, PartKey, WorkFolder
@@ -141,14 +141,13 @@ def _facts(rows: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     """What the decisions read of the rows."""
     size, ids = rows.num_rows, rows.column(COLUMNS.index("request_id"))
     questions = [_question(text) for text in rows.column(COLUMNS.index("request")).to_pylist()]
-    hashes, absent = hash_texts(questions)
     given: dict[str, pa.Array] = {
         "logged_id": ids,
         "request_id": ids,
         "label_id": ids,
         "time": rows.column(ROWS.get_field_index("request_time")),
         "content_hash": rows.column(rows.schema.get_field_index(CONTENT_HASH)),
-        "question_hash": pa.array(hashes.view(np.int64), mask=absent),
+        "question_hash": question_hashes(questions),
         "sample_hash": pa.array(np.zeros(size, np.int64)),
         "trace": rows.column(COLUMNS.index("trace")),
         "feedback": pa.nulls(size, FEEDBACK_LISTS),

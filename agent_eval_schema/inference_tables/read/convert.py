@@ -121,7 +121,7 @@ def _columns(
     """The columns of CONVERTED, in its order."""
     ids = [r.request_id for r in records]
     tokens = [r.tokens or (None, None, None) for r in records]
-    content, question = _content_hashes(logged)[parents], _question_hashes(records)
+    content, question = _content_hashes(logged)[parents], question_hashes([r.question for r in records])
     given: dict[str, Any] = {
         "logged_id": [r.logged_id for r in records],
         "record": [r.record for r in records],
@@ -185,8 +185,8 @@ _FACTORS = (1, 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 """Odd numbers that spread bits: the same text in another column is another content."""
 
 
-def _question_hashes(records: list[CallRecord]) -> pa.Array:
-    hashes, absent = hash_texts([r.question for r in records])
+def question_hashes(questions: Sequence[bytes | None]) -> pa.Array:
+    hashes, absent = hash_texts(questions)
     return pa.array(hashes.view(np.int64), mask=absent)
 
 
