@@ -103,8 +103,13 @@ class EvalSetBuild(Summarized, Saved):  # numpydoc ignore=PR01
         >>> build.rows["status_code"].unique().tolist()
         [200]
         """
+        import pandas as pd
+
         frame = to_pandas(self.iter_batches(), self._rows)
-        return _with_times(frame, "request_time")
+        # in microseconds: nanoseconds end in 2262, invalid times do not
+        times = [None if t is pd.NaT else t for t in frame["request_time"].tolist()]
+        frame["request_time"] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
+        return frame
 
     @cached_property
     def excluded(self) -> pd.DataFrame:
@@ -476,13 +481,3 @@ def build_set(
         seconds=time.perf_counter() - start,
     )
     return EvalSetBuild(summary, finished, options.hook, rows)
-
-
-def _with_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The DataFrame with the column as microseconds in UTC: nanoseconds end in 2262, invalid times do not."""
-
-    import pandas as pd
-
-    times = [None if t is pd.NaT else t for t in frame[name].tolist()]
-    frame[name] = pa.array(times, pa.timestamp("us", "UTC")).to_pandas().array
-    return frame

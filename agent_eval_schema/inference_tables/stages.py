@@ -211,14 +211,10 @@ def _finish_share(job: BuildJob, hook: Hook | None) -> Iterator[tuple[PartKey, p
         worker = given.index(min(given))
         given[worker] += int(stays.sum())
         if worker == job.worker and stays.any():
-            batch = with_entries(traces.filled(part, work.rows(part)), decisions)
+            rows, entries = traces.filled(part, work.rows(part)), decisions.column("entries").cast(FEEDBACK_LISTS)
+            batch = rows.append_column("entries", entries)
             run = finish_existing if part.unit == EXISTING_UNIT else finish_batch
             yield part, run(filtered(batch, stays), job.plan, hook)
-
-
-def with_entries(rows: pa.RecordBatch, decisions: pa.RecordBatch) -> pa.RecordBatch:
-    """The converted rows of a part, each with its feedback."""
-    return rows.append_column("entries", decisions.column("entries").cast(FEEDBACK_LISTS))
 
 
 class _Joined:

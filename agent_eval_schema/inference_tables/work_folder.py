@@ -224,8 +224,7 @@ class WorkFolder:
         self._commit_batches([batch], f"invalid/{part.name}.arrow")
 
     def invalid(self, part: PartKey) -> list[pa.RecordBatch]:
-        path = f"invalid/{part.name}.arrow"
-        return list(self.read_rows(path)) if (self.folder / path).exists() else []
+        return list(self.read_rows(f"invalid/{part.name}.arrow"))
 
     def write_rows(self, batches: Iterable[pa.RecordBatch]) -> str:
         """The rows of the evaluation dataset, as they come; returns the name by which they are read again."""
