@@ -20,7 +20,7 @@ from agent_eval_schema.cells.batch import is_json_column
 from agent_eval_schema.cells.cells import read_cells
 from agent_eval_schema.cells.notes import Notes, line_texts, reading_problems
 from agent_eval_schema.formats.inference_tables import TRACE_PARTS, Family, find_family, locate
-from agent_eval_schema.inference_tables.read.plan import BuildPlan
+from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.inference_tables.read.times import micros_of_number, micros_of_text
 from agent_eval_schema.issues import Finding
 from agent_eval_schema.rules import production as rules
@@ -71,6 +71,7 @@ def read_logged(batch: pa.RecordBatch, plan: BuildPlan) -> LoggedColumns:
         "latency_seconds": pc.coalesce(_floats(columns, "latency_seconds"), pc.divide(milliseconds, 1000.0)),
         "served_entity": _served_entity(columns),
         "requester": columns.array("requester"),
+        **{carried_column(name): pa.array(_cells(batch, name, {}), pa.string()) for name in plan.carried},
     }
     return LoggedColumns(
         size=batch.num_rows,
@@ -108,11 +109,6 @@ def _with_lines(batch: pa.RecordBatch, requests: Bytes, plan: BuildPlan) -> tupl
         messages = [problem.message for problem in problems.get(row, ())] if plan.values else []
         unreadable[row] = "; ".join(["the line is not a row", *messages])
     return requests, unreadable
-
-
-def carried(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column of the table as text: other values as their JSON text."""
-    return pa.array(_cells(batch, name, {}), pa.string())
 
 
 class _Columns:

@@ -21,7 +21,7 @@ from agent_eval_schema.cells.hashing import hash_texts, seeded_hashes
 from agent_eval_schema.cells.notes import NOTE, IssueLog
 from agent_eval_schema.inference_tables.read.call_record import CallRecord
 from agent_eval_schema.inference_tables.read.calls import convert_call
-from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, carried, read_logged
+from agent_eval_schema.inference_tables.read.columns import Bytes, LoggedColumns, read_logged
 from agent_eval_schema.inference_tables.read.plan import BuildPlan, carried_column
 from agent_eval_schema.runtime.gc_pause import gc_paused
 from agent_eval_schema.schema import TOOL_CALL
@@ -108,17 +108,14 @@ def _converted(batch: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
     logged = read_logged(batch, plan)
     records = [record for row in range(logged.size) for record in convert_call(logged, row, plan)]
     parents = np.array([r.row for r in records], np.int64)
-    columns = _columns(logged, records, parents, plan)
-    extra = [carried(batch, name) for name in plan.carried]
-    plain = len(records) == logged.size
-    columns += [array if plain else array.take(pa.array(parents)) for array in extra]
-    return pa.RecordBatch.from_arrays(columns, schema=converted_schema(plan))
+    schema = converted_schema(plan)
+    return pa.RecordBatch.from_arrays(_columns(logged, records, parents, plan, schema), schema=schema)
 
 
 def _columns(
-    logged: LoggedColumns, records: list[CallRecord], parents: np.ndarray[Any, Any], plan: BuildPlan
+    logged: LoggedColumns, records: list[CallRecord], parents: np.ndarray[Any, Any], plan: BuildPlan, schema: pa.Schema
 ) -> list[pa.Array]:
-    """The columns of CONVERTED, in its order."""
+    """The columns of the schema, in its order."""
     ids = [r.request_id for r in records]
     tokens = [r.tokens or (None, None, None) for r in records]
     content, question = _content_hashes(logged)[parents], question_hashes([r.question for r in records])
@@ -154,7 +151,7 @@ def _columns(
     whole = [r.shared for r in records]
     if any(whole):
         facts["latency_seconds"] = pc.if_else(pa.array(whole), pa.scalar(None, pa.float64()), facts["latency_seconds"])
-    return [facts[f.name] if f.name in facts else _array(f.name, given[f.name], f.type) for f in CONVERTED]
+    return [facts[f.name] if f.name in facts else _array(f.name, given[f.name], f.type) for f in schema]
 
 
 def _array(name: str, values: Any, kind: pa.DataType) -> pa.Array:
