@@ -20,7 +20,7 @@ from agent_eval_schema.cells.notes import column_names
 from agent_eval_schema.formats.opening import open_source
 from agent_eval_schema.formats.registry import detect
 from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE
-from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan
+from agent_eval_schema.inference_tables.finish.finish import CARRIED, CONTENT_HASH, ROWS, errors_of, finish_plan, fitted
 from agent_eval_schema.inference_tables.options import BuildOptions
 from agent_eval_schema.inference_tables.read.convert import FEEDBACK_LISTS, compared_columns, question_hashes
 from agent_eval_schema.inference_tables.read.plan import BuildPlan
@@ -157,8 +157,7 @@ def _facts(rows: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
         given |= compared_columns(questions, inputs)
     fields = [f for f in CALL_TABLE if f.name not in ("part", "place", "stratum", "without_trace")]
     fields += [pa.field("trace", ROW_SCHEMA.field("trace").type), pa.field("feedback", FEEDBACK_LISTS)]
-    arrays = [given[f.name].cast(f.type) if f.name in given else pa.nulls(size, f.type) for f in fields]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    return fitted(given, pa.schema(fields), size)
 
 
 def _question(text: str | None) -> bytes | None:

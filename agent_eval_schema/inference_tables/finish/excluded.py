@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from agent_eval_schema.inference_tables.finish.finish import errors_of, evaluation_rows
+from agent_eval_schema.inference_tables.finish.finish import errors_of, evaluation_rows, fitted
 from agent_eval_schema.inference_tables.finish.redact import Hook, Redactor
 from agent_eval_schema.rules.exclusions import find_reason
 
@@ -32,7 +30,7 @@ def rows_excluded(rows: pa.RecordBatch, reasons: pa.Array) -> pa.RecordBatch:
     own = pc.equal(columns["reason"], reasons).fill_null(False)
     columns["message"] = pc.if_else(own, pc.coalesce(columns["detail"], sentences), sentences)
     columns["reason"] = reasons
-    return _fitted(columns, rows.num_rows)
+    return fitted(columns, EXCLUDED, rows.num_rows)
 
 
 def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
@@ -41,7 +39,7 @@ def invalid_rows(finished: pa.RecordBatch) -> pa.RecordBatch:
     columns = {**{n: rows.column(n) for n in rows.schema.names}, "time": rows.column("request_time")}
     columns["reason"] = pa.array(["invalid"] * finished.num_rows)
     columns["message"] = pa.array(errors_of(finished), pa.string())
-    return _fitted(columns, finished.num_rows)
+    return fitted(columns, EXCLUDED, finished.num_rows)
 
 
 def redacted(batch: pa.RecordBatch, redaction: str | Hook | None) -> pa.RecordBatch:
@@ -50,9 +48,4 @@ def redacted(batch: pa.RecordBatch, redaction: str | Hook | None) -> pa.RecordBa
         return batch
     names, redactor = ("message", "request", "response"), Redactor(redaction)
     arrays = [redactor.column(a) if n in names else a for n, a in zip(EXCLUDED.names, batch.columns, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)
-
-
-def _fitted(columns: Mapping[str, pa.Array], size: int) -> pa.RecordBatch:
-    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in EXCLUDED]
     return pa.RecordBatch.from_arrays(arrays, schema=EXCLUDED)

@@ -8,7 +8,7 @@ Pure and picklable, like `convert_batch`: the embedded engine and Spark's mapInA
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -68,7 +68,7 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
     checked = _with_notes(checked, [batch.column("notes"), labeled.notes])
     carried = [batch.column({"request_time": "time"}.get(f.name, f.name)).cast(f.type) for f in CARRIED]
     tallies = [_maps(counts, batch.num_rows), labeled.names, pa.nulls(batch.num_rows, CHANGES)]
-    return _joined(checked, [*carried, *tallies])
+    return _finished(checked, [*carried, *tallies])
 
 
 def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
@@ -83,11 +83,10 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
     fields = [rows.schema.field(i) for i in range(len(ROW_SCHEMA))]
     given = pa.RecordBatch.from_arrays(list(new.columns.values()), schema=pa.schema(fields))
     checked = _with_notes(check_batch(given, finish_plan(plan)), [new.notes])
-    nothing = [pa.nulls(rows.num_rows, TALLY.field(name).type) for name in TALLY.names[:-1]]
-    finished = _joined(checked, [*carried, *nothing, new.changes])
+    tallies = fitted({"changes": new.changes}, TALLY, rows.num_rows).columns
+    finished = _finished(checked, [*carried, *tallies])
     more = own_columns_of(rows)
-    schema = pa.schema([*finished.schema, *(rows.schema.field(i) for i in more)], metadata=finished.schema.metadata)
-    return pa.RecordBatch.from_arrays([*finished.columns, *(rows.column(i) for i in more)], schema=schema)
+    return _joined(finished, [rows.schema.field(i) for i in more], [rows.column(i) for i in more])
 
 
 def own_columns_of(rows: pa.RecordBatch) -> range:
@@ -121,13 +120,17 @@ def finish_plan(plan: BuildPlan) -> Plan:
     return Plan("databricks", "provided", False, frozenset(RULES), columns=True, reason=_REASON, values=plan.values)
 
 
-def _joined(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
-    """The checked batch with the further columns; the metadata of its columns is kept."""
+def _finished(checked: pa.RecordBatch, more: list[pa.Array]) -> pa.RecordBatch:
+    """The checked batch with the columns of CARRIED and TALLY."""
     # the other columns that a check passes through are not for the evaluation dataset
-    size = len(VERDICT) + len(COLUMNS)
-    arrays = [*checked.columns[:size], *more]
-    fields = [*(checked.schema.field(i) for i in range(size)), *CARRIED, *TALLY]
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata=checked.schema.metadata))
+    own = checked.select(list(range(len(VERDICT) + len(COLUMNS))))
+    return _joined(own, [*CARRIED, *TALLY], more)
+
+
+def _joined(batch: pa.RecordBatch, fields: Iterable[pa.Field], arrays: Iterable[pa.Array]) -> pa.RecordBatch:
+    """The batch with further columns; the metadata of its columns is kept."""
+    schema = pa.schema([*batch.schema, *fields], metadata=batch.schema.metadata)
+    return pa.RecordBatch.from_arrays([*batch.columns, *arrays], schema=schema)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -227,10 +230,13 @@ def out_rows(finished: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     own = {f.name: finished.column(i) for i, f in enumerate(finished.schema) if i >= len(VERDICT) + len(ROWS)}
     rows = evaluation_rows(finished)
     more = list(schema)[len(ROWS) :]
-    arrays = [own[f.name].cast(f.type) if f.name in own else pa.nulls(rows.num_rows, f.type) for f in more]
-    return pa.RecordBatch.from_arrays(
-        [*rows.columns, *arrays], schema=pa.schema([*rows.schema, *more], metadata=rows.schema.metadata)
-    )
+    return _joined(rows, more, fitted(own, pa.schema(more), rows.num_rows).columns)
+
+
+def fitted(columns: Mapping[str, pa.Array], schema: pa.Schema, size: int) -> pa.RecordBatch:
+    """The columns of a schema: null where there are none."""
+    arrays = [columns[f.name].cast(f.type) if f.name in columns else pa.nulls(size, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def changed_labels(finished: pa.RecordBatch) -> pa.RecordBatch:
