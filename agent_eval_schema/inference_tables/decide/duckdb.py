@@ -68,6 +68,8 @@ def decide(
     spill.mkdir(parents=True, exist_ok=True)
     threads = max(1, min(4, os.cpu_count() or 1))
     with closing(_connected(threads=threads, temp_directory=str(spill))) as connection:
+        import duckdb
+
         try:
             for name, files in tables.items():
                 connection.execute(f"CREATE VIEW {name} AS {_reading(files, DECISION_TABLES[name])}")
@@ -81,19 +83,12 @@ def decide(
             if joined is not None:
                 _copy(connection, f"SELECT part, place, trace FROM ({JOINED_TRACES}) j ORDER BY part, place", joined)
             return {name: connection.execute(select).fetchall() for name, select in RESULTS.items()}
-        except _errors() as error:
+        except duckdb.Error as error:
             raise EvalSetError(f"DuckDB could not decide about the rows: {error_text(error)}") from error
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path) -> None:
     connection.execute(f"COPY ({select}) TO {_literal(str(path))} (FORMAT PARQUET, COMPRESSION LZ4)")
-
-
-def _errors() -> type[Exception]:
-    import duckdb
-
-    found: type[Exception] = duckdb.Error
-    return found
 
 
 def _reading(files: Sequence[str], schema: pa.Schema) -> str:
@@ -145,11 +140,13 @@ class Expressions:
         """One array an expression, a value a row. Raises EvalSetError for SQL that cannot be computed."""
         if self._connection is None:
             return {}
+        import duckdb
+
         wanted = ", ".join(f"CAST(({sql}) AS {kind}) AS {name}" for name, (sql, kind) in self._expressions.items())
         self._connection.register("logged", self._readable(batch))
         try:
             found = self._connection.execute(f"SELECT {wanted} FROM logged").fetchnumpy()
-        except _errors() as error:
+        except duckdb.Error as error:
             given = "; ".join(f"{name}: {sql}" for name, (sql, _) in self._expressions.items())
             # The rest of DuckDB's message is about our own query, which contains only the columns that are mentioned.
             cause = error_text(error).partition("\n")[0]
