@@ -27,14 +27,10 @@ def table_columns(source: Source, table: Any, options: BuildOptions) -> list[str
     if first is None:  # data in memory without rows has columns all the same
         return [str(n) for n in getattr(table, "column_names", getattr(table, "columns", ()))]
     names = column_names(first.schema)
-    if source.vary and (_names_columns(options) or not _is_known(names, options)):
+    naming = (options.where, options.stratify, options.balance_by, options.column_map)
+    if source.vary and (any(option is not None for option in naming) or not _is_known(names, options)):
         return [str(n) for n in schema_of(source).names]
     return names
-
-
-def _names_columns(options: BuildOptions) -> bool:
-    """Whether an option may name any column of the table."""
-    return any(o is not None for o in (options.where, options.stratify, options.balance_by, options.column_map))
 
 
 def _is_known(names: list[str], options: BuildOptions) -> bool:
