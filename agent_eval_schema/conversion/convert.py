@@ -139,21 +139,19 @@ class _Work:
         self._ids = set[str]() if dataset.REPEATED_TRACE_ID.code in self.report.counts and not has_traces else None
         of_ces = self.report.format in ces_turns.CES_FORMATS
         self._evaluations = ces_turns.evaluations_of(self.report) if of_ces else None
-        if self._evaluations is not None:
-            self._counts = len(self._evaluations), sum(e.valid for e in self._evaluations)
-        else:
-            self._counts = self.report.row_count, self.report.valid_count
 
     def conversion(self, data: Any) -> Conversion:
         """The result of the conversion."""
-        given, valid = self._counts
+        valid = self.report.valid_mask
+        if self._evaluations is not None:
+            valid = np.array([e.valid for e in self._evaluations], bool)
         if len(self._kinds) > 1:
             counts = " and ".join(f"{n:,} {kind}s" for kind, n in self._kinds.most_common())
             nowhere = {POSITION: None, "request_id": None}
             self.losses.add(conversion.MIXED_KINDS, nowhere, None, f"expected rows of one kind, got {counts}")
         unsayable = sum(loss.code in _OF_WHOLE_EVALUATIONS for loss in self.losses.issues)
         names = self.report.format, self._target
-        return Conversion(data, self.losses.in_order(), self.report, *names, given, valid - unsayable)
+        return Conversion(data, self.losses.in_order(), self.report, *names, len(valid), int(valid.sum()) - unsayable)
 
     def made(self) -> Any:
         """All of the target in memory."""
