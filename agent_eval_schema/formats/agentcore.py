@@ -147,7 +147,8 @@ STRANDS = Table(
 
 def _experiment(rows: Sequence[CanonicalRow]) -> Written:
     write = STRANDS.layout.write
-    own = [{k: row[k] for k in STRANDS.own if row.get(k) is not None and k != "evaluators"} for row in rows]
+    names = STRANDS.own - {"evaluators"}
+    own = [{k: value for k, value in row.items() if k in names and value is not None} for row in rows]
     evaluators = [structured(row.get("evaluators")) for row in rows]
     first = next(iter(evaluators), None)
     shared = first if first is not None and all(e == first for e in evaluators) else []

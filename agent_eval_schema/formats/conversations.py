@@ -80,7 +80,7 @@ class Conversations(Struct, frozen=True):
         for row in rows:
             turn = write(_without_history(row))
             session = {k: turn.pop(k) for k in (*self.everywhere, *self.of_session) if k in turn}
-            of_row = {k: row[k] for k in self.table.own if row.get(k) is not None}
+            of_row = {k: value for k, value in row.items() if k in self.table.own and value is not None}
             history = (row.get("request") or {}).get("messages", [])[:-1]
             if before is not None and self._follows(before, row, sessions[-1], history):
                 sessions[-1][self.turns].append(turn)

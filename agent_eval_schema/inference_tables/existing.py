@@ -68,7 +68,7 @@ def rows_schema(work: WorkFolder) -> pa.Schema:
 
 def own_fields(schema: pa.Schema) -> list[pa.Field]:
     """The columns that only the rows of the dataset have."""
-    return list(schema)[len(ROWS) : schema.get_field_index(CONTENT_HASH)]
+    return list(schema)[len(ROWS) + 1 :]
 
 
 def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> ExistingRows:
@@ -88,9 +88,9 @@ def existing_rows(batch: pa.RecordBatch, plan: BuildPlan, start: int = 0) -> Exi
     more = [at[n] for n in at if n not in ROWS.names]
     canonical = [at[name] for name in COLUMNS]
     content = hash_texts(_contents(given, at))[0].view(np.int64)
-    fields = [*(given.schema.field(i) for i in canonical), *CARRIED, *(given.schema.field(i) for i in more)]
-    arrays = [*(given.column(i) for i in canonical), *carried, *(given.column(i) for i in more), pa.array(content)]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, pa.field(CONTENT_HASH, pa.int64())]))
+    fields = [*map(given.schema.field, canonical), *CARRIED, pa.field(CONTENT_HASH, pa.int64())]
+    arrays = [*map(given.column, canonical), *carried, pa.array(content), *map(given.column, more)]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=pa.schema([*fields, *map(given.schema.field, more)]))
     return ExistingRows(rows, _facts(rows, plan), _stratum(rows, plan))
 
 
@@ -146,7 +146,7 @@ def _facts(rows: pa.RecordBatch, plan: BuildPlan) -> pa.RecordBatch:
         "request_id": ids,
         "label_id": ids,
         "time": rows.column(ROWS.get_field_index("request_time")),
-        "content_hash": rows.column(rows.schema.get_field_index(CONTENT_HASH)),
+        "content_hash": rows.column(len(ROWS)),
         "question_hash": question_hashes(questions),
         "sample_hash": pa.array(np.zeros(size, np.int64)),
         "trace": rows.column(COLUMNS.index("trace")),

@@ -23,7 +23,7 @@ from agent_eval_schema.inference_tables.decide.tables import CALL_TABLE, call_co
 from agent_eval_schema.inference_tables.existing import existing_rows
 from agent_eval_schema.inference_tables.finish.excluded import invalid_rows, redacted, rows_excluded
 from agent_eval_schema.inference_tables.finish.finish import (
-    CONTENT_HASH,
+    ROWS,
     changed_labels,
     finish_batch,
     finish_existing,
@@ -129,7 +129,7 @@ def _matching(lists: pa.ListArray, rows: pa.RecordBatch) -> pa.StructArray:
     """The decisions about converted rows, one each. Each was made about the row with the same hash, or this is not the
     order in which the rows were before."""
     found = lists.flatten()
-    hashes = rows.column(CONTENT_HASH if is_existing(rows) else "content_hash")
+    hashes = rows.column(len(ROWS) if is_existing(rows) else "content_hash")
     if not found.field("content_hash").equals(hashes):
         raise EvalSetError(OTHER_ROWS)
     return found

@@ -18,6 +18,7 @@ pytest.importorskip("duckdb")
 
 from agent_eval_schema import EvalSetBuild, EvalSetError, eval_set_from_inference_table, profile_eval_set
 from agent_eval_schema.cli import main
+from agent_eval_schema.inference_tables.finish.finish import CONTENT_HASH
 from tests.helpers.logged_calls import Row, at, batch, chat, chunk, feedback, logged, retrieval, table, trace
 
 BUILD = eval_set_from_inference_table
@@ -154,6 +155,12 @@ def test_a_dataset_that_was_written_by_hand_can_grow() -> None:
     own = [{"request": "Where is my order?", "response": "Sent.", "expected_response": "On its way."}]
     build = BUILD(table([chat("a", "Where is my order?"), chat("b", "Who are you?")]), extend=own, dedupe="question")
     assert (ids(build), reasons(build)) == ([None, "b"], {"a": "question_in_existing"})
+
+
+def test_a_column_with_the_name_of_an_internal_one_stays() -> None:
+    own = [{"request": "Hi", "response": "Hello", "team": "docs", CONTENT_HASH: 7}]
+    rows = BUILD(table(ASKED[:1]), extend=own).rows
+    assert (rows["team"].iloc[0], rows[CONTENT_HASH].iloc[0]) == ("docs", 7)
 
 
 def test_two_steps_give_what_one_gives() -> None:

@@ -73,7 +73,7 @@ def finish_batch(batch: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = Non
 
 def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = None) -> pa.RecordBatch:
     """The same of rows that a dataset has (existing.py), with `entries` behind them: they stay as they are, but for the
-    labels that later feedback changes. Columns of their own follow."""
+    labels that later feedback changes. Columns of their own, which are behind the hash, follow."""
     columns = {name: rows.column(i) for i, name in enumerate(ROW_SCHEMA.names)}
     carried = rows.columns[len(ROW_SCHEMA) : len(ROWS)]
     judged = pa.RecordBatch.from_arrays([rows.columns[-1], carried[0]], ["entries", "time"])
@@ -85,23 +85,18 @@ def finish_existing(rows: pa.RecordBatch, plan: BuildPlan, hook: Hook | None = N
     checked = _with_notes(check_batch(given, finish_plan(plan)), [new.notes])
     tallies = fitted({"changes": new.changes}, TALLY, rows.num_rows).columns
     finished = _finished(checked, [*carried, *tallies])
-    more = own_columns_of(rows)
+    more = range(len(ROWS) + 1, rows.num_columns - 1)
     return _joined(finished, [rows.schema.field(i) for i in more], [rows.column(i) for i in more])
 
 
-def own_columns_of(rows: pa.RecordBatch) -> range:
-    """The places of the columns that only the rows of the dataset have: before the hash and, if there, the feedback."""
-    end = rows.schema.get_field_index(CONTENT_HASH)
-    return range(len(ROWS), end)
-
-
 CONTENT_HASH = "__content_hash__"
-"""The column behind those of the rows of a dataset that is extended: by it they are known."""
+"""The column behind ROWS in the rows of a dataset that is extended: by its place they are known, as the dataset may
+have a column of this name."""
 
 
 def is_existing(rows: pa.RecordBatch) -> bool:
     """Whether these are rows of the dataset that is extended, rather than calls."""
-    return CONTENT_HASH in rows.schema.names
+    return bool(rows.schema.names[len(ROWS) : len(ROWS) + 1] == [CONTENT_HASH])
 
 
 def _plain_requests(batch: pa.RecordBatch, redacted: pa.Array | None) -> pa.Array:
