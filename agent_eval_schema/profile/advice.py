@@ -123,7 +123,7 @@ def _truths(summary: ProfileSummary, file: str) -> Iterator[NextStep]:
     if found.truths >= LEAST_TRUTHS and found.top_truth_rows * 2 > found.truths:
         share = _share(found.top_truth_rows, found.truths)
         text = f"{share} of the rows with ground truth have the same one: an agent that always gives it scores as much."
-        gain = found.top_truth_rows / found.truths * found.truths / summary.rows
+        gain = found.top_truth_rows / summary.rows
         yield NextStep(0.8 * gain, text, f"agent-eval-schema profile {file} --output json")
 
 

@@ -73,7 +73,7 @@ def _documents(facts: Facts) -> Documents:
 
 
 def _breakdowns(facts: Facts, min_rows: int) -> Iterator[Breakdown]:
-    turns = {f"{turns} turn{'' if turns == 1 else 's'}": n for turns, n in sorted(facts.turns.items()) if turns}
+    turns = {plural(turns, "turn"): n for turns, n in sorted(facts.turns.items()) if turns}
     kinds: dict[str, Mapping[str, int]] = {"script": facts.scripts, "turns": turns}
     tags: dict[str, dict[str, int]] = {}
     for tag, rows in facts.names["tags"].items() if facts.plan.values else ():
