@@ -62,7 +62,7 @@ class _Turn:
     """An invocation of an evalset, or an entry of a test list."""
 
     def __init__(self, given: Any) -> None:
-        self._given = snake_keys(given) if isinstance(given, Mapping) else {}
+        self._given = _without_nulls(given) if isinstance(given, Mapping) else {}
 
     def asked(self) -> Any:
         return self._given.get("query", _content(self._given.get("user_content")))
@@ -76,7 +76,7 @@ class _Turn:
         made = self._given.get("intermediate_data")
         if not isinstance(made, dict):
             return None
-        made = snake_keys(made)  # `{}` as google-adk writes it for no call
+        made = _without_nulls(made)  # `{}` as google-adk writes it for no call
         uses = made.get("tool_uses", _parts_of(made.get("invocation_events") or [], "function_call"))
         return calls_from("name", "args")(uses)
 
@@ -102,8 +102,8 @@ def _parts(content: Row) -> list[Any]:
 
 
 def _without_nulls(part: Any) -> Any:
-    """A part as google-genai writes it may hold every key that there is, all null but one."""
-    return {k: v for k, v in snake_keys(part).items() if v is not None} if isinstance(part, dict) else part
+    """A part as google-genai writes it may hold every key that there is, all null but one; so may a row of a table."""
+    return {k: v for k, v in snake_keys(part).items() if v is not None} if isinstance(part, Mapping) else part
 
 
 def _joined(parts: Iterable[Any]) -> str | None:

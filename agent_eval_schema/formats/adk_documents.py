@@ -37,8 +37,9 @@ OF_SET, OF_CASE = "eval_set_", "eval_case_"
 
 
 def snake_keys(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Keys in snake_case: ADK reads and writes both spellings."""
-    return {snake_case(key): v for key, v in value.items()}
+    """Keys in snake_case: ADK reads and writes both spellings. In a table both may be columns, one of them null."""
+    nulls = {snake_case(key): None for key in value}
+    return nulls | {snake_case(key): v for key, v in value.items() if v is not None}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

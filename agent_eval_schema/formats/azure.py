@@ -66,8 +66,8 @@ def _call(part: Any) -> dict[str, Any] | None:
     """The call in a part of a message (`tool_call`, `function_call`, `mcp_call` …); None if it is none."""
     if not isinstance(part, dict) or not str(part.get("type")).endswith("_call"):
         return None
-    inner = part.get("tool_call", part)
-    inner = inner.get("function", inner) if isinstance(inner, dict) else {}
+    inner = part.get("tool_call") or part
+    inner = inner.get("function") or inner if isinstance(inner, dict) else {}
     if not isinstance(inner, dict) or "name" not in inner:
         return None
     given = structured(inner.get("arguments"))

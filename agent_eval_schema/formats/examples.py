@@ -141,8 +141,8 @@ def rows_of_page(page: Row) -> Iterator[Unfolded]:
     for finding in unread:
         yield {"input": None}, [finding]
     for item in map(structured, items):
-        node = {"node_id": item.get("node_id", item.get("id"))} if path != "data" else {}
-        yield {"input": None, **item, **node}, ()
+        node = item.get("id") if item.get("node_id") is None else item["node_id"]
+        yield {"input": None, **item, **({} if path == "data" else {"node_id": node})}, ()
 
 
 def more_pages(page: Row) -> Sequence[Finding]:

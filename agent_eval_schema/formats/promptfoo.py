@@ -113,7 +113,7 @@ def _steps(value: Any) -> Sequence[Any]:
 
 
 def _name(value: dict[str, Any]) -> Any:
-    return value.get("name", value.get("tool"))
+    return value.get("name") or value.get("tool")
 
 
 def _write_calls(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ def _asked(user_input: Any) -> Any:
 
 def after_question(messages: list[Any]) -> int:
     """Where in a conversation the last question has been asked."""
-    asked = [i for i, m in enumerate(messages) if isinstance(m, dict) and m.get("type", m.get("role")) in _HUMAN]
+    asked = [i for i, m in enumerate(messages) if isinstance(m, dict) and (m.get("type") or m.get("role")) in _HUMAN]
     return asked[-1] + 1 if asked else len(messages)
 
 

@@ -291,6 +291,16 @@ def test_a_turn_repeats_what_was_said_before_it_and_not_what_was_done() -> None:
     assert native_rows(batch)[1]["history"] == [{"query": "q", "reference": "a"}]
 
 
+@pytest.mark.parametrize("other", [{"query": "Why?"}, {"userContent": HI}, {"reference": "No"}])
+def test_a_column_that_another_row_fills_hides_nothing(other: dict[str, Any]) -> None:
+    """In a table a turn has all columns, and those of other turns are null."""
+    said = turn(final_response={"role": "model", "parts": [{"text": "Hello"}]})
+    sets = [evalset(said), {**evalset(turn(**other)), **other}]
+    alone, together = validate_eval_set(sets[:1]).rows, validate_eval_set(sets).rows
+    for name in ("request", "expected_response"):
+        assert together[name].iloc[0] == alone[name].iloc[0] is not None
+
+
 def test_an_empty_list_of_calls_expects_none() -> None:
     for given_calls in ({"tool_uses": []}, {}, {"invocation_events": []}):
         report = validate_eval_set(evalset(turn(intermediate_data=given_calls)))

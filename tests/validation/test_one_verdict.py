@@ -37,8 +37,9 @@ NESTED: Kinds = {name: KINDS[name] for name in ("list", "pandas", "jsonl", "json
 QUICK: Kinds = {name: make for name, make in KINDS.items() if name != "delta"}
 SIZES = (1, 2, 3, 8_192)
 
-OF_THE_CONTAINER = ("AE211",)
-"""Said of an object that is written as text where it could be an object: of CSV or a column of texts it cannot."""
+OF_THE_CONTAINER = ("AE211", "AE115")
+"""Reported of an object that is written as text where it could be an object, which CSV and a column of texts do not
+have, and of a word for null in an answer, which only CSV needs."""
 
 
 def verdict(data: Any) -> dict[str, Any]:
