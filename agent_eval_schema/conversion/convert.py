@@ -127,8 +127,10 @@ class _Work:
 
     def __init__(self, data: Source, source: str, target: str) -> None:
         self._target, self._writer = target, find_writer(target)
-        complete = not find_format(target).instead_of_request  # a row without a request cannot be written
-        self.report = check_source(data, format=source, ignore=_NOT_ASKED, complete=complete)
+        instead = find_format(target).instead_of_request
+        self.report = check_source(  # a row without a request, or what the target accepts instead, cannot be written
+            data, format=source, ignore=_NOT_ASKED, complete=not instead, instead_of_request=instead
+        )
         self.losses = Losses(target, self.report.plan)
         written = set(self._writer.columns).difference(self._writer.marks)
         self._reads = {*COLUMNS, *written, *find_format(target).reads}

@@ -116,7 +116,7 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
                 notes = {i: list(findings) for i, (_, findings) in enumerate(turns) if findings}
                 if end == batch.num_rows and (last := nesting.ends(objects[-1])):
                     notes.setdefault(len(turns) - 1, []).extend(last)
-                yield with_notes(batch_of_rows([turn for turn, _ in turns]), notes)
+                yield with_notes(batch_of_rows([_given(turn, nesting.columns) for turn, _ in turns]), notes)
                 is_empty = False
             if end in unread:
                 yield with_notes(batch_of_rows([dict.fromkeys(nesting.columns)]), {0: [unread[end]]})
@@ -125,6 +125,11 @@ def _unfold(batches: Callable[[], Iterator[pa.RecordBatch]], nesting: Nested) ->
             is_empty = is_empty and end == batch.num_rows
     if is_empty:
         yield batch_of_rows([dict.fromkeys(nesting.columns)]).slice(0, 0)
+
+
+def _given(turn: Row, columns: Container[str]) -> dict[str, Any]:
+    """The keys of a turn that have a value, or are the columns by which turns are known."""
+    return {name: value for name, value in turn.items() if value is not None or name in columns}
 
 
 def _turns(row: Row, unfold: Unfold, keys: Set[str]) -> Iterator[Unfolded]:

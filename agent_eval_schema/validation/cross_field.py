@@ -115,7 +115,9 @@ def require_request_and_output(rows: Rows) -> None:
     form = rows.form
     instead_of_response = form.outputs if rows.asked else form.instead_of_response
     needs: list[tuple[tuple[str, ...], tuple[str, ...], Rule, str]]
-    needs = [(("request",), form.instead_of_request, requests.MISSING_REQUEST, "a request, got none")]
+    accepted = form.instead_of_request if rows.instead_of_request is None else rows.instead_of_request
+    instead_of_request = tuple(name for name in form.instead_of_request if name in accepted)
+    needs = [(("request",), instead_of_request, requests.MISSING_REQUEST, "a request, got none")]
     if rows.outputs == "provided":
         outputs = "a response or a trace, got neither"
         needs.append((("response", "trace"), instead_of_response, requests.MISSING_OUTPUT, outputs))

@@ -28,7 +28,8 @@ class Plan(Struct, frozen=True):
     cells, `without_null` that the file cannot contain null, which a word may represent (CSV). `origins` names the
     places of our columns in the data, where they have other names there, `suggested` has the names that unknown columns
     may be meant to have. Rows that are passed on are `complete`: they
-    have a request and, of provided outputs, a response or a trace, whatever their format requires. Where provided
+    have a request and, of provided outputs, a response or a trace, whatever their format requires. Of what their format
+    accepts in place of a request, only `instead_of_request` is accepted (None: all of it). Where provided
     outputs were `asked` for, each row has one of its format (`Format.outputs`). `normalized` rows do not contain the
     format that they had. Cells of more than
     `max_cell_bytes` are not read.
@@ -46,6 +47,7 @@ class Plan(Struct, frozen=True):
     without_null: bool = False
     origins: dict[str, str] = {}
     complete: bool = False
+    instead_of_request: tuple[str, ...] | None = None
     asked: bool = False
     normalized: bool = False
     suggested: dict[str, str] = {}

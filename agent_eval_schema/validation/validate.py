@@ -25,17 +25,20 @@ def check_source(
     ignore: tuple[str, ...] = (),
     values: bool = True,
     complete: bool = False,
+    instead_of_request: tuple[str, ...] | None = None,
     max_cell_bytes: int | None = None,
     jobs: int = 0,
     screen: ProgressDisplay | None = None,
 ) -> Report:
-    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. Cells of
-    more than `max_cell_bytes` are not read. The rows are validated by `jobs` processes (0: one per core if the data are
+    """The report on a source. Rows that are passed on have to be `complete`, whatever their format requires. Of what
+    their format accepts in place of a request, only `instead_of_request` is accepted (None: all of it). Cells of more
+    than `max_cell_bytes` are not read. The rows are validated by `jobs` processes (0: one per core if the data are
     large). Long operations show their progress on the screen, if there is one."""
     start = time.perf_counter()
     source = source.quoting(values)
     with progress(source.read_share, screen) as so_far:
         plan = make_plan(source, format, outputs, select, ignore, values, complete, max_cell_bytes)
+        plan = replace(plan, instead_of_request=instead_of_request)
         form = find_format(plan.format)
         source = _with_remarks(form.prepare(source).quoting(values), plan)
         builder = ReportBuilder(

@@ -107,6 +107,7 @@ def test_what_a_fix_gives(fix: FixFunction, value: Any, fixed: Any) -> None:
 
 
 LEFT: list[tuple[FixFunction, Any]] = [
+    (messages, {"messages": "Hi"}),
     (values.opened_json_text, '"text"'),
     (values.opened_json_text, "[1] and more"),
     (values.opened_json_text, "[1"),
