@@ -35,7 +35,7 @@ from agent_eval_schema.validation.report import Report
 from tests.conftest import KINDS
 from tests.fuzz.documents import documents_of, what_is_lost
 from tests.fuzz.inputs import Case, in_python
-from tests.validation.test_normalize_again import AGAIN, require_same_again
+from tests.validation.test_normalize_again import AGAIN, require_same_again, rows_of
 from tests.validation.test_one_verdict import NESTED, QUICK, flat, require_one_verdict, typed, verdict
 
 Check = Callable[[Case, Path], None]
@@ -286,11 +286,12 @@ def normalize(case: Case, folder: Path) -> None:
         aes.normalize_eval_set(rows)
     if not case.is_python:
         kind = case.chance.choice(("list", "pandas", "arrow", "jsonl", "csv"))
-        drop = aes.normalize_eval_set(rows, on_invalid="drop")
+        data = KINDS[kind](rows, folder)
+        drop = rows_of(aes.normalize_eval_set(data, on_invalid="drop"))
         of_csv = any(v == "" for row in drop for v in row.values())  # which has no empty text
         ways = {name: way for name, way in AGAIN.items() if not (of_csv and name == ".csv")}
         try:
-            require_same_again(KINDS[kind](rows, folder), folder, ways)
+            require_same_again(data, folder, ways)
         except AssertionError as error:
             raise Broken(f"another row when it is normalized again: {str(error)[:600]}") from error
 
