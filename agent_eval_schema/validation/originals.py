@@ -145,10 +145,12 @@ def _texts(rows: Rows, name: str) -> list[bytes | None]:
 def _json_text(text: str | None, is_json: bool, rows: Rows, name: str) -> bytes | None:
     """The JSON text of a cell. A text output of MLflow is not parsed; any other text may be JSON, as in rows that were
     normalized before."""
-    if text is None or text == "null":
+    if text is None:
         return None
     if rows.format == "mlflow":
-        return json_cell(text, is_json, name not in ("outputs", "response")).encode()
+        return _unless_null(json_cell(text, is_json, name not in ("outputs", "response")))
+    if text == "null":
+        return None
     if is_json:
         return _of_json(text.encode())
     value = value_of_cell(text, False)

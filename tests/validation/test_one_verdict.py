@@ -141,6 +141,7 @@ KNOWN: dict[str, list[Row]] = {
         {"inputs": {"question": "a"}, "outputs": "b", "expected_response": "its own"},
         {"inputs": {"question": "c"}, "outputs": "d", "expectations": {"expected_response": "mlflow's"}},
     ],
+    "the word null as inputs": [{"inputs": "null"}, {"inputs": {"question": "Hi"}, "outputs": "null"}],
     "the first row is no span": [
         {"name": "a", "context": "[x", "attributes": {}},
         {"name": "b", "context": {"trace_id": "1" * 32, "span_id": "2" * 16}, "attributes": {"input.value": "Hi"}},
