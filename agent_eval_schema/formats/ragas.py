@@ -48,7 +48,7 @@ _HUMAN = ("human", "user")
 
 
 def _from_ragas(message: Any) -> Any:
-    if not isinstance(message, dict) or "type" not in message:
+    if not isinstance(message, dict) or message.get("type") is None:
         return message
     role = chat.LANGCHAIN_ROLES.get(str(message["type"]), message["type"])
     made = {"role": role, "content": message.get("content")}

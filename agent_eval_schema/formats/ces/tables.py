@@ -149,7 +149,9 @@ def _texts(cells: Cells, size: int) -> list[str]:
 def _plain(text: str | None, is_json: bool) -> str:
     if text is None:
         return ""
-    value = jsontext.parse(text) if is_json and text.startswith('"') else text
+    value = jsontext.parse(text) if is_json and not jsontext.is_structured(text) else text
+    if isinstance(value, float):  # a number has no spelling in a list, and one of several in a file
+        return jsontext.encode_text(value)
     return value if isinstance(value, str) else text
 
 

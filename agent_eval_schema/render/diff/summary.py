@@ -83,7 +83,7 @@ class CellChange(Struct, frozen=True):
     more_edits: int
 
     def counted_edits(self) -> Iterator[tuple[Edit, int]]:
-        """Each edit with the number of those that are not in `edits`, which is told behind the last."""
+        """Each edit, the last one with the number of those that are not in `edits`."""
         for i, edit in enumerate(self.edits, 1):
             yield edit, self.more_edits if i == len(self.edits) else 0
 
